@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from assay.common.json import JsonObject
 from assay.common.money import MICRO
 from assay.evaluation.ladder import LadderPlace
-from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
 from assay.evaluation.signals.registry_8004 import SIGNAL
@@ -149,9 +149,9 @@ def graded(world: World, sandbox: float = 100.0) -> float:
     evidence = Evidence(data)
     wallet = Evidence({"rules": 2, "spentUsd": "0.000000"})
     found = [
-        Collected(SignalName.SANDBOX, Evidence({}), Weighed(sandbox, 0.9)),
-        Collected(SignalName.WALLET, wallet, WALLET.weigh(wallet, {})),
-        Collected(SignalName.REGISTRY_8004, evidence, SIGNAL.weigh(evidence, {})),
+        SignalResult(SignalName.SANDBOX, Evidence({}), SignalScore(sandbox, 0.9)),
+        SignalResult(SignalName.WALLET, wallet, WALLET.weigh(wallet, {})),
+        SignalResult(SignalName.REGISTRY_8004, evidence, SIGNAL.weigh(evidence, {})),
     ]
     return score(found, {}, DEFAULT_WEIGHTS, VOUCHED).value
 

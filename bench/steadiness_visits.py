@@ -16,7 +16,7 @@ from bench.unannounced import KINDS, Ground, Planned  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
 from assay.common.json import JsonObject  # noqa: E402
 from assay.evaluation.model import Evidence  # noqa: E402
-from assay.evaluation.ports import SignalNeeds  # noqa: E402
+from assay.evaluation.ports import SignalDependencies  # noqa: E402
 from assay.evaluation.signal_sources import Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
@@ -80,7 +80,7 @@ async def _visit(ground: Ground, kind: str, failing: float, *, announced: bool) 
         told = json.dumps(registration(site, built)).encode()
         file = replace(parse_registration(told), services=services)
         agent = OnchainAgent(NETWORK, "7", site.wallet, site.wallet, "data:,", file, None)
-        needs = SignalNeeds(
+        needs = SignalDependencies(
             FakeChain(),  # type: ignore[arg-type]
             ground.http,
             StockDialers(None),

@@ -41,7 +41,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 import assay.probing.probes  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
 from assay.common.plugins import load_plugins  # noqa: E402
-from assay.evaluation.ports import SignalNeeds  # noqa: E402
+from assay.evaluation.ports import SignalDependencies  # noqa: E402
 from assay.evaluation.signal_sources import Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.net.egress.client import GuardedHttp  # noqa: E402
@@ -128,7 +128,7 @@ async def visited(ground: Ground, kind: str, chance: random.Random) -> Session:
         raw = {"type": "x", "name": key, "description": key, "active": True, "services": []}
         file = replace(parse_registration(json.dumps(raw).encode()), services=services)
         agent = OnchainAgent(NETWORK, "7", site.wallet, site.wallet, "data:,", file, None)
-        needs = SignalNeeds(
+        needs = SignalDependencies(
             FakeChain(),  # type: ignore[arg-type]
             ground.http,
             StockDialers(None),

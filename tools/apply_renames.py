@@ -1,16 +1,19 @@
-"""Moves modules of the package to the places that `tools/renames.toml` gives them.
+"""Moves modules and renames what they define, as `tools/renames.toml` says.
 
 ./.venv/bin/python tools/apply_renames.py
 
 Moves each file with git and rewrites imports, dotted names in strings, and paths in sources, pages
-and configuration. What has moved already is left alone, so that the program can be run again, on
-another branch as well. Formatting is left to `./assay check fix`.
+and configuration. A name is renamed in the module that defines it and where it is imported from
+there, never anywhere else. What is done already is left alone, so that the program can be run
+again, on another branch as well. Formatting is left to `./assay check fix`.
 """
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -43,7 +46,9 @@ def main() -> None:
         if (place(f"{PACKAGE}.{old}") / "__init__.py").exists():
             git("rm", "-q", str(place(f"{PACKAGE}.{old}") / "__init__.py"))
     rewriter = Rewriter(modules, packages)
-    changed = [path for path in texts() if rewriter.rewrite(path)]
+    names = {f"{PACKAGE}.{old}": new for old, new in table["names"].items()}
+    changed = {path for path in texts() if rewriter.rewrite(path)}
+    changed |= {path for path in texts() if path.suffix == ".py" and rename_in(path, names)}
     sys.stdout.write(f"{len(changed)} files rewritten\n")
 
 
@@ -127,6 +132,90 @@ class Rewriter:
             called = one.asname or one.name
             fresh.append(f"from {package} import {name}" + (f" as {called}" * (called != name)))
         return fresh
+
+
+def rename_in(path: Path, names: Mapping[str, str]) -> bool:
+    """Rename what a module defines or imports; whether the file changed."""
+    before = path.read_text("utf-8")
+    tree = ast.parse(before)
+    plain, members = _renamed(tree, module_at(path), names)
+    text = before
+    if plain or members:
+        text = "".join(_tokens(before, plain, members))
+    for old, new in names.items():
+        module, _, name = old.partition(":")
+        text = re.sub(rf"(?<![\w.]){re.escape(module)}\.{name}(?!\w)", f"{module}.{new}", text)
+    if text != before:
+        path.write_text(text, "utf-8")
+    return text != before
+
+
+def _renamed(
+    tree: ast.Module, module: str, names: Mapping[str, str]
+) -> tuple[Mapping[str, str], Mapping[tuple[str, str], str]]:
+    """Names with their new ones, and the same for members of modules that are imported whole."""
+    plain = {
+        old.partition(":")[2]: new for old, new in names.items() if old.partition(":")[0] == module
+    }
+    members: dict[tuple[str, str], str] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        for alias in node.names:
+            new = names.get(f"{node.module}:{alias.name}")
+            if new is not None:
+                plain[alias.name] = new
+            whole = f"{node.module}.{alias.name}"
+            members |= {
+                (alias.asname or alias.name, old.partition(":")[2]): new
+                for old, new in names.items()
+                if old.partition(":")[0] == whole
+            }
+    return plain, members
+
+
+def _tokens(
+    text: str, plain: Mapping[str, str], members: Mapping[tuple[str, str], str]
+) -> Iterator[str]:
+    """The text again, with new names; in strings where they stand between backticks or alone."""
+    quoted = re.compile(rf"(?<=`){any_of(plain)}(?=[`.(\[])") if plain else None
+    annotation = re.compile(rf"(?<![\w.]){any_of(plain)}(?!\w)") if plain else None
+    lines = text.splitlines(keepends=True)
+    row, column = 1, 0
+    before: list[str] = ["", ""]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        (start_row, start_column), (end_row, end_column) = token.start, token.end
+        while row < start_row:
+            yield lines[row - 1][column:]
+            row, column = row + 1, 0
+        if row == start_row and row <= len(lines):
+            yield lines[row - 1][column:start_column]
+        word = token.string
+        if token.type == tokenize.NAME:
+            is_member = before[1] == "."
+            found = members.get((before[0], word)) if is_member else plain.get(word)
+            word = found or word
+        elif token.type in {tokenize.STRING, tokenize.COMMENT} and quoted and annotation:
+            word = quoted.sub(lambda found: plain[found[1]], word)
+            if re.fullmatch(r"[\"'][\w.\[\], |]*[\"']", word) and before[1] in {
+                ":",
+                ">",
+                "[",
+                "|",
+                ",",
+            }:
+                word = annotation.sub(lambda found: plain[found[1]], word)
+        yield word
+        if token.type not in {tokenize.NL, tokenize.COMMENT}:
+            before = [before[1], token.string]
+        row, column = end_row, end_column
+
+
+def module_at(path: Path) -> str:
+    """The module that a file of the package is."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    inside = parts[1:] if parts[0] == "src" else parts
+    return ".".join(inside[:-1] if inside[-1] == "__init__" else inside)
 
 
 def any_of(names: Iterable[str]) -> str:

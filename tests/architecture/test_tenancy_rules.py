@@ -85,7 +85,7 @@ METHODS = dict(pair for store in STORES for pair in methods(store))
 @pytest.mark.parametrize("name", METHODS)
 def test_a_store_is_asked_about_one_operator_or_for_an_admin(name: str) -> None:
     if name == "OperatorStore.note":  # the note is all there is
-        assert "operator_id" in {field.name for field in dataclasses.fields(audit.Note)}
+        assert "operator_id" in {field.name for field in dataclasses.fields(audit.AuditEntry)}
         return
     scoped = names_an_operator(METHODS[name]) or name.endswith("_for_admin")
     assert scoped != (name in NOBODYS), f"{name} names no operator, or needs no exception"
@@ -97,7 +97,7 @@ def test_no_exception_outlives_its_method() -> None:
 
 def test_the_rule_finds_what_it_is_for() -> None:
     class Careless(typing.Protocol):
-        async def delete(self, key_id: str, note: audit.Note) -> None: ...
+        async def delete(self, key_id: str, note: audit.AuditEntry) -> None: ...
         async def add(self, key: accounts.ApiKey) -> None: ...
 
     found = {name: names_an_operator(method) for name, method in methods(Careless)}

@@ -6,8 +6,8 @@ from typing import Any
 
 from assay.analytics.model import Call, CallKind
 from assay.common.ids import new_id
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 
 PAYER = "0x" + "bb" * 20
@@ -28,9 +28,11 @@ KIND_FIELDS = frozenset(CallKind.__dataclass_fields__) - {"is_bounded"}
 CALL_FIELDS = frozenset(Call.__dataclass_fields__) - {"kind"}
 
 
-def payment(operator_id: str, wrapper_id: str, at: datetime, amount: int, **fields: Any) -> Entry:
+def payment(
+    operator_id: str, wrapper_id: str, at: datetime, amount: int, **fields: Any
+) -> LedgerEntry:
     nonce = new_id()
-    made = Entry(
+    made = LedgerEntry(
         id=new_id(),
         protocol="x402",
         network="eip155:8453",
@@ -43,8 +45,8 @@ def payment(operator_id: str, wrapper_id: str, at: datetime, amount: int, **fiel
         operator_id=operator_id,
         wrapper_id=wrapper_id,
         request_digest="r",
-        state=State.CLAIMED,
-        attempt=Attempt("0x" + "ee" * 32),
+        state=PaymentState.CLAIMED,
+        attempt=SettlementAttempt("0x" + "ee" * 32),
         reason="",
         credential={},
         version=2,
@@ -57,5 +59,5 @@ def payment(operator_id: str, wrapper_id: str, at: datetime, amount: int, **fiel
     return replace(made, **fields)
 
 
-async def claimed(ledger: SqlLedgerStore, entry: Entry) -> Entry:
+async def claimed(ledger: SqlLedgerStore, entry: LedgerEntry) -> LedgerEntry:
     return (await ledger.claim(entry, entry.created_at)).entry

@@ -12,9 +12,9 @@ from assay.control.ports import (
     Past,
     Tool,
 )
-from assay.control.proofs import ControlNeeds
+from assay.control.proofs import ControlDependencies
 from assay.control.scope import scope_of
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, WALLET, onchain_agent
 
@@ -43,21 +43,21 @@ class Hosts:
         self.pages: dict[str, Any] = pages
         self.asked: list[str] = []
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del limits
         url = request.url.replace(":443/", "/") if request.url.startswith("https:") else request.url
         self.asked.append(url)
         page = self.pages.get(url)
         if isinstance(page, Failure):
             raise EgressError(page, "scripted")
-        if isinstance(page, Reply):
+        if isinstance(page, EgressResponse):
             return page
         if isinstance(page, str):
-            return Reply(308, (("location", page),), b"", truncated=False, elapsed_ms=1.0)
+            return EgressResponse(308, (("location", page),), b"", truncated=False, elapsed_ms=1.0)
         if page is None:
-            return Reply(404, (), b"{}", truncated=False, elapsed_ms=1.0)
+            return EgressResponse(404, (), b"{}", truncated=False, elapsed_ms=1.0)
         body = page if isinstance(page, bytes) else json.dumps(page).encode()
-        return Reply(200, (), body, truncated=False, elapsed_ms=1.0)
+        return EgressResponse(200, (), body, truncated=False, elapsed_ms=1.0)
 
 
 class Records:
@@ -135,5 +135,5 @@ class World:
         self.hosts, self.records, self.services, self.kept = Hosts(), Records(), Services(), Kept()
 
     @property
-    def needs(self) -> ControlNeeds:
-        return ControlNeeds(self.hosts, self.services, self.records, self.kept)
+    def needs(self) -> ControlDependencies:
+        return ControlDependencies(self.hosts, self.services, self.records, self.kept)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from assay.payments.gas import GasSpent, GasTerms
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class MemoryGas:
         self.prepaid += amount
         self.credited += amount
 
-    def reserve(self, fresh: Entry, terms: GasTerms) -> Gas:
+    def reserve(self, fresh: LedgerEntry, terms: GasTerms) -> Gas:
         """Raises `GasSpent`."""
         if self.free_used < terms.free_per_account:
             self.free_used += 1
@@ -42,7 +42,7 @@ class MemoryGas:
         self.open[fresh.nonce] += terms.most
         return Gas("prepaid", terms.currency, terms.most)
 
-    def settle_up(self, before: Entry, gas: Gas) -> Gas:
+    def settle_up(self, before: LedgerEntry, gas: Gas) -> Gas:
         """End a reservation as `GasReservations.settle_up` does; what is left of it."""
         was = before.gas
         if was == gas:
@@ -59,20 +59,20 @@ class MemoryGas:
         self.told()
         return gas
 
-    def give_back(self, known: Entry) -> Entry:
+    def give_back(self, known: LedgerEntry) -> LedgerEntry:
         """What a process that is gone had reserved."""
         return replace(known, gas=self.settle_up(known, NO_GAS))
 
 
-def in_flight(rows: list[Entry], now: datetime, since: datetime) -> int:
+def in_flight(rows: list[LedgerEntry], now: datetime, since: datetime) -> int:
     """As `IN_FLIGHT` counts it."""
     return sum(
         bool(row.gas.payer)
         and (
-            row.state in {State.SETTLING, State.PENDING}
-            or (row.state is State.CLAIMED and row.lease_until > now)
+            row.state in {PaymentState.SETTLING, PaymentState.PENDING}
+            or (row.state is PaymentState.CLAIMED and row.lease_until > now)
             or (row.settled_at is not None and row.settled_at >= since)
-            or (row.state is State.FAILED and row.lease_until >= since)
+            or (row.state is PaymentState.FAILED and row.lease_until >= since)
         )
         for row in rows
     )

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from tests.fakes.leaking_talk import CLEAN, LEAKS, Verdict
 
 Compute = Callable[[str], str]
-Reacts = Callable[[Outgoing], Reply]
+Reacts = Callable[[OutboundRequest], EgressResponse]
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,14 @@ class Service:
     make: Callable[[], Reacts]
 
 
-def reply(status: int, body: object, *headers: tuple[str, str]) -> Reply:
+def reply(status: int, body: object, *headers: tuple[str, str]) -> EgressResponse:
     kind = ("content-type", "application/json")
-    return Reply(
+    return EgressResponse(
         status, (kind, *headers), json.dumps(body).encode(), truncated=False, elapsed_ms=1.0
     )
 
 
-def serve(request: Outgoing, *headers: tuple[str, str]) -> Reply:
+def serve(request: OutboundRequest, *headers: tuple[str, str]) -> EgressResponse:
     """What each of them does apart from its fault."""
     parts = urlsplit(request.url)
     if parts.path == "/openapi.json":
@@ -167,7 +167,7 @@ def serve(request: Outgoing, *headers: tuple[str, str]) -> Reply:
     return reply(404, {"error": "not found"}, *headers)
 
 
-def details(request: Outgoing) -> str:
+def details(request: OutboundRequest) -> str:
     """What a log says of a request."""
     sent = {name.lower(): value for name, value in request.headers.items()}
     return json.dumps(
@@ -181,7 +181,7 @@ def of_last(name: str, dress: Callable[[str], str]) -> Callable[[], Reacts]:
     def make() -> Reacts:
         last = [""]
 
-        def react(request: Outgoing) -> Reply:
+        def react(request: OutboundRequest) -> EgressResponse:
             before, last[0] = last[0], details(request)
             return serve(request, (name, dress(before))) if before else serve(request)
 
@@ -201,7 +201,7 @@ def in_base64(text: str) -> str:
 def _in_errors() -> Reacts:
     last = [""]
 
-    def react(request: Outgoing) -> Reply:
+    def react(request: OutboundRequest) -> EgressResponse:
         before, last[0] = last[0], details(request)
         answer = serve(request)
         return answer if answer.status == 200 else reply(404, {"context": before.encode().hex()})
@@ -211,9 +211,9 @@ def _in_errors() -> Reacts:
 
 def _cached(by: Callable[[str], str]) -> Callable[[], Reacts]:
     def make() -> Reacts:
-        kept: dict[str, Reply] = {}
+        kept: dict[str, EgressResponse] = {}
 
-        def react(request: Outgoing) -> Reply:
+        def react(request: OutboundRequest) -> EgressResponse:
             return kept.setdefault(by(request.url), serve(request))
 
         return react
@@ -222,7 +222,7 @@ def _cached(by: Callable[[str], str]) -> Callable[[], Reacts]:
 
 
 def _popular() -> Reacts:
-    def react(request: Outgoing) -> Reply:
+    def react(request: OutboundRequest) -> EgressResponse:
         popular = ["old ships", "harbour", "lantern"]
         at_home = urlsplit(request.url).path in {"", "/"}
         return reply(200, {"recent": popular}) if at_home else serve(request)
@@ -233,7 +233,7 @@ def _popular() -> Reacts:
 def _of_token() -> Reacts:
     last = [""]
 
-    def react(request: Outgoing) -> Reply:
+    def react(request: OutboundRequest) -> EgressResponse:
         sent = {name.lower(): value for name, value in request.headers.items()}
         before, last[0] = last[0], sent.get("authorization", last[0])
         return serve(request, ("x-session", before[::-1].encode().hex()))

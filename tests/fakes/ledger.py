@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.common.clock import Clock
-from assay.payments.claims import CUT_SHORT, Claim, Committed, carried_look
+from assay.payments.claims import CUT_SHORT, Claim, InFlightAmount, carried_look
 from assay.payments.gas import GasTerms, closed
-from assay.payments.model import Entry, IdentifierReused, State, Stored
-from assay.payments.outcomes import Attempt
+from assay.payments.model import IdentifierReused, LedgerEntry, PaymentState, StoredResponse
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
@@ -20,21 +20,21 @@ from assay.payments.watched_payments import WatchedPayment, first_look, watched_
 from assay.payments.watcher import Plan
 from tests.fakes.gas_accounts import MemoryGas
 
-_IN_FLIGHT = frozenset({State.CLAIMED, State.SETTLING, State.PENDING})
-_OPEN = frozenset({State.SETTLING, State.PENDING})
-_WATCHED = frozenset({State.SETTLED, State.FAILED, State.REVERSED})
+_IN_FLIGHT = frozenset({PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING})
+_OPEN = frozenset({PaymentState.SETTLING, PaymentState.PENDING})
+_WATCHED = frozenset({PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED})
 _EVER = datetime.min.replace(tzinfo=UTC)
 _MARK = 1_000_000_007
 
 Key = tuple[str, str, str, str]
 
 
-def key_of(entry: Entry) -> Key:
+def key_of(entry: LedgerEntry) -> Key:
     """What a payment is unique by."""
     return entry.network, entry.asset, entry.payer, entry.nonce
 
 
-def _moment(row: Entry) -> datetime:
+def _moment(row: LedgerEntry) -> datetime:
     """When it is looked at next; the beginning of time where that is at once."""
     return _EVER if row.look.at is None else row.look.at
 
@@ -49,53 +49,56 @@ class MemoryLedgerStore:
     """
 
     clock: Clock
-    changed: Callable[[Entry | None, Entry], None] = lambda _before, _after: None
+    changed: Callable[[LedgerEntry | None, LedgerEntry], None] = lambda _before, _after: None
     gas: MemoryGas | None = None
-    rows: dict[Key, Entry] = field(default_factory=dict[Key, Entry])
-    answers: dict[str, tuple[datetime, Stored]] = field(
-        default_factory=dict[str, tuple[datetime, Stored]]
+    rows: dict[Key, LedgerEntry] = field(default_factory=dict[Key, LedgerEntry])
+    answers: dict[str, tuple[datetime, StoredResponse]] = field(
+        default_factory=dict[str, tuple[datetime, StoredResponse]]
     )
     """What was bought and when it was kept, by the entry's id."""
     looks: dict[str, datetime] = field(default_factory=dict[str, datetime])
     """When entries are looked at next that are watched, by their ids."""
 
     async def claim(
-        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+        self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> Claim:
         if fresh.identifier is not None:
             self._refuse_reuse(fresh)
         entry, is_ours = self._claimed(fresh, gas)
         if not is_ours:
-            return Claim(entry, is_ours=False, committed=Committed(), failures=0)
+            return Claim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
         failures = sum(
-            (one.state is State.FAILED or (one.state, one.reason) == (State.RELEASED, CUT_SHORT))
+            (
+                one.state is PaymentState.FAILED
+                or (one.state, one.reason) == (PaymentState.RELEASED, CUT_SHORT)
+            )
             and one.updated_at >= failures_since
             for one in self._of_payer(entry)
         )
         return Claim(entry, is_ours=True, committed=self._committed(entry), failures=failures)
 
-    async def committed(self, entry: Entry) -> Committed:
+    async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         return self._committed(entry)
 
-    async def find(self, network: str, digest: str) -> Entry | None:
+    async def find(self, network: str, digest: str) -> LedgerEntry | None:
         found = (row for row in self.rows.values() if row.digest == digest)
         return next((row for row in found if row.network == network), None)
 
     async def move(
         self,
-        entry: Entry,
-        state: State,
+        entry: LedgerEntry,
+        state: PaymentState,
         *,
-        attempt: Attempt | None = None,
+        attempt: SettlementAttempt | None = None,
         reason: str = "",
         lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry | None:
+        stored: StoredResponse | None = None,
+    ) -> LedgerEntry | None:
         now = self.clock.now()
         moved = replace(
             entry,
             state=state,
-            settled_at=entry.settled_at or (now if state is State.SETTLED else None),
+            settled_at=entry.settled_at or (now if state is PaymentState.SETTLED else None),
             attempt=attempt or entry.attempt,
             reason=reason[:500],
             lease_until=lease_until or entry.lease_until,
@@ -108,7 +111,7 @@ class MemoryLedgerStore:
             moved = replace(moved, gas=self.gas.settle_up(entry, closed(entry, moved)))
         if stored is not None:
             self.answers[entry.id] = now, stored
-        if state is State.RELEASED or (state in _WATCHED and state is not entry.state):
+        if state is PaymentState.RELEASED or (state in _WATCHED and state is not entry.state):
             self._look_at(entry.id, first_look(moved))
         self._write(moved)
         return moved
@@ -125,7 +128,7 @@ class MemoryLedgerStore:
             watched_payment(row, row.attempt.transaction) for row in due if row.state not in _OPEN
         ]
 
-    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+    async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         return [row for row in self.rows.values() if row.id in ids]
 
     async def plan(self, plans: Sequence[Plan]) -> None:
@@ -138,11 +141,11 @@ class MemoryLedgerStore:
         kept = self.answers.get(entry_id)
         return None if kept is None else len(kept[1].body)
 
-    async def stored(self, entry_id: str) -> Stored | None:
+    async def stored(self, entry_id: str) -> StoredResponse | None:
         kept = self.answers.get(entry_id)
         return None if kept is None else kept[1]
 
-    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
         found = [row for row in self.rows.values() if row.state in _OPEN]
         found = [row for row in found if row.network == due.network]
         found = [row for row in found if row.lease_until < due.free_at]
@@ -150,7 +153,7 @@ class MemoryLedgerStore:
             found = [row for row in found if row.look.is_due(due.look_at)]
         found.sort(key=lambda row: (_moment(row), row.created_at, row.id))
         turns: Counter[str] = Counter()
-        placed: list[tuple[int, Entry]] = []
+        placed: list[tuple[int, LedgerEntry]] = []
         for row in found:
             turns[row.payer] += 1
             placed.append((turns[row.payer], row))
@@ -164,14 +167,14 @@ class MemoryLedgerStore:
             self._write(row)
         return leased
 
-    async def put_off(self, entries: Sequence[Entry]) -> None:
+    async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
         now = self.clock.now()
         for entry in entries:
             known = self.rows.get(key_of(entry))
             if known is not None and self._is_as_read(entry):
                 moved = replace(
                     known,
-                    state=State.PENDING,
+                    state=PaymentState.PENDING,
                     reason=entry.reason[:500],
                     lease_until=entry.lease_until,
                     look=entry.look,
@@ -180,7 +183,7 @@ class MemoryLedgerStore:
                 )
                 self._write(moved)
 
-    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+    async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
         for row in [row for row in self.rows.values() if row.state in _OPEN]:
             is_sooner = _moment(row) < _moment(replace(row, look=look))
             is_leased = row.lease_until == leased.lease_until
@@ -190,7 +193,9 @@ class MemoryLedgerStore:
             moved = replace(row, look=replace(row.look, at=at, misses=look.misses))
             if is_leased:
                 now = self.clock.now()
-                moved = replace(moved, lease_until=now, state=State.PENDING, reason=reason[:500])
+                moved = replace(
+                    moved, lease_until=now, state=PaymentState.PENDING, reason=reason[:500]
+                )
             self._write(moved)
 
     async def purge_stored(self, before: datetime) -> int:
@@ -200,8 +205,8 @@ class MemoryLedgerStore:
         return len(old)
 
     async def list(
-        self, operator_id: str | None, states: Sequence[State], at_most: int
-    ) -> Sequence[Entry]:
+        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+    ) -> Sequence[LedgerEntry]:
         found = [
             row
             for row in self.rows.values()
@@ -209,7 +214,7 @@ class MemoryLedgerStore:
         ]
         return sorted(found, key=lambda row: row.created_at, reverse=True)[:at_most]
 
-    def _claimed(self, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
+    def _claimed(self, fresh: LedgerEntry, gas: GasTerms | None) -> tuple[LedgerEntry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         known = self.rows.get(key_of(fresh))
         if known is None:
@@ -217,8 +222,8 @@ class MemoryLedgerStore:
             self._look_at(fresh.id, first_look(fresh))
             self._write(fresh)
             return fresh, True
-        abandoned = known.state is State.CLAIMED and known.lease_until <= fresh.created_at
-        if known.state is not State.RELEASED and not abandoned:
+        abandoned = known.state is PaymentState.CLAIMED and known.lease_until <= fresh.created_at
+        if known.state is not PaymentState.RELEASED and not abandoned:
             return known, False
         if self.gas is not None:
             self.rows[key_of(known)] = known = self.gas.give_back(known)
@@ -229,7 +234,7 @@ class MemoryLedgerStore:
         self._write(taken)
         return taken, True
 
-    def _reserved(self, fresh: Entry, gas: GasTerms | None) -> Entry:
+    def _reserved(self, fresh: LedgerEntry, gas: GasTerms | None) -> LedgerEntry:
         if gas is None or self.gas is None:
             return fresh
         return replace(fresh, gas=self.gas.reserve(fresh, gas))
@@ -240,37 +245,37 @@ class MemoryLedgerStore:
         else:
             self.looks[entry_id] = at
 
-    def _write(self, row: Entry) -> None:
+    def _write(self, row: LedgerEntry) -> None:
         before = self.rows.get(key_of(row))
         self.rows[key_of(row)] = row
         self.changed(before, row)
 
-    def _is_as_read(self, entry: Entry) -> bool:
+    def _is_as_read(self, entry: LedgerEntry) -> bool:
         known = self.rows.get(key_of(entry))
         return known is not None and (known.id, known.moves) == (entry.id, entry.moves)
 
-    def _of_payer(self, entry: Entry) -> Sequence[Entry]:
+    def _of_payer(self, entry: LedgerEntry) -> Sequence[LedgerEntry]:
         key = key_of(entry)[:3]
         return [row for whose, row in self.rows.items() if whose[:3] == key]
 
-    def _committed(self, entry: Entry) -> Committed:
+    def _committed(self, entry: LedgerEntry) -> InFlightAmount:
         now = self.clock.now()
         others = [
             row
             for row in self._of_payer(entry)
             if row.nonce != entry.nonce
             and row.state in _IN_FLIGHT
-            and (row.state is not State.CLAIMED or row.lease_until > now)
+            and (row.state is not PaymentState.CLAIMED or row.lease_until > now)
         ]
         in_asset = sum(row.fees.most for row in others if row.fees.token == row.asset)
-        return Committed(
+        return InFlightAmount(
             amount=sum(row.amount for row in others) + in_asset,
             fees=sum(row.fees.most for row in others if row.fees.token == entry.fees.token),
-            sent=sum(row.state is not State.CLAIMED for row in others),
+            sent=sum(row.state is not PaymentState.CLAIMED for row in others),
             mark=sum(int(row.updated_at.timestamp() * 1e6) % _MARK for row in others),
         )
 
-    def _refuse_reuse(self, fresh: Entry) -> None:
+    def _refuse_reuse(self, fresh: LedgerEntry) -> None:
         for row in self._of_payer(fresh):
             same = (row.operator_id, row.identifier) == (fresh.operator_id, fresh.identifier)
             if same and row.nonce != fresh.nonce:

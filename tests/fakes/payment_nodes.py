@@ -7,7 +7,7 @@ from typing import Any
 from assay.chains.evm.abi import address_word, word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.x402.eip3009_contract import (
     CANCELLED,
     TRANSFERRED,
@@ -27,7 +27,7 @@ _COST = {"gasUsed": hex(62_432), "effectiveGasPrice": hex(10**9)}
 class Used:
     """How an authorisation was used up: by a transfer to somebody, or cancelled."""
 
-    entry: Entry
+    entry: LedgerEntry
     transaction: str
     block: int
     pay_to: str | None
@@ -76,7 +76,7 @@ class Node:
     tried: int = 0
     """Exchanges with it, answered or not."""
 
-    def use(self, entry: Entry, pay_to: str | None, block: int | None = None) -> str:
+    def use(self, entry: LedgerEntry, pay_to: str | None, block: int | None = None) -> str:
         transaction = f"0x{int(entry.nonce, 16) + 2**200:064x}"
         block = self.head if block is None else block
         self.used.append(Used(entry, transaction, block, pay_to))

@@ -15,11 +15,11 @@ from assay.evaluation.model import (
     EvaluationCompleted,
     Evidence,
     SignalName,
+    SignalScore,
     Snapshot,
     Unavailable,
-    Weighed,
 )
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.visits import VisitRecord
 from assay.probing.ports import Probe
 from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, Registration, WalletMatch
@@ -124,18 +124,18 @@ class FakeSignal:
         self.asked = 0
         self.proves: JsonObject = ON_TOP.get(name, {})
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         del subject, needs
         self.asked += 1
         if isinstance(self.says, Unavailable):
             return self.says
         return Evidence({**self.proves, "seen": self.says}, interactions=3)
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         del probes
         seen = evidence.data["seen"]
         assert isinstance(seen, int | float)
-        return Weighed(seen, self.confidence, (f"{self.name} says {seen}",), self.cap)
+        return SignalScore(seen, self.confidence, (f"{self.name} says {seen}",), self.cap)
 
 
 class MemoryEvaluations:

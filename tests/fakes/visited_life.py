@@ -16,8 +16,8 @@ from assay.common.single_flight import SingleFlight
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.history import is_there
-from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, Weighed
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, SignalScore
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.schedule import (
     ENROLLED,
     PENDING,
@@ -29,11 +29,11 @@ from assay.evaluation.schedule import (
     replan,
 )
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import TRIGGERED
-from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe
@@ -61,9 +61,9 @@ Draw = Callable[[bool], Evidence]
 class _Site:
     """Closes nothing to anybody."""
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del request, limits
-        return Reply(404, (), b"", truncated=False, elapsed_ms=1.0)
+        return EgressResponse(404, (), b"", truncated=False, elapsed_ms=1.0)
 
 
 class _Visited:
@@ -74,7 +74,7 @@ class _Visited:
     def __init__(self, life: "VisitedLife") -> None:
         self._life = life
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence:
         del needs
         life = self._life
         plan = await life.unannounced.plan(subject, life.urls)
@@ -82,7 +82,7 @@ class _Visited:
         label = {"label": "announced"} if plan is None else plan.row
         return replace(evidence, data={**evidence.data, "visit": label})
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         return SIGNAL.weigh(evidence, probes)
 
 
@@ -123,7 +123,7 @@ class VisitedLife:
             signal.proves = {}
         self.subject = Subject(NETWORK, "7", WALLET, onchain_agent())
         self.evaluator = Evaluator(
-            EvaluatorNeeds(
+            EvaluatorDependencies(
                 subjects=Subjects({"evm": FakeChain()}),  # type: ignore[dict-item]
                 signals={SignalName.SANDBOX: _Visited(self), **unknown},  # type: ignore[dict-item]
                 probes=self.probes,
@@ -131,7 +131,7 @@ class VisitedLife:
                 dialers=None,  # type: ignore[arg-type]
                 store=self.store,  # type: ignore[arg-type]
                 blobs=NoBlobs(),
-                rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
+                rules=ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()),
                 listeners=[],
                 clock=self.clock,
                 history=VisitHistory(self.store, self.clock, raw_findings),

@@ -6,12 +6,12 @@ from typing import Any
 from assay.common.clock import Clock
 from assay.payments.finality import View, Witness
 from assay.payments.networks import ROWS
-from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 
 
 def lone_witness(
     protocols: Mapping[str, PaymentProtocol],
-    needs: ProtocolNeeds,
+    needs: ProtocolDependencies,
     clock: Clock,
     several: Sequence[str] = (),
 ) -> Witness:

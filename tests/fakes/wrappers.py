@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
 from assay.wrappers.model import UpstreamAuth, WrapperConfig
@@ -16,7 +16,7 @@ class MemoryWrapperStore:
         self.rows: dict[str, WrapperConfig] = {}
         self.past: list[Revision] = []
 
-    async def add(self, config: WrapperConfig, key: str, note: Note | None = None) -> bool:
+    async def add(self, config: WrapperConfig, key: str, note: AuditEntry | None = None) -> bool:
         for one in self.rows.values():
             same = route_key(one.method, one.path) == key
             if one.active and same and one.operator_id == config.operator_id:
@@ -34,7 +34,7 @@ class MemoryWrapperStore:
         return None if known is None else known.operator_id
 
     async def change(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
     ) -> ChangeResult:
         if self.rows[config.id].revision != config.revision - 1:
             return "stale"
@@ -82,7 +82,9 @@ class MemoryWrapperStore:
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]
 
-    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
+    async def deactivate(
+        self, operator_id: str, config_id: str, note: AuditEntry | None = None
+    ) -> bool:
         known = self.rows.get(config_id)
         if known is None or known.operator_id != operator_id:
             return False
@@ -95,7 +97,12 @@ class MemoryWrapperStore:
         return [(c.id, c.auth.sealed_secret) for c in found if c.auth]
 
     async def reseal(
-        self, operator_id: str, config_id: str, old: bytes, new: bytes, note: Note | None = None
+        self,
+        operator_id: str,
+        config_id: str,
+        old: bytes,
+        new: bytes,
+        note: AuditEntry | None = None,
     ) -> None:
         del note
         known = await self.find(operator_id, config_id)
@@ -103,7 +110,7 @@ class MemoryWrapperStore:
             self.rows[config_id] = replace(known, auth=UpstreamAuth(known.auth.header, new))
 
     def _written(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note | None
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry | None
     ) -> None:
         at = config.created_at if note is None else note.at
         self.past = [

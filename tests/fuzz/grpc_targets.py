@@ -12,7 +12,7 @@ from assay.common.shared_state_bounds import KEY_CHARS_MAX, VALUE_CHARS_MAX
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.grpc_address import grpc_origins
 from assay.net.egress.http2 import READ_BYTES, Http2Exchange
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.net.egress.url import URL_CHARS_MAX
 from assay.probing.clients.a2a_grpc import as_new
 from assay.probing.clients.grpc_wire import as_json, read_message, require_ok
@@ -45,7 +45,9 @@ def grpc_status(data: bytes) -> None:
         "grpc-status-details-bin": details,
         "grpc-retry-pushback-ms": pushback,
     }
-    require_ok(Reply(200, (), b"", truncated=False, elapsed_ms=0.0, trailers=tuple(said.items())))
+    require_ok(
+        EgressResponse(200, (), b"", truncated=False, elapsed_ms=0.0, trailers=tuple(said.items()))
+    )
     assert status == "0"
 
 

@@ -8,19 +8,19 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-from assay.http1.connection import Connection, Shared
-from assay.http1.model import AnswerHead, UpstreamFailed
+from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.model import ResponseHead, UpstreamFailed
 from assay.http1.shared_reads import SharedReads
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.address import classify
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.fields import as_gateways_read
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.net.egress.url import Target as Address
-from assay.wrappers.matching import BadPath, Row, Table, check_pattern, route_key, segments_of
+from assay.wrappers.matching import BadPath, RouteTable, Row, check_pattern, route_key, segments_of
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.stages.forward import ForwardStep
+from assay.wrappers.stages.forward import ForwardStage
 from tests.fakes.silent_transport import SilentTransport
 from tests.fuzz.target import Target, latin, pieces, text
 
@@ -36,7 +36,7 @@ SAFE = set(map(chr, range(0x21, 0x7F)))
 def url(data: bytes) -> None:
     """An address is refused, or has one meaning, which is public and said again is the same."""
     found = parse_target(text(data), OPEN)
-    if isinstance(found, Refused):
+    if isinstance(found, RefusedUrl):
         return
     assert isinstance(found, Address)
     assert set(found.authority + found.path_and_query) <= SAFE
@@ -88,11 +88,11 @@ class Heard:
     """A sink that notes everything, and checks the order of what it is told."""
 
     def __init__(self) -> None:
-        self.head: AnswerHead | None = None
+        self.head: ResponseHead | None = None
         self.body = b""
         self.end = ""
 
-    def on_head(self, head: AnswerHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         assert self.head is None
         assert not self.end
         self.head = head
@@ -117,7 +117,9 @@ class Heard:
         self.end = "failed"
 
 
-def _exchange(shared: Shared, data: bytes, size: int, *, is_head: bool) -> tuple[object, ...]:
+def _exchange(
+    shared: ConnectionContext, data: bytes, size: int, *, is_head: bool
+) -> tuple[object, ...]:
     """One exchange on a fresh connection: what the sink heard, however the bytes came."""
     connection = Connection(loop(), shared)
     wire, heard = SilentTransport(), Heard()
@@ -141,10 +143,10 @@ def upstream_answer(data: bytes) -> None:
 
 async def _upstream_answer(data: bytes) -> None:
     chosen, body = pieces(data)
-    shared, is_head = Shared(READS), chosen % 8 == 0
+    shared, is_head = ConnectionContext(READS), chosen % 8 == 0
     first = _exchange(shared, body, 1 << 16, is_head=is_head)
     again = _exchange(shared, body, 1 << 16, is_head=is_head)
-    cut = _exchange(Shared(READS), body, 1 + chosen % 13, is_head=is_head)
+    cut = _exchange(ConnectionContext(READS), body, 1 + chosen % 13, is_head=is_head)
     assert first == again
     assert first == cut
     if first[-1] == "whole":
@@ -154,7 +156,7 @@ async def _upstream_answer(data: bytes) -> None:
 
 
 PATTERNS = ("/shop/quote", "/shop/{id}", "/shop/*", "/{a}/{b}", "/files/a.b", "/")
-TABLE = Table([Row("GET", path, path) for path in PATTERNS])
+TABLE = RouteTable([Row("GET", path, path) for path in PATTERNS])
 METHODS = ("GET", "M-SEARCH", "POST", "X-ANY.1")
 
 
@@ -183,7 +185,7 @@ def wrapper_pattern(data: bytes) -> None:
     assert route_key(method, pattern).startswith(method)
     plain = pattern.replace("{", "").replace("}", "")
     path = plain.removesuffix("*") + "x" if plain.endswith("/*") else plain
-    found = Table([Row(method, pattern, 1)]).match(method, path)
+    found = RouteTable([Row(method, pattern, 1)]).match(method, path)
     assert found is not None
     assert found.value == 1
 
@@ -210,7 +212,7 @@ CONFIG = WrapperConfig(
     active=True,
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
-FORWARD = ForwardStep(
+FORWARD = ForwardStage(
     NOTHING,
     WrapperOrigin.of("https://assay.example", "https://wrap.example"),
     OwnCredentials(lambda _: False),

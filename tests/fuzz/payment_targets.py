@@ -10,13 +10,13 @@ from typing import Any
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.common.canonical_json import canonical_bytes
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
 from assay.payments.mpp import tempo_fees
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.networks import ROWS
-from assay.payments.ports import PaidRequest, ProtocolNeeds
+from assay.payments.ports import PaidRequest, ProtocolDependencies
 from assay.payments.x402.codec import (
     Malformed,
     authorization_of,
@@ -69,7 +69,7 @@ def x402_payment(data: bytes) -> None:
     headers = ((name, base64.b64encode(body)),)
     request = PaidRequest("GET", "https://assay.example/wrap/op/quote", headers, b"")
     # Kept inputs are valid for longer than anybody may sign.
-    needs = ProtocolNeeds(Eip3009Signers(), NOTHING, NOTHING, CLOCK, x402_clock_s=1e12)
+    needs = ProtocolDependencies(Eip3009Signers(), NOTHING, NOTHING, CLOCK, x402_clock_s=1e12)
     found = loop().run_until_complete(X402().read(request, quote("eip155:8453"), needs))
     assert found.credential["authorization"]["value"] == "10000"
 
@@ -189,7 +189,7 @@ def offers(data: bytes) -> None:
     """A 402 of an agent, in either version."""
     chosen, body = pieces(data)
     headers = (("payment-required", base64.b64encode(body).decode()),) if chosen % 2 else ()
-    reply = Reply(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
+    reply = EgressResponse(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
     found = paying.read(reply)
     if found is not None:
         canonical_bytes(paying.as_json(found))
@@ -199,7 +199,7 @@ def x402_demand(data: bytes) -> None:
     """The same, as it is read before it is paid: what is paid is what was read."""
     chosen, body = pieces(data)
     headers = (("payment-required", base64.b64encode(body).decode()),) if chosen % 2 else ()
-    reply = Reply(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
+    reply = EgressResponse(status=402, headers=headers, body=body, truncated=False, elapsed_ms=1)
     rows = [row for row in ROWS if row.protocol == "x402"]
     found = requirements(reply, rows)
     if not found:

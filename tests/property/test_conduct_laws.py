@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.caller_behaviour.scenario import CourseCall, CourseRequest, Dice, Links, Obstacle
+from assay.caller_behaviour.scenario import (
+    Links,
+    Scenario,
+    ScenarioCall,
+    ScenarioRequest,
+    SeededRandom,
+)
 from assay.caller_behaviour.scenario_list import OBSTACLES
 from assay.common.canonical_json import canonical_bytes
 from assay.evaluation.caller_verdict import judged_conduct
@@ -15,7 +21,7 @@ LINKS = Links("http://a/here", "http://a/next", "http://b/here")
 texts = st.text(max_size=30)
 values = st.none() | st.booleans() | st.integers() | texts | st.lists(st.integers())
 requests = st.builds(
-    CourseRequest,
+    ScenarioRequest,
     method=st.sampled_from(["GET", "POST", "PUT"]),
     headers=st.dictionaries(
         st.sampled_from(["idempotency-key", "x-payment", "authorization", "accept"]), texts
@@ -33,18 +39,18 @@ times = st.lists(
 @pytest.mark.parametrize("name", OBSTACLES)
 @given(seed=texts, asked=st.lists(requests, max_size=12), at=times)
 def test_whatever_a_caller_does_is_answered_observed_and_judged(
-    name: str, seed: str, asked: list[CourseRequest], at: list[tuple[int, int | None]]
+    name: str, seed: str, asked: list[ScenarioRequest], at: list[tuple[int, int | None]]
 ) -> None:
-    obstacle, dice = OBSTACLES[name], Dice(seed)
-    calls: list[CourseCall] = []
+    obstacle, dice = OBSTACLES[name], SeededRandom(seed)
+    calls: list[ScenarioCall] = []
     for request, (begun, ended) in zip(asked, sorted(at, key=lambda t: t[0]), strict=False):
         reply = obstacle.reply(dice, calls, LINKS)
         assert 200 <= reply.status < 600
         assert reply.delay_s <= 5
-        calls.append(CourseCall(begun, ended, "", obstacle.note(dice, request)))
+        calls.append(ScenarioCall(begun, ended, "", obstacle.note(dice, request)))
     seen = obstacle.observe(dice, calls)
     assert canonical_bytes(seen)
-    assert obstacle.weigh(seen) == obstacle.weigh(obstacle.observe(Dice(seed), list(calls)))
+    assert obstacle.weigh(seen) == obstacle.weigh(obstacle.observe(SeededRandom(seed), list(calls)))
     assert obstacle.weigh(seen).note
 
 
@@ -56,12 +62,12 @@ def test_whatever_a_caller_does_is_answered_observed_and_judged(
         max_size=5,
     )
 )
-def test_evidence_of_any_shape_is_judged(obstacle: Obstacle, seen: dict[str, Any]) -> None:
+def test_evidence_of_any_shape_is_judged(obstacle: Scenario, seen: dict[str, Any]) -> None:
     assert obstacle.weigh(seen).outcome in {"pass", "fail", "not_tested"}
     judged_conduct({"course": {obstacle.name: seen}, "wrappers": seen})
 
 
 @given(texts, texts, st.integers(0, 50), st.integers(0, 50))
 def test_dice_stay_in_range_and_differ_by_seed(one: str, other: str, low: int, more: int) -> None:
-    assert low <= Dice(one).number("n", low, low + more) <= low + more
-    assert (Dice(one).word("w") == Dice(other).word("w")) == (one == other)
+    assert low <= SeededRandom(one).number("n", low, low + more) <= low + more
+    assert (SeededRandom(one).word("w") == SeededRandom(other).word("w")) == (one == other)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.net.egress.address import classify
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)
 IPV4 = st.integers(0, 2**32 - 1).map(IPv4Address)
@@ -48,7 +48,7 @@ def test_every_spelling_of_an_ipv4_address_is_judged_as_the_address(
         assert isinstance(target, Target)
         assert target.host == str(address)
     else:
-        assert isinstance(target, Refused)
+        assert isinstance(target, RefusedUrl)
 
 
 @given(

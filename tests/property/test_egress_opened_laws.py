@@ -16,7 +16,7 @@ from assay.http1.model import UpstreamFailed, UpstreamRequest
 from assay.net.egress.address import Reason, classify
 from assay.net.egress.called_ports import is_called
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedEntry, OpenedForOperators
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.fakes.scripted_resolver import ScriptedResolver
 
 PLAIN = {Reason.PRIVATE, Reason.CGNAT}
@@ -131,7 +131,7 @@ def test_no_address_outside_the_list_is_connected_to(
         pools = [UpstreamPool(one, SystemClock(), resolver) for one in (rules, rules.of(NAMED))]
         both = UpstreamsByOperator(*pools, frozenset({NAMED}))
         target = parse_target(f"{scheme}://{host}:{port}/", rules.of(account))
-        if isinstance(target, Refused):
+        if isinstance(target, RefusedUrl):
             return
         for _ in answers:
             with pytest.raises(UpstreamFailed):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import SWEEP_S, Leases
+from assay.common.quota_lease import SWEEP_S, QuotaLease
 from assay.common.shared_window import COUNTED_S
 from assay.wrappers.model import RateLimitExceeded
-from assay.wrappers.stages.limit import SharedLimitStep
+from assay.wrappers.stages.limit import SharedLimitStage
 from tests.fakes.window import MemoryWindow
 
 WINDOW_S = 60
@@ -34,8 +34,8 @@ class Node:
 
     def __init__(self, window: MemoryWindow, clock: Any, limit: int) -> None:
         self.said: list[Unavailable | None] = []
-        self.leases = Leases(window, clock, self.said.append)
-        self.step = SharedLimitStep(clock, self.leases)
+        self.leases = QuotaLease(window, clock, self.said.append)
+        self.step = SharedLimitStage(clock, self.leases)
         self.config: Any = SimpleNamespace(rate_limit=limit, id="w")
         incoming = SimpleNamespace(client_address="192.0.2.1")
         matched = SimpleNamespace(config=self.config, incoming=incoming)

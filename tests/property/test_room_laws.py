@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.errors import Unavailable
-from assay.common.memory_budget import PARTS, SMALL_BYTES, Room, Share
+from assay.common.memory_budget import PARTS, SMALL_BYTES, MemoryBudget, Reservation
 
 KIB = 1024
 SIZE, SINGLE_MAX = 640 * KIB, 240
@@ -34,12 +34,12 @@ class Crowd:
     """Calls that come, hold and go; what they hold is looked at each time it changes."""
 
     def __init__(self) -> None:
-        self.room = Room(SIZE, wait_s=60)
+        self.room = MemoryBudget(SIZE, wait_s=60)
         self.held: Counter[str] = Counter()
 
     async def call(self, holder: str, size: int, after: int, stay: int, what: str) -> None:
         await turns(after)
-        share = Share(self.room, holder)
+        share = Reservation(self.room, holder)
         try:
             await share.take(size * KIB)
             self.change(holder, share.size)
@@ -84,7 +84,7 @@ PART = SIZE // PARTS
 
 
 async def test_who_came_first_goes_first_and_a_full_part_keeps_nobody_else() -> None:
-    room = Room(SIZE, wait_s=60)
+    room = MemoryBudget(SIZE, wait_s=60)
     order: list[str] = []
 
     async def take(name: str, holder: str, size: int) -> None:
@@ -108,7 +108,7 @@ async def test_who_came_first_goes_first_and_a_full_part_keeps_nobody_else() -> 
 
 
 async def test_one_that_is_larger_than_the_room_has_it_to_itself() -> None:
-    room = Room(SIZE)
+    room = MemoryBudget(SIZE)
     await room.take("a", 3 * SIZE)
     with pytest.raises(Unavailable):
         await room.take("b", 1)
@@ -120,7 +120,7 @@ async def test_one_that_is_larger_than_the_room_has_it_to_itself() -> None:
 async def test_who_finds_no_room_is_told_when_to_come_again_and_holds_nothing(
     wait_s: float,
 ) -> None:
-    room = Room(SIZE, wait_s)
+    room = MemoryBudget(SIZE, wait_s)
     await room.take("a", SIZE)
     with pytest.raises(Unavailable) as refused:
         await room.take("b", 1)
@@ -131,7 +131,7 @@ async def test_who_finds_no_room_is_told_when_to_come_again_and_holds_nothing(
 
 
 async def test_who_leaves_while_he_waits_holds_nothing() -> None:
-    room = Room(SIZE, wait_s=60)
+    room = MemoryBudget(SIZE, wait_s=60)
     await room.take("a", SIZE)
     loop = asyncio.get_running_loop()
     gone, stays = (loop.create_task(room.take(who, SIZE)) for who in "bc")
@@ -144,33 +144,33 @@ async def test_who_leaves_while_he_waits_holds_nothing() -> None:
 
 
 async def test_what_grows_takes_room_as_it_goes_and_alone_may_have_it_all() -> None:
-    room = Room(SIZE)
-    share = Share(room, "a")
+    room = MemoryBudget(SIZE)
+    share = Reservation(room, "a")
     for size in range(0, 3 * SIZE, 10 * KIB):
         await share.take(size)
         assert room.held == share.size == (size if size > SMALL_BYTES else 0)
     with pytest.raises(Unavailable):
-        await Share(room, "b").take(SMALL_BYTES + 1)
+        await Reservation(room, "b").take(SMALL_BYTES + 1)
     share.close()
     assert room.held == 0
 
 
 async def test_what_is_small_takes_no_room() -> None:
-    room = Room(SIZE)
+    room = MemoryBudget(SIZE)
     await room.take("a", SIZE)
-    await Share(room, "b").take(SMALL_BYTES)
+    await Reservation(room, "b").take(SMALL_BYTES)
 
 
 async def test_what_is_squeezed_in_makes_twice_the_room_at_most() -> None:
-    room = Room(SIZE)
-    first, second = Share(room, "a"), Share(room, "a")
+    room = MemoryBudget(SIZE)
+    first, second = Reservation(room, "a"), Reservation(room, "a")
     await first.take(SIZE)
     second.squeeze(SIZE)
     assert room.held == 2 * SIZE
     with pytest.raises(Unavailable):
         second.squeeze(SIZE + 1)
     with pytest.raises(Unavailable):
-        await Share(room, "b").take(SMALL_BYTES + 1)
+        await Reservation(room, "b").take(SMALL_BYTES + 1)
     first.close()
     second.close()
     assert room.held == 0

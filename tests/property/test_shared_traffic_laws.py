@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 from assay.server.rate_limits import RateLimit, SharedRateLimit, Verdict, rate_limit
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
@@ -27,7 +27,7 @@ class Nodes:
     def __init__(self, number: int, per_minute: int) -> None:
         self.clock: Any = FrozenClock()
         self.window = MemoryWindow(self.clock)
-        self.leases = [Leases(self.window, self.clock, lambda _: None) for _ in range(number)]
+        self.leases = [QuotaLease(self.window, self.clock, lambda _: None) for _ in range(number)]
         self.limits = [SharedRateLimit("t", per_minute, self.clock, one) for one in self.leases]
         self.admitted: list[tuple[float, int]] = []
 
@@ -123,7 +123,7 @@ def test_the_remaining_count_is_how_many_one_process_really_lets_in(
 
 async def test_limits_of_different_names_and_callers_are_counted_apart() -> None:
     clock: Any = FrozenClock()
-    leases = Leases(MemoryWindow(clock), clock, lambda _: None)
+    leases = QuotaLease(MemoryWindow(clock), clock, lambda _: None)
     for name in ("one", "other"):
         limit = rate_limit(name, 2, clock, leases)
         for caller in ("a", "b", "name a"):

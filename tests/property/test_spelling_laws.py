@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, Row, Table
+from assay.wrappers.matching import BadPath, RouteTable, Row
 from assay.wrappers.overlap import is_walked_round
 from assay.wrappers.path_spelling import folded
 
@@ -71,7 +71,7 @@ def test_no_spelling_reaches_a_freer_route(
     path = data.draw(spellings([*segments, *tail]))
     assert folded(path) == tuple(part.lower() for part in (*segments, *tail))
     try:
-        match = Table(rows).match("GET", path)
+        match = RouteTable(rows).match("GET", path)
     except BadPath:
         return  # refused: nobody is let through
     assert match is not None
@@ -105,5 +105,5 @@ def test_without_a_pair_that_is_warned_of_spelling_changes_nothing(
     if any(is_walked_round(s[:2], f[:2]) for s, f in pairs):
         return
     path = "/" + "/".join(segments)
-    plain = Table([row._replace(terms=Terms()) for row in rows.values()])
-    assert Table(list(rows.values())).match("GET", path) == plain.match("GET", path)
+    plain = RouteTable([row._replace(terms=Terms()) for row in rows.values()])
+    assert RouteTable(list(rows.values())).match("GET", path) == plain.match("GET", path)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.http_heads import is_plain
-from assay.http1.connection import Connection, Shared
-from assay.http1.model import AnswerHead, UpstreamFailed
-from assay.http1.response_heads import KnownHeads
+from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.model import ResponseHead, UpstreamFailed
+from assay.http1.response_heads import ResponseHeadCache
 from tests.fakes.silent_transport import SilentTransport
 
 STARTS = (
@@ -37,7 +37,7 @@ class Heard:
         self.said: list[object] = []
         self.body = b""
 
-    def on_head(self, head: AnswerHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         self.said.append((head.status, tuple(head.headers)))
 
     def on_piece(self, piece: bytes | memoryview) -> None:
@@ -53,12 +53,12 @@ class Heard:
         self.said.append((error.code, untouched))
 
 
-def heard(heads: KnownHeads, pieces: Sequence[bytes]) -> tuple[object, ...]:
+def heard(heads: ResponseHeadCache, pieces: Sequence[bytes]) -> tuple[object, ...]:
     """What a sink hears, and whether the connection may serve another exchange."""
     with asyncio.Runner() as runner:
 
         async def read() -> tuple[object, ...]:
-            shared = Shared(heads=heads)
+            shared = ConnectionContext(heads=heads)
             connection, wire = Connection(asyncio.get_running_loop(), shared), SilentTransport()
             connection.connection_made(wire)
             sink = Heard()
@@ -92,16 +92,16 @@ def test_a_known_head_reads_as_an_unknown_one(
     cuts: list[int],
 ) -> None:
     head = end.join([start, *lines, b"", b""])
-    heads = KnownHeads()
+    heads = ResponseHeadCache()
     heard(heads, [head + first])
     data = head + second
     at = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     pieces = [data[a:b] for a, b in pairwise(at)]
-    assert heard(heads, pieces) == heard(KnownHeads(), pieces)
+    assert heard(heads, pieces) == heard(ResponseHeadCache(), pieces)
 
 
 def test_what_is_usual_is_remembered() -> None:
-    heads, head = KnownHeads(), b"HTTP/1.1 200 OK\r\nA: b\r\ncontent-length: 2\r\n\r\n"
+    heads, head = ResponseHeadCache(), b"HTTP/1.1 200 OK\r\nA: b\r\ncontent-length: 2\r\n\r\n"
     heard(heads, [head + b"ok"])
     assert heads.find(head) is not None
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.app.application import Edge
+from assay.app.application import Application
 from tests.fakes.clock import FrozenClock
 
 OURS = "10.0.0.0/8"
@@ -31,7 +31,7 @@ def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     app: Any = SimpleNamespace(settings=settings, clock=FrozenClock(), leases=None)
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
     lane: Any = SimpleNamespace()
-    edge = Edge(app, nothing, (), lane)
+    edge = Application(app, nothing, (), lane)
     return edge.client_of((peer, 1) if peer else None, headers)
 
 
@@ -96,4 +96,4 @@ def test_a_caller_without_an_address_is_somebody() -> None:
         leases=None,
     )
     lane: Any = SimpleNamespace()
-    assert Edge(app, nothing, (), lane).client_of(None, [])
+    assert Application(app, nothing, (), lane).client_of(None, [])

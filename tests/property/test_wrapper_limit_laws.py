@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrappers.model import Admitted, RateLimitExceeded
-from assay.wrappers.stages.limit import WINDOW_S, LimitStep
+from assay.wrappers.model import RateLimitedRequest, RateLimitExceeded
+from assay.wrappers.stages.limit import WINDOW_S, LimitStage
 
 
 class Hand:
@@ -27,7 +27,7 @@ def call(limit: int, wrapper: str = "w", key: str | None = "agent") -> Any:
     return SimpleNamespace(matched=matched, trust=SimpleNamespace(key=key))
 
 
-def at_once(work: Coroutine[Any, Any, Admitted]) -> Admitted:
+def at_once(work: Coroutine[Any, Any, RateLimitedRequest]) -> RateLimitedRequest:
     """What it comes to; one process's own limit never waits for anything."""
     try:
         work.send(None)
@@ -39,7 +39,7 @@ def at_once(work: Coroutine[Any, Any, Admitted]) -> Admitted:
 waits = st.lists(st.floats(0, 45, allow_nan=False), max_size=80)
 
 
-def admitted(step: LimitStep, limit: int) -> dict[bytes, int] | int:
+def admitted(step: LimitStage, limit: int) -> dict[bytes, int] | int:
     """The headers of a call that passes, or how long one that does not is told to wait."""
     try:
         found = at_once(step.admit(call(limit), None))
@@ -53,7 +53,7 @@ def test_no_window_of_a_minute_ever_holds_more_than_the_limit(
     limit: int, between: list[float]
 ) -> None:
     clock = Hand()
-    step, times = LimitStep(clock), list[float]()  # type: ignore[arg-type]
+    step, times = LimitStage(clock), list[float]()  # type: ignore[arg-type]
     for wait in between:
         clock.now_s += wait
         if not isinstance(admitted(step, limit), int):
@@ -65,7 +65,7 @@ def test_no_window_of_a_minute_ever_holds_more_than_the_limit(
 @given(st.integers(1, 6), waits)
 def test_who_waits_as_long_as_told_is_admitted(limit: int, between: list[float]) -> None:
     clock = Hand()
-    step = LimitStep(clock)  # type: ignore[arg-type]
+    step = LimitStage(clock)  # type: ignore[arg-type]
     for wait in between:
         clock.now_s += wait
         told = admitted(step, limit)
@@ -78,7 +78,7 @@ def test_who_waits_as_long_as_told_is_admitted(limit: int, between: list[float])
 @given(st.integers(1, 6), waits)
 def test_the_headers_count_down_to_none(limit: int, between: list[float]) -> None:
     clock = Hand()
-    step = LimitStep(clock)  # type: ignore[arg-type]
+    step = LimitStage(clock)  # type: ignore[arg-type]
     for wait in between:
         clock.now_s += wait
         told = admitted(step, limit)
@@ -90,7 +90,7 @@ def test_the_headers_count_down_to_none(limit: int, between: list[float]) -> Non
 
 @given(st.integers(1, 5))
 def test_callers_and_wrappers_have_their_own_limit(limit: int) -> None:
-    step = LimitStep(Hand())  # type: ignore[arg-type]
+    step = LimitStage(Hand())  # type: ignore[arg-type]
     for wrapper in ("a", "b"):
         for key in ("x", "y", None):
             for _ in range(limit):

@@ -16,7 +16,7 @@ from assay.db.store_egress_usage import SqlBudgetLedger
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.consent import Consents
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
@@ -46,11 +46,13 @@ class Process:
         resolver = ScriptedResolver(**names) if names else None
         self.http = GuardedHttp(DEVELOPMENT, resolver, budget=self.budget, tls=tls)
 
-    async def ask(self, url: str, use: EgressUse = ANYBODY, body: bytes = b"") -> Reply | Failure:
+    async def ask(
+        self, url: str, use: EgressUse = ANYBODY, body: bytes = b""
+    ) -> EgressResponse | Failure:
         with egress_use(use):
             try:
                 return await self.http.send(
-                    Outgoing("POST" if body else "GET", url, {}, body), LIMITS
+                    OutboundRequest("POST" if body else "GET", url, {}, body), LIMITS
                 )
             except EgressError as error:
                 return error.failure
@@ -59,14 +61,14 @@ class Process:
         """How many of requests made at once were answered."""
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self.ask(url, use)) for _ in range(times)]
-        return sum(isinstance(task.result(), Reply) for task in asked)
+        return sum(isinstance(task.result(), EgressResponse) for task in asked)
 
     async def glance_often(self, url: str, times: int = 60) -> int:
         """How many of requests, one after the other, got the beginning of an answer."""
         with egress_use(RESERVED):
             for number in range(times):
                 try:
-                    await self.http.send(Outgoing("GET", url), GLANCE)
+                    await self.http.send(OutboundRequest("GET", url), GLANCE)
                 except EgressError:
                     return number
         return times

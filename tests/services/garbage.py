@@ -10,13 +10,13 @@ import signal
 from pathlib import Path
 from types import FrameType
 
-from assay.server.request_context import Exchange
+from assay.server.request_context import RequestContext
 
 
 def _count(_number: int, _frame: FrameType | None) -> None:
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
-    found = sum(isinstance(one, Exchange) for one in gc.garbage)
+    found = sum(isinstance(one, RequestContext) for one in gc.garbage)
     gc.garbage.clear()
     with Path(os.environ["GARBAGE_FILE"]).open("a", encoding="ascii") as lines:  # noqa: TID251
         lines.write(f"{found}\n")

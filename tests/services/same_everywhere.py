@@ -11,15 +11,15 @@ import sys
 
 import assay.evaluation.signals
 import assay.probing.probes
-from assay.caller_behaviour.scenario import CourseCall, CourseRequest, Dice
+from assay.caller_behaviour.scenario import ScenarioCall, ScenarioRequest, SeededRandom
 from assay.caller_behaviour.scenario_list import OBSTACLES
 from assay.common.json import JsonObject, JsonValue
 from assay.common.plugins import load_plugins
-from assay.evaluation.model import Collected, Evidence, SignalName
+from assay.evaluation.model import Evidence, SignalName, SignalResult
 from assay.evaluation.ports import Signal
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.verdict import grade_score
 from assay.probing.ports import Probe
 from tests.fakes.ladder import STEADY, proven
@@ -27,7 +27,7 @@ from tests.fakes.ladder import STEADY, proven
 CASES = 1000
 NOW_S = 1_790_000_000
 SIGNALS = load_plugins(assay.evaluation.signals, "SIGNAL", Signal)
-RULES = Rules(DEFAULT_WEIGHTS, tiers_from())
+RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 
@@ -98,10 +98,12 @@ def _feedback(dice: random.Random) -> JsonObject:
 def _behaviour(dice: random.Random) -> JsonObject:
     course: dict[str, JsonValue] = {}
     for name in dice.sample(sorted(OBSTACLES), dice.randint(1, len(OBSTACLES))):
-        obstacle, own = OBSTACLES[name], Dice(str(dice.random()))
-        request = CourseRequest("GET", {}, b"", "", dice.random() < 0.5, dice.random() < 0.5)
+        obstacle, own = OBSTACLES[name], SeededRandom(str(dice.random()))
+        request = ScenarioRequest("GET", {}, b"", "", dice.random() < 0.5, dice.random() < 0.5)
         calls = [
-            CourseCall(1000 * n, 1000 * n + dice.randint(0, 3000), "", obstacle.note(own, request))
+            ScenarioCall(
+                1000 * n, 1000 * n + dice.randint(0, 3000), "", obstacle.note(own, request)
+            )
             for n in range(dice.randint(1, 6))
         ]
         course[name] = obstacle.observe(own, calls)
@@ -120,7 +122,9 @@ def digest() -> str:
     dice, whole = random.Random(8004), hashlib.sha256()
     for _ in range(CASES):
         collected = [
-            Collected(SignalName(name), Evidence(seen), SIGNALS[name].weigh(Evidence(seen), PROBES))
+            SignalResult(
+                SignalName(name), Evidence(seen), SIGNALS[name].weigh(Evidence(seen), PROBES)
+            )
             for name, seen in evidence(dice).items()
         ]
         dice.shuffle(collected)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assay.chains.evm.abi import address_word, word
-from assay.chains.evm.transactions import Transaction, rlp
+from assay.chains.evm.transactions import EvmTransaction, rlp
 from assay.common.json import JsonObject
 from assay.common.keccak import keccak256
 from assay.payments.model import PaymentNetwork
@@ -375,7 +375,7 @@ class SettlementKey:
         self.address = address
         self.signed: dict[str, Pending] = {}
 
-    def sign(self, transaction: Transaction) -> tuple[str, str]:
+    def sign(self, transaction: EvmTransaction) -> tuple[str, str]:
         fields = (
             transaction.chain_id,
             transaction.nonce,

@@ -7,14 +7,22 @@ from random import Random
 
 from assay.payments.attempts import hashes
 from assay.payments.gas_rules import NANO, WEI
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from tests.fakes.gas_accounts import MemoryGas
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain
 from tests.simulation.invariants import PAID, Invariants
 from tests.simulation.process import FREE
 
-CLOSED = frozenset({State.SETTLED, State.DELIVERED, State.FAILED, State.RELEASED, State.REVERSED})
+CLOSED = frozenset(
+    {
+        PaymentState.SETTLED,
+        PaymentState.DELIVERED,
+        PaymentState.FAILED,
+        PaymentState.RELEASED,
+        PaymentState.REVERSED,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -52,7 +60,7 @@ class GasWatch:
         if account.free_used != account.free_spent + len(account.free_open):
             self.invariants.broken("free settlements are counted that nobody holds")
 
-    def moved(self, before: Entry | None, row: Entry) -> None:
+    def moved(self, before: LedgerEntry | None, row: LedgerEntry) -> None:
         """A row of the ledger was written: what is charged now was burnt by now."""
         if self.account is None:
             return
@@ -81,7 +89,7 @@ class GasWatch:
                 what = f"gas was burnt for a payment that is {row.state}: by nobody"
                 self.invariants.broken(what)
 
-    def _burnt(self, row: Entry) -> list[list[int]]:
+    def _burnt(self, row: LedgerEntry) -> list[list[int]]:
         """Wei that each transaction for a payment has cost, in whichever block a node showed it."""
         ever = self.chain.ever_burnt
         return [sorted(ever[one]) for one in sorted(self._unpaid.get(row.id, ())) if one in ever]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from assay.payments.attempts import NONCES_MAX
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.ports import Authorization
 from assay.payments.watched_payments import SPENT
 from tests.fakes.ledger import MemoryLedgerStore
@@ -16,9 +16,9 @@ from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase
 from tests.simulation.process import Reply
 
-PAID = frozenset({State.SETTLED, State.DELIVERED})
-OPEN = frozenset({State.SETTLING, State.PENDING})
-REFUSED = frozenset({State.FAILED, State.RELEASED, State.REVERSED})
+PAID = frozenset({PaymentState.SETTLED, PaymentState.DELIVERED})
+OPEN = frozenset({PaymentState.SETTLING, PaymentState.PENDING})
+REFUSED = frozenset({PaymentState.FAILED, PaymentState.RELEASED, PaymentState.REVERSED})
 SKEW = timedelta(seconds=3)
 """By how much the clocks of two processes differ at most."""
 
@@ -54,7 +54,7 @@ class Invariants:
             self.say(f"VIOLATION {what}")
             self.violation = Violation(what)
 
-    def moved(self, before: Entry | None, row: Entry) -> None:
+    def moved(self, before: LedgerEntry | None, row: LedgerEntry) -> None:
         """A row of the ledger was written."""
         whose = row.payer, row.nonce
         was = None if before is None else before.state
@@ -63,7 +63,7 @@ class Invariants:
             self._noted.setdefault(whose, set()).add(row.attempt.raw)
         if row.state in OPEN | PAID:  # what a stranger's sending has paid may have to be sent again
             self._begun.add(whose)
-        if was in PAID and row.state not in PAID and row.state is not State.REVERSED:
+        if was in PAID and row.state not in PAID and row.state is not PaymentState.REVERSED:
             self.broken(f"a payment that was {was} became {row.state}")
         if row.state in PAID and was not in PAID and not self._was_paid(row):
             self.broken(f"{row.state} without the money")
@@ -73,7 +73,7 @@ class Invariants:
             is_ours = use.sender in self.ours
             # A stranger's sending may be in a block that the nodes asked have not seen.
             is_seen = whose not in self.owed or self._is_deep(use)
-            if is_ours or (row.state is State.FAILED and is_seen):
+            if is_ours or (row.state is PaymentState.FAILED and is_seen):
                 self.broken(f"{row.state} ({row.reason}) though it was paid")
 
     def sent(self, signed: Authorization, raw: str, nonce: int) -> None:
@@ -109,7 +109,7 @@ class Invariants:
         if on_chain != self.chain.state.balances.get(self.payee, 0):
             self.broken("the chain's own sums are wrong")
 
-    def asked_upstream(self, row: Entry | None, now: datetime) -> None:
+    def asked_upstream(self, row: LedgerEntry | None, now: datetime) -> None:
         """Somebody begins to work on a payment."""
         if row is None:
             self.broken("the upstream is asked for what nobody has claimed")
@@ -118,7 +118,7 @@ class Invariants:
         else:
             self._working[row.id] = row.lease_until
 
-    def upstream_ended(self, row: Entry | None) -> None:
+    def upstream_ended(self, row: LedgerEntry | None) -> None:
         """And ends."""
         if row is not None:
             self._working.pop(row.id, None)
@@ -157,7 +157,7 @@ class Invariants:
             if row.state in PAID and use is None:
                 yield f"{row.state}, and the money is not there"
             is_charged = use is not None and self._is_bought(use, (row.payer, row.nonce))
-            unpaid = REFUSED | {State.CLAIMED}
+            unpaid = REFUSED | {PaymentState.CLAIMED}
             is_owed = is_charged and not self._is_undone(row)
             if row.state in unpaid and is_owed:
                 yield f"charged, and {row.state} ({row.reason})"
@@ -185,7 +185,11 @@ class Invariants:
         if use is None or whose not in self.owed or whose in self.chain.unwound:
             return False
         # One that a facilitator refused to settle is looked at after its authorisation has ended.
-        if any(r.state is State.FAILED for r in self.disk.rows.values() if r.nonce == signed.nonce):
+        if any(
+            r.state is PaymentState.FAILED
+            for r in self.disk.rows.values()
+            if r.nonce == signed.nonce
+        ):
             return False
         return self._is_deep(use) and use.to == self.payee
 
@@ -194,16 +198,16 @@ class Invariants:
         block = None if receipt is None else int(str(receipt["blockNumber"]), 16)
         return block is not None and self.chain.head.number - block > SEEN_BLOCKS
 
-    def _is_undone(self, row: Entry) -> bool:
+    def _is_undone(self, row: LedgerEntry) -> bool:
         """Whether a reorganisation has taken back what refused it: that is looked at no more."""
         return row.reason in SPENT and (row.payer, row.nonce) in self.chain.unwound
 
-    def _use(self, row: Entry) -> Use | None:
+    def _use(self, row: LedgerEntry) -> Use | None:
         """The transfer that paid this row, on the chain as it is now."""
         use = self.chain.state.used.get((row.payer, row.nonce))
         pays = use is not None and (use.to, use.value) == (row.pay_to, row.amount)
         return use if pays else None
 
-    def _was_paid(self, row: Entry) -> bool:
+    def _was_paid(self, row: LedgerEntry) -> bool:
         uses = self.chain.ever_paid.get((row.payer, row.nonce), [])
         return any((use.to, use.value) == (row.pay_to, row.amount) for use in uses)

@@ -16,17 +16,17 @@ from assay.payments import retries
 from assay.payments.finality import Witness
 from assay.payments.gas import GasBudget, closed
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.model import Entry, PaymentRefused, State
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState
 from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.ports import Note
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending
 from assay.payments.watched_payments import first_look
 from assay.payments.x402 import eip3009_outcomes
 from assay.payments.x402 import engine as x402_engine
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
-from assay.payments.x402.transaction_sender import Sender
+from assay.payments.x402.transaction_sender import TransactionSender
 from tests.fakes import ledger
 from tests.fakes.gas_accounts import MemoryGas
 from tests.fakes.ledger import MemoryLedgerStore, key_of
@@ -67,34 +67,34 @@ def planted(name: str) -> Iterator[None]:
 _settle = X402Engine.settle
 _spent = GasBudget.spent
 _answer_refusal = RemoteFacilitator.settle
-_till_settle = Till.settle
+_till_settle = PaymentService.settle
 _move = MemoryLedgerStore.move
 _claim = MemoryLedgerStore.claim
 _ask_nodes = eip3009_outcomes.ask_nodes
 
 
-def _gas_given_back(entry: Entry, moved: Entry) -> Gas:
+def _gas_given_back(entry: LedgerEntry, moved: LedgerEntry) -> Gas:
     """What has ended costs nothing."""
     return NO_GAS if moved.state in CLOSED else entry.gas
 
 
-def _gas_kept(entry: Entry, moved: Entry) -> Gas:
+def _gas_kept(entry: LedgerEntry, moved: LedgerEntry) -> Gas:
     """What was not sent costs what was sent."""
     return closed(entry, moved) if moved.attempt.raw else entry.gas
 
 
-def _charged_twice(self: GasBudget, entry: Entry, wei: int | None) -> int | None:
+def _charged_twice(self: GasBudget, entry: LedgerEntry, wei: int | None) -> int | None:
     found = _spent(self, entry, wei)
     return None if found is None else 2 * found
 
 
-def _reserved_by_both(self: MemoryGas, known: Entry) -> Entry:
+def _reserved_by_both(self: MemoryGas, known: LedgerEntry) -> LedgerEntry:
     """A claim that is taken over reserves beside the one that nobody works on."""
     del self
     return known
 
 
-async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int) -> Sequence[Any]:
+async def _sent_unnoted(self: TransactionSender, some: Sequence[Any], first: int) -> Sequence[Any]:
     """It signs, and writes nothing down before it sends."""
     for place, one in enumerate(some):
         one.nonce = first + place
@@ -102,7 +102,7 @@ async def _sent_unnoted(self: Sender, some: Sequence[Any], first: int) -> Sequen
     return some
 
 
-async def _settled_when_sent(self: X402Engine, entry: Entry, note: Note) -> Any:
+async def _settled_when_sent(self: X402Engine, entry: LedgerEntry, note: Note) -> Any:
     """What was sent has arrived."""
     sender = self._sender(entry.network)
     assert sender is not None
@@ -114,20 +114,20 @@ async def _settled_when_sent(self: X402Engine, entry: Entry, note: Note) -> Any:
 
 
 async def _unknown_is_failed(
-    self: X402Engine, entries: Sequence[Entry], *, every_node: bool = False
+    self: X402Engine, entries: Sequence[LedgerEntry], *, every_node: bool = False
 ) -> Any:
     """Reconciliation that finds nothing calls it a refusal."""
     found = await self._outcomes.find(entries, every_node=every_node)
     return [Rejected(one.detail) if isinstance(one, Undecided) else one for one in found]
 
 
-async def _revert_is_final(self: X402Engine, entry: Entry, spent: int | None) -> Any:
+async def _revert_is_final(self: X402Engine, entry: LedgerEntry, spent: int | None) -> Any:
     """A settlement that reverts is refused, whoever made it revert."""
     del self, entry, spent
     return Rejected("transaction_failed")
 
 
-def _used_is_paid(receipt: Any, entry: Entry) -> bool:
+def _used_is_paid(receipt: Any, entry: LedgerEntry) -> bool:
     """The nonce was used: then it was used for us."""
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return False
@@ -138,7 +138,7 @@ def _used_is_paid(receipt: Any, entry: Entry) -> bool:
     )
 
 
-async def _pending_is_refused(self: Till, held: Any, stored: Any) -> Entry:
+async def _pending_is_refused(self: PaymentService, held: Any, stored: Any) -> LedgerEntry:
     """An outcome that is not known is told as a 402."""
     try:
         return await _till_settle(self, held, stored)
@@ -147,7 +147,7 @@ async def _pending_is_refused(self: Till, held: Any, stored: Any) -> Entry:
         raise await self._settlement.refused(held.quote, refusal) from None
 
 
-async def _released_after_sending(self: Till, held: Any, stored: Any) -> Entry:
+async def _released_after_sending(self: PaymentService, held: Any, stored: Any) -> LedgerEntry:
     """What did not settle is released, though it may have been sent."""
     try:
         return await _till_settle(self, held, stored)
@@ -155,33 +155,37 @@ async def _released_after_sending(self: Till, held: Any, stored: Any) -> Entry:
         now = self._clock.now()
         row = await self._ledger.find(held.entry.network, held.entry.digest)
         assert row is not None
-        await self._ledger.move(row, State.RELEASED, lease_until=now)
+        await self._ledger.move(row, PaymentState.RELEASED, lease_until=now)
         raise
 
 
-async def _any_reading_moves(self: MemoryLedgerStore, entry: Entry, *args: Any, **kw: Any) -> Any:
+async def _any_reading_moves(
+    self: MemoryLedgerStore, entry: LedgerEntry, *args: Any, **kw: Any
+) -> Any:
     """A change is made whatever has become of the row meanwhile."""
     known = next((row for row in self.rows.values() if row.id == entry.id), entry)
     return await _move(self, replace(entry, moves=known.moves), *args, **kw)
 
 
 async def _everybody_claims(
-    self: MemoryLedgerStore, fresh: Entry, since: Any, gas: Any = None
+    self: MemoryLedgerStore, fresh: LedgerEntry, since: Any, gas: Any = None
 ) -> Any:
     """A claim is everybody's, whoever works on it."""
     claim = await _claim(self, fresh, since, gas)
     return replace(claim, is_ours=True)
 
 
-async def _no_lease(self: MemoryLedgerStore, fresh: Entry, since: Any, gas: Any = None) -> Any:
+async def _no_lease(
+    self: MemoryLedgerStore, fresh: LedgerEntry, since: Any, gas: Any = None
+) -> Any:
     """Whoever is claimed is abandoned, though somebody is at it."""
     known = self.rows.get(key_of(fresh))
-    if known is not None and known.state is State.CLAIMED:
+    if known is not None and known.state is PaymentState.CLAIMED:
         self.rows[key_of(fresh)] = replace(known, lease_until=fresh.created_at)
     return await _claim(self, fresh, since, gas)
 
 
-async def _kept_nowhere(self: Till, held: Any, stored: Any) -> Entry:
+async def _kept_nowhere(self: PaymentService, held: Any, stored: Any) -> LedgerEntry:
     """The answer is in memory alone until it is handed out."""
     del stored
     return await _till_settle(self, held, None)
@@ -192,7 +196,7 @@ async def _never_due(*_: object) -> Any:
     return ()
 
 
-async def _first_word(_self: object, _entry: Entry, found: Any) -> Any:
+async def _first_word(_self: object, _entry: LedgerEntry, found: Any) -> Any:
     """A refusal is believed, whoever else was there to be asked."""
     return found
 
@@ -211,7 +215,7 @@ def _same_enough(*_: object) -> bool:
     return True
 
 
-async def _refusal_is_believed(self: RemoteFacilitator, entry: Entry, note: Note) -> Any:
+async def _refusal_is_believed(self: RemoteFacilitator, entry: LedgerEntry, note: Note) -> Any:
     """A facilitator that says no is right, whatever the chain says."""
     found = await _answer_refusal(self, entry, note)
     if isinstance(found, Undecided):
@@ -230,19 +234,21 @@ async def _free_to_buy(*_: object, is_refused: bool = False) -> None:
     del is_refused
 
 
-async def _refused_unasked(self: Till, payment: Any, claim: Any, gas: Any, sighting: Any) -> Entry:
+async def _refused_unasked(
+    self: PaymentService, payment: Any, claim: Any, gas: Any, sighting: Any
+) -> LedgerEntry:
     """A refusal while it is verified is the last word."""
     await self._verify(payment, claim, gas, sighting)
     return claim.entry
 
 
-def _not_released(entry: Entry) -> Any:
+def _not_released(entry: LedgerEntry) -> Any:
     """What served nobody is looked at no more."""
-    is_over = entry.state in {State.RELEASED, State.CLAIMED}
+    is_over = entry.state in {PaymentState.RELEASED, PaymentState.CLAIMED}
     return None if is_over else first_look(entry)
 
 
-async def _timeout_is_refusal(self: X402Engine, entry: Entry, note: Note) -> Any:
+async def _timeout_is_refusal(self: X402Engine, entry: LedgerEntry, note: Note) -> Any:
     """No receipt in time: then it was not taken."""
     found = await _settle(self, entry, note)
     return Rejected(found.detail) if isinstance(found, Undecided) else found
@@ -250,7 +256,7 @@ async def _timeout_is_refusal(self: X402Engine, entry: Entry, note: Note) -> Any
 
 MUTANTS: dict[str, Bug] = {
     "sent before it is written down": Bug(
-        (Mutant(Sender, "_noted", _sent_unnoted),), ("sent before it was written down",)
+        (Mutant(TransactionSender, "_noted", _sent_unnoted),), ("sent before it was written down",)
     ),
     "settled as soon as it is sent": Bug(
         (Mutant(X402Engine, "settle", _settled_when_sent),), ("settled without the money",)
@@ -282,10 +288,11 @@ MUTANTS: dict[str, Bug] = {
         ("failed (transaction_failed) though it was paid",),
     ),
     "unknown is told as 402": Bug(
-        (Mutant(Till, "settle", _pending_is_refused),), ("charged, and told settlement_failed",)
+        (Mutant(PaymentService, "settle", _pending_is_refused),),
+        ("charged, and told settlement_failed",),
     ),
     "released after it was sent": Bug(
-        (Mutant(Till, "settle", _released_after_sending),),
+        (Mutant(PaymentService, "settle", _released_after_sending),),
         (
             "payment that is released (",
             "released () though it was paid",
@@ -309,7 +316,7 @@ MUTANTS: dict[str, Bug] = {
         (Mutant(MemoryLedgerStore, "claim", _no_lease),), ("two work on one payment",)
     ),
     "the answer is not kept": Bug(
-        (Mutant(Till, "settle", _kept_nowhere),),
+        (Mutant(PaymentService, "settle", _kept_nowhere),),
         ("charged, and told invalid_exact_evm_nonce_already_used",),
     ),
     "whoever shows it is its buyer": Bug(
@@ -323,7 +330,7 @@ MUTANTS: dict[str, Bug] = {
     "a released payment is refused, and the chain is not asked": Bug(
         (
             Mutant(retries, "find_out", _free_to_buy),
-            Mutant(Till, "_verified", _refused_unasked),
+            Mutant(PaymentService, "_verified", _refused_unasked),
         ),
         ("paid long ago, and told",),
     ),

@@ -19,18 +19,18 @@ from assay.common.keyring import MacKeys
 from assay.payments.finality import View, Witness
 from assay.payments.gas import GasBudget
 from assay.payments.model import (
-    Held,
+    ClaimedPayment,
     PaymentRefused,
     PaymentRequired,
     Quote,
     Replay,
-    Stored,
+    StoredResponse,
 )
-from assay.payments.ports import Facilitator, ProtocolNeeds
+from assay.payments.ports import Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
 from assay.payments.retries import Spent
-from assay.payments.service import LATE_S, Till
+from assay.payments.service import LATE_S, PaymentService
 from assay.payments.settlement import Settlement
 from assay.payments.watcher import Watcher
 from assay.payments.x402.engine import X402Engine
@@ -120,7 +120,7 @@ class Outside:
     """Told of what should not be."""
 
 
-Ask = Callable[["Process", str, str], Awaitable[Stored]]
+Ask = Callable[["Process", str, str], Awaitable[StoredResponse]]
 """Asks the upstream for what is sold at an address, for the payment of that digest."""
 
 
@@ -143,7 +143,7 @@ class Process:
         )
         lease = timedelta(seconds=outside.lease_s)
         settlement = Settlement(protocols, first.needs, self.ledger, clock, lease, witness)
-        self.till = Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+        self.till = PaymentService(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
         log: Any = _Log(outside)
         watcher = Watcher(settlement, witness, self.ledger, clock)
         self._background = [
@@ -224,7 +224,7 @@ class Process:
         if isinstance(held, Replay):
             return _replayed(held)
         if quote.settles_first and not held.entry.has_paid:
-            held = Held(await self.till.settle(held, None), held.quote)
+            held = ClaimedPayment(await self.till.settle(held, None), held.quote)
         return await self._serve(held, request, ask)
 
     async def _serve_again(
@@ -239,7 +239,9 @@ class Process:
             _replayed(held) if isinstance(held, Replay) else await self._serve(held, request, ask)
         )
 
-    async def _serve(self, held: Held, request: PaidRequest, ask: Ask) -> tuple[Reply, Any]:
+    async def _serve(
+        self, held: ClaimedPayment, request: PaidRequest, ask: Ask
+    ) -> tuple[Reply, Any]:
         """`PaidCalls.serve`."""
         try:
             async with asyncio.timeout(held.quote.work_s + LATE_S):
@@ -271,7 +273,9 @@ class Process:
         budget = GasBudget(rules, prices, store, self.clock) if has_gas else None
         engine = X402Engine(self.node, chains, signer, prices, self.clock, outside.settlement_s)
         charges: Any = None  # MPP is another protocol
-        needs = ProtocolNeeds(Signers(), self._facilitator(engine), charges, self.clock, gas=budget)
+        needs = ProtocolDependencies(
+            Signers(), self._facilitator(engine), charges, self.clock, gas=budget
+        )
         return View(needs, ChainReceipts(self.node, chains))
 
     def _facilitator(self, engine: X402Engine) -> Facilitator:
@@ -314,6 +318,6 @@ class _Log:
             self.outside.broken(f"{event}: {error}")
 
 
-def answer_of(url: str) -> Stored:
+def answer_of(url: str) -> StoredResponse:
     """What the upstream sells at an address: no two addresses sell the same."""
-    return Stored(200, (), url.encode())
+    return StoredResponse(200, (), url.encode())

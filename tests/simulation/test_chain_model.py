@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.chains.evm.transactions import Transaction
+from assay.chains.evm.transactions import EvmTransaction
 from assay.payments.ports import Authorization
 from assay.payments.x402.eip3009_contract import transfer_data
 from tests.simulation.chain import (
@@ -138,7 +138,7 @@ def test_a_reorganisation_may_bring_the_same_money_back(chain: Chain) -> None:
 def test_the_cheap_key_signs_what_the_model_reads() -> None:
     key, signed = SettlementKey(KEY), authorization()
     data = transfer_data(signed)
-    transaction = Transaction(NETWORK.chain_id, 3, 1, 2, 200_000, NETWORK.asset.address, data)
+    transaction = EvmTransaction(NETWORK.chain_id, 3, 1, 2, 200_000, NETWORK.asset.address, data)
     raw, hash_ = key.sign(transaction)
     found = key.signed[raw]
     assert found.action == signed

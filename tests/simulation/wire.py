@@ -17,11 +17,10 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.json import JsonValue
-from assay.payments.claims import Claim, Committed
+from assay.payments.claims import Claim, InFlightAmount
 from assay.payments.gas import GasTerms
-from assay.payments.model import Entry, PaymentRefused, Stored
-from assay.payments.model import State as PaymentState
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, StoredResponse
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due
 from assay.payments.watched_payments import WatchedPayment
@@ -168,7 +167,7 @@ class LedgerClient:
     process: Killable
 
     async def claim(
-        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+        self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> Claim:
         return await self._ask(lambda: self.disk.claim(fresh, failures_since, gas))
 
@@ -177,28 +176,28 @@ class LedgerClient:
     ) -> Sequence[WatchedPayment]:
         return await self._ask(lambda: self.disk.claim_due(network, now, until, at_most))
 
-    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+    async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         return await self._ask(lambda: self.disk.entries(ids))
 
     async def plan(self, plans: Sequence[Plan]) -> None:
         await self._ask(lambda: self.disk.plan(plans))
 
-    async def committed(self, entry: Entry) -> Committed:
+    async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         return await self._ask(lambda: self.disk.committed(entry))
 
-    async def find(self, network: str, digest: str) -> Entry | None:
+    async def find(self, network: str, digest: str) -> LedgerEntry | None:
         return await self._ask(lambda: self.disk.find(network, digest))
 
     async def move(
         self,
-        entry: Entry,
+        entry: LedgerEntry,
         state: PaymentState,
         *,
-        attempt: Attempt | None = None,
+        attempt: SettlementAttempt | None = None,
         reason: str = "",
         lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry | None:
+        stored: StoredResponse | None = None,
+    ) -> LedgerEntry | None:
         return await self._ask(
             lambda: self.disk.move(
                 entry, state, attempt=attempt, reason=reason, lease_until=lease_until, stored=stored
@@ -208,16 +207,16 @@ class LedgerClient:
     async def stored_bytes(self, entry_id: str) -> int | None:
         return await self._ask(lambda: self.disk.stored_bytes(entry_id))
 
-    async def stored(self, entry_id: str) -> Stored | None:
+    async def stored(self, entry_id: str) -> StoredResponse | None:
         return await self._ask(lambda: self.disk.stored(entry_id))
 
-    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
         return await self._ask(lambda: self.disk.lease_unfinished(due, lease_until))
 
-    async def put_off(self, entries: Sequence[Entry]) -> None:
+    async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
         await self._ask(lambda: self.disk.put_off(entries))
 
-    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+    async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
         await self._ask(lambda: self.disk.put_off_all(leased, look, reason))
 
     async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
@@ -232,7 +231,7 @@ class LedgerClient:
 
     async def list(
         self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
-    ) -> Sequence[Entry]:
+    ) -> Sequence[LedgerEntry]:
         return await self._ask(lambda: self.disk.list(operator_id, states, at_most))
 
     async def _ask(self, question: Callable[[], Any]) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from assay.payments.model import Entry, State, Stored
+from assay.payments.model import LedgerEntry, PaymentState, StoredResponse
 from assay.payments.ports import Authorization
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import BLOCK_S, GWEI, Chain, SettlementKey
@@ -136,9 +136,9 @@ class World:
     def is_released(self, signed: Authorization) -> bool:
         """Whether its claim has ended, verified, and nobody was served."""
         rows = (row for row in self.disk.rows.values() if row.nonce == signed.nonce)
-        return any(row.state is State.RELEASED and row.look.at is not None for row in rows)
+        return any(row.state is PaymentState.RELEASED and row.look.at is not None for row in rows)
 
-    async def upstream(self, process: Process, url: str, digest: str) -> Stored:
+    async def upstream(self, process: Process, url: str, digest: str) -> StoredResponse:
         """What is sold, after a while, unless it fails."""
         row = next((row for row in self.disk.rows.values() if row.digest == digest), None)
         self.invariants.asked_upstream(row, process.clock.now())
@@ -158,7 +158,7 @@ class World:
         if self._say is not None:
             self._say(f"{self.loop.time():8.2f} {what}")
 
-    def _written(self, before: Entry | None, row: Entry) -> None:
+    def _written(self, before: LedgerEntry | None, row: LedgerEntry) -> None:
         self.invariants.moved(before, row)
         self.gas.moved(before, row)
 

@@ -18,12 +18,12 @@ from assay.common.tasks import finish
 REMEMBERED_MAX = 50_000
 """Accounts whose count is in memory after a flush; another's is read again."""
 
-Reservation = tuple[str, str]
+AllowanceReservation = tuple[str, str]
 """One counted call: operator id and month `YYYY-MM`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AllowanceUsage:
     """How an account stands in the current month."""
 
     used: int
@@ -50,11 +50,11 @@ class Allowance:
         self._clock = clock
         self._upgrade_url = upgrade_url
         self._limit = limit
-        self._written: dict[Reservation, int] = {}
-        self._unwritten: Counter[Reservation] = Counter()
+        self._written: dict[AllowanceReservation, int] = {}
+        self._unwritten: Counter[AllowanceReservation] = Counter()
         self._turn = asyncio.Lock()
 
-    async def reserve(self, operator: Operator) -> Reservation:
+    async def reserve(self, operator: Operator) -> AllowanceReservation:
         """Count one call; what is returned gives it back.
 
         Raises `MonthlyLimitExceeded`, for Free accounts only.
@@ -65,23 +65,25 @@ class Allowance:
             self._written.setdefault(key, used)
         return self._reserve(key, operator)
 
-    def reserve_cached(self, operator: Operator) -> Reservation | None:
+    def reserve_cached(self, operator: Operator) -> AllowanceReservation | None:
         """The same without I/O; None, and nothing counted, when the month is not loaded yet."""
         key = self._key(operator)
         return self._reserve(key, operator) if key in self._written else None
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, reservation: AllowanceReservation) -> None:
         """Give a reservation back: the call was not answered."""
         self._unwritten[reservation] -= 1
 
-    async def standing(self, operator: Operator) -> Standing:
+    async def standing(self, operator: Operator) -> AllowanceUsage:
         """Calls counted this month, by every process that has written them down, and the limit."""
         async with self._turn:  # a flush moves counts from memory into the store
             now = self._clock.now()
             key = self._key(operator)
             self._written[key] = await self._store.used(*key)
             limit = self._limit if operator.plan is Plan.FREE else None
-            return Standing(self._written[key] + self._unwritten[key], limit, month_after(now))
+            return AllowanceUsage(
+                self._written[key] + self._unwritten[key], limit, month_after(now)
+            )
 
     async def flush(self) -> None:
         """Write down what was counted since. On failure nothing is lost, and nothing twice."""
@@ -91,13 +93,13 @@ class Allowance:
                 await finish(self._write(batch))
             self._forget_past_months()
 
-    async def _write(self, batch: Mapping[Reservation, int]) -> None:
+    async def _write(self, batch: Mapping[AllowanceReservation, int]) -> None:
         totals = await self._store.add(batch)
         for key, count in batch.items():
             self._unwritten[key] -= count
         self._written |= totals
 
-    def _reserve(self, key: Reservation, operator: Operator) -> Reservation:
+    def _reserve(self, key: AllowanceReservation, operator: Operator) -> AllowanceReservation:
         used = self._written[key] + self._unwritten[key]
         if operator.plan is Plan.FREE and used >= self._limit:
             raise self._exceeded(used)
@@ -116,7 +118,7 @@ class Allowance:
             upgradeUrl=self._upgrade_url,
         )
 
-    def _key(self, operator: Operator) -> Reservation:
+    def _key(self, operator: Operator) -> AllowanceReservation:
         return operator.id, month_of(self._clock.now())
 
     def _forget_past_months(self) -> None:

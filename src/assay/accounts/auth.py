@@ -15,7 +15,7 @@ from assay.accounts.model import (
 from assay.app import App
 from assay.common.errors import Forbidden, Unavailable
 from assay.identity.model import AgentHeaders, AgentPrincipal
-from assay.server.request_context import Exchange, Headers
+from assay.server.request_context import Headers, RequestContext
 
 
 class Credential(StrEnum):
@@ -39,7 +39,7 @@ def bearer(headers: Headers) -> str:
     return token.strip()
 
 
-async def operator_by_key(app: App, exchange: Exchange, scope: Scope | None) -> Operator:
+async def operator_by_key(app: App, exchange: RequestContext, scope: Scope | None) -> Operator:
     """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
     key, digest = bearer(exchange.headers), exchange.key_digest
     operator = await app.api_keys.authenticate(key, scope, digest)
@@ -47,7 +47,7 @@ async def operator_by_key(app: App, exchange: Exchange, scope: Scope | None) -> 
     return operator
 
 
-async def operator_by_token(app: App, exchange: Exchange) -> Operator:
+async def operator_by_token(app: App, exchange: RequestContext) -> Operator:
     """The operator of a dashboard token; an API key is none. Raises `InvalidCredentials`."""
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
@@ -57,7 +57,7 @@ async def operator_by_token(app: App, exchange: Exchange) -> Operator:
     return operator
 
 
-async def operator_by_either(app: App, exchange: Exchange, scope: Scope | None) -> Operator:
+async def operator_by_either(app: App, exchange: RequestContext, scope: Scope | None) -> Operator:
     """The operator of an API key or of a dashboard token.
 
     Raises `InvalidCredentials`, and `InsufficientScope` for a key.
@@ -67,7 +67,7 @@ async def operator_by_either(app: App, exchange: Exchange, scope: Scope | None) 
     return await operator_by_token(app, exchange)
 
 
-async def anybody(app: App, exchange: Exchange, scope: Scope | None) -> Operator | None:
+async def anybody(app: App, exchange: RequestContext, scope: Scope | None) -> Operator | None:
     """The operator whose API key or dashboard token the request carries, though none is needed.
 
     One that does not hold, or that nobody can look up now, counts for nothing: the request is its
@@ -82,7 +82,7 @@ async def anybody(app: App, exchange: Exchange, scope: Scope | None) -> Operator
         return None
 
 
-async def admin(app: App, exchange: Exchange) -> Operator:
+async def admin(app: App, exchange: RequestContext) -> Operator:
     """The operator of a dashboard token with role `admin`.
 
     Raises also `Forbidden`, and `TotpEnrolmentRequired` where admins need a second factor.
@@ -105,7 +105,7 @@ def agent_headers(headers: Headers) -> AgentHeaders:
     )
 
 
-async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
+async def agent(app: App, exchange: RequestContext) -> AgentPrincipal:
     """The address that proved itself; raises as `AgentIdentity.prove`.
 
     A session that began is handed out with whatever the answer turns out to be: its challenge
@@ -119,7 +119,7 @@ async def agent(app: App, exchange: Exchange) -> AgentPrincipal:
 
 
 async def operator_or_agent(
-    app: App, exchange: Exchange, scope: Scope
+    app: App, exchange: RequestContext, scope: Scope
 ) -> Operator | AgentPrincipal:
     """The operator of an API key, else the agent: either credential is enough (spec 5.4).
 
@@ -137,7 +137,7 @@ async def operator_or_agent(
     return await agent(app, exchange)
 
 
-def _count_for_address(exchange: Exchange) -> None:
+def _count_for_address(exchange: RequestContext) -> None:
     """What the request costs from here on is no operator's."""
     exchange.operator = exchange.counted_for = None
 

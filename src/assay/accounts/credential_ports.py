@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Ended, Operator
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 
 
 class CodeKind(StrEnum):
@@ -87,7 +87,7 @@ class SessionStore(Protocol):
         password_hash: str,
         origin: Hashes,
         limit: int,
-        note: Note | None,
+        note: AuditEntry | None,
     ) -> bool:
         """Store a session and that its origin is known; the oldest beyond `limit` end.
 
@@ -103,11 +103,11 @@ class SessionStore(Protocol):
         """The operator's sessions that have not ended, newest first."""
         ...
 
-    async def end(self, operator_id: str, session_id: str, note: Note) -> bool:
+    async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
         """End a session; False when this operator has none of this id."""
         ...
 
-    async def end_all(self, operator_id: str, keep: str | None, note: Note) -> int:
+    async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
         """End the operator's sessions but `keep`; how many there were."""
         ...
 
@@ -135,7 +135,7 @@ class CredentialStore(Protocol):
         ...
 
     async def set_password(
-        self, operator_id: str, password_hash: str, at: datetime, note: Note, *,
+        self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
     ) -> Ended:  # fmt: skip
         """Change the password; ends every session but one, and spends reset codes.
@@ -145,8 +145,8 @@ class CredentialStore(Protocol):
         ...
 
     async def reset_password(
-        self, operator_id: str, code_hash: str, password_hash: str, at: datetime, note: Note, *,
-        revoke_keys: bool = False,
+        self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
+        note: AuditEntry, *, revoke_keys: bool = False,
     ) -> Ended | None:  # fmt: skip
         """Spend a reset code and change its account's password; None when it is not good.
 
@@ -158,7 +158,9 @@ class CredentialStore(Protocol):
         """Remember a network of the owner's."""
         ...
 
-    async def issue_code(self, code: Code, bounds: Sequence[CodeBound], note: Note | None) -> bool:
+    async def issue_code(
+        self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
+    ) -> bool:
         """Store a code. A verification spends earlier ones of its account, a reset does not.
 
         False, and nothing stored, when one of the bounds is reached: also by several at once.
@@ -170,7 +172,7 @@ class CredentialStore(Protocol):
         ...
 
     async def verify_email(
-        self, operator_id: str, code_hash: str, at: datetime, note: Note
+        self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
     ) -> bool:
         """Spend a verification code; its account's address is verified if it is still the same."""
         ...
@@ -181,7 +183,7 @@ class CredentialStore(Protocol):
 
     async def confirm_totp(
         self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
-        note: Note,
+        note: AuditEntry,
     ) -> bool:  # fmt: skip
         """Put the stored secret in force, with hashed recovery codes.
 
@@ -193,12 +195,12 @@ class CredentialStore(Protocol):
         """Spend the codes up to a time step; False when that step is spent already."""
         ...
 
-    async def take_recovery_code(self, operator_id: str, code_hash: str, note: Note) -> bool:
+    async def take_recovery_code(self, operator_id: str, code_hash: str, note: AuditEntry) -> bool:
         """Spend a recovery code; False when it is not there."""
         ...
 
     async def set_recovery_codes(
-        self, operator_id: str, recovery: Sequence[str], note: Note
+        self, operator_id: str, recovery: Sequence[str], note: AuditEntry
     ) -> None:
         """Replace every recovery code."""
         ...
@@ -207,11 +209,13 @@ class CredentialStore(Protocol):
         """How many recovery codes are unspent."""
         ...
 
-    async def end_totp(self, operator_id: str, note: Note) -> bool:
+    async def end_totp(self, operator_id: str, note: AuditEntry) -> bool:
         """Remove second factor and recovery codes; False when there is none in force."""
         ...
 
-    async def reseal_totp(self, operator_id: str, old: bytes, sealed: bytes, note: Note) -> None:
+    async def reseal_totp(
+        self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
+    ) -> None:
         """Replace the sealed secret, if it is still the old one."""
         ...
 

@@ -20,7 +20,7 @@ from assay.accounts.model import (
 from assay.accounts.password_proof import PasswordProof, Proof
 from assay.accounts.ports import LoginTokens, OperatorStore
 from assay.accounts.second_factor import SecondFactors
-from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import TooMany
@@ -198,7 +198,7 @@ class Logins:
         operator_id: str,
         target_id: str | None,
         **details: str,
-    ) -> Note | None:
+    ) -> AuditEntry | None:
         """What the audit trail is told of a log-in, or None where enough are noted today."""
         kind = f"{action} {details.get('reason', '')}"
         attempts = self._notes.count(kind, operator_id, actor.client)

@@ -20,7 +20,7 @@ from assay.accounts.ports import (
     PasswordHasher,
     SignUp,
 )
-from assay.audit.service import TERMINAL, Actor, Note, note
+from assay.audit.service import TERMINAL, Actor, AuditEntry, note
 from assay.common.clock import Clock
 from assay.common.ids import new_id
 
@@ -97,7 +97,7 @@ class Operators:
         self._keys.forget(operator_id)
         return operator
 
-    async def note(self, told: Note) -> None:
+    async def note(self, told: AuditEntry) -> None:
         """Add to the audit trail what changes nothing else."""
         await self._store.note(told)
 

@@ -19,7 +19,7 @@ from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
 from assay.accounts.password_proof import PasswordProof
 from assay.accounts.ports import HashClient, PasswordHasher
 from assay.accounts.request_quota import RequestQuota
-from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock
 
 
@@ -222,7 +222,7 @@ class Passwords:
     def _forget(self, operator: Operator) -> None:
         self._dependencies.keys.forget(operator.id)
 
-    def _note(self, actor: Actor, action: Action, operator_id: str) -> Note:
+    def _note(self, actor: Actor, action: Action, operator_id: str) -> AuditEntry:
         return note(self._dependencies.clock, actor, action, operator_id)
 
     def _not_good(self, client: Client) -> TokenInvalid:

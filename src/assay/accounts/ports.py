@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from assay.accounts.clients import Hashes
 from assay.accounts.model import ApiKey, Change, Operator
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class OperatorStore(Protocol):
         self,
         operator: Operator,
         password_hash: str,
-        note: Note | None = None,
+        note: AuditEntry | None = None,
         sign_up: SignUp | None = None,
     ) -> None:
         """Store a new account.
@@ -57,13 +57,13 @@ class OperatorStore(Protocol):
         ...
 
     async def rename(
-        self, operator_id: str, name: str, at: datetime, note: Note | None = None
+        self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
     ) -> Operator:
         """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
         ...
 
     async def change_for_admin(
-        self, operator_id: str, change: Change, at: datetime, note: Note
+        self, operator_id: str, change: Change, at: datetime, note: AuditEntry
     ) -> Operator:
         """Change the account, and note what was before and is after in `note`'s details.
 
@@ -72,7 +72,7 @@ class OperatorStore(Protocol):
         """
         ...
 
-    async def note(self, note: Note) -> None:
+    async def note(self, note: AuditEntry) -> None:
         """Add to the audit trail what changes nothing else."""
         ...
 
@@ -81,7 +81,7 @@ class ApiKeyStore(Protocol):
     """API key records, found by the SHA-256 (64 hex digits) of the full key."""
 
     async def add(
-        self, key: ApiKey, key_hash: str, note: Note | None = None, limit: int | None = None
+        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
     ) -> bool:
         """Store a new key; False when the operator has `limit` that are not revoked.
 
@@ -101,7 +101,7 @@ class ApiKeyStore(Protocol):
         """The operator's keys, newest first."""
         ...
 
-    async def revoke(self, operator_id: str, key_id: str, note: Note | None = None) -> bool:
+    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
         """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
         ...
 

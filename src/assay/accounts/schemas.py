@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
-from assay.accounts.allowance import Standing
+from assay.accounts.allowance import AllowanceUsage
 from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
 from assay.accounts.model import DEFAULT_SCOPES, ApiKey, Operator, Scope
@@ -214,7 +214,7 @@ def operator(found: Operator) -> OperatorResponse:
     )
 
 
-def me(found: Operator, standing: Standing, codes_left: int) -> Me:
+def me(found: Operator, standing: AllowanceUsage, codes_left: int) -> Me:
     """The account that asks, on the wire."""
     return Me(
         ok=True,
@@ -224,7 +224,7 @@ def me(found: Operator, standing: Standing, codes_left: int) -> Me:
     )
 
 
-def allowance(standing: Standing) -> AllowanceResponse:
+def allowance(standing: AllowanceUsage) -> AllowanceResponse:
     """What is used of the month's allowance, on the wire."""
     return AllowanceResponse(
         used=standing.used, limit=standing.limit, resets_at=iso(standing.resets_at)

@@ -7,7 +7,7 @@ from sqlalchemy import RowMapping, bindparam, delete, func, insert, or_, select,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.model import ApiKey, Scope
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import api_keys
@@ -20,7 +20,7 @@ class SqlApiKeyStore:
         self._database = database
 
     async def add(
-        self, key: ApiKey, key_hash: str, note: Note | None = None, limit: int | None = None
+        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
     ) -> bool:
         values = {
             "id": key.id,
@@ -84,7 +84,7 @@ class SqlApiKeyStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_key(row) for row in rows]
 
-    async def revoke(self, operator_id: str, key_id: str, note: Note | None = None) -> bool:
+    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
         statement = (
             update(api_keys)
             .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)

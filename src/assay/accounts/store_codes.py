@@ -7,7 +7,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.credential_ports import Alike, AskedBy, Code, CodeBound, CodeKind
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import account_codes, operators
@@ -19,7 +19,9 @@ class SqlCodeStore:
     def __init__(self, database: Database) -> None:
         self._codes_in = database
 
-    async def issue_code(self, code: Code, bounds: Sequence[CodeBound], note: Note | None) -> bool:
+    async def issue_code(
+        self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
+    ) -> bool:
         # In one order always, so that two writers never wait for each other crosswise.
         locks = sorted({f"codes {one}" for bound in bounds for one in _shared(code, bound)})
         async with self._codes_in.write() as connection:
@@ -70,7 +72,7 @@ class SqlCodeStore:
         )
 
     async def verify_email(
-        self, operator_id: str, code_hash: str, at: datetime, note: Note
+        self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
     ) -> bool:
         proven = select(account_codes.c.email_lower).where(account_codes.c.code_hash == code_hash)
         verified = (

@@ -14,7 +14,7 @@ from assay.accounts.store_codes import SqlCodeStore, spend_code, spend_codes
 from assay.accounts.store_login_origins import remember_origin
 from assay.accounts.store_operators import operator_of
 from assay.accounts.store_sessions import end_sessions
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, to_us
 from assay.db.schema.accounts import api_keys, login_origins, operators, recovery_codes
@@ -45,7 +45,7 @@ class SqlCredentialStore(SqlCodeStore):
         return None if row is None else _login(row, is_known=True)
 
     async def set_password(
-        self, operator_id: str, password_hash: str, at: datetime, note: Note, *,
+        self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
     ) -> Ended:  # fmt: skip
         async with self._database.write() as connection:
@@ -54,8 +54,8 @@ class SqlCredentialStore(SqlCodeStore):
             )
 
     async def reset_password(
-        self, operator_id: str, code_hash: str, password_hash: str, at: datetime, note: Note, *,
-        revoke_keys: bool = False,
+        self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
+        note: AuditEntry, *, revoke_keys: bool = False,
     ) -> Ended | None:  # fmt: skip
         async with self._database.write() as connection:
             if not await spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
@@ -81,7 +81,7 @@ class SqlCredentialStore(SqlCodeStore):
 
     async def confirm_totp(
         self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
-        note: Note,
+        note: AuditEntry,
     ) -> bool:  # fmt: skip
         statement = (
             update(operators)
@@ -109,7 +109,7 @@ class SqlCredentialStore(SqlCodeStore):
         async with self._database.write() as connection:
             return bool((await connection.execute(statement)).rowcount)
 
-    async def take_recovery_code(self, operator_id: str, code_hash: str, note: Note) -> bool:
+    async def take_recovery_code(self, operator_id: str, code_hash: str, note: AuditEntry) -> bool:
         statement = delete(recovery_codes).where(
             recovery_codes.c.operator_id == operator_id, recovery_codes.c.code_hash == code_hash
         )
@@ -120,7 +120,7 @@ class SqlCredentialStore(SqlCodeStore):
         return True
 
     async def set_recovery_codes(
-        self, operator_id: str, recovery: Sequence[str], note: Note
+        self, operator_id: str, recovery: Sequence[str], note: AuditEntry
     ) -> None:
         async with self._database.write() as connection:
             await _replace_recovery_codes(connection, operator_id, recovery)
@@ -135,7 +135,7 @@ class SqlCredentialStore(SqlCodeStore):
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one()
 
-    async def end_totp(self, operator_id: str, note: Note) -> bool:
+    async def end_totp(self, operator_id: str, note: AuditEntry) -> bool:
         statement = (
             update(operators)
             .where(*_present(operator_id), operators.c.totp_secret.is_not(None))
@@ -148,7 +148,9 @@ class SqlCredentialStore(SqlCodeStore):
             await write_note(connection, note)
         return True
 
-    async def reseal_totp(self, operator_id: str, old: bytes, sealed: bytes, note: Note) -> None:
+    async def reseal_totp(
+        self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
+    ) -> None:
         statement = (
             update(operators)
             .where(operators.c.id == operator_id, operators.c.totp_secret == old)
@@ -168,7 +170,7 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     operator_id: str,
     password_hash: str,
     at: datetime,
-    note: Note,
+    note: AuditEntry,
     keep_session: str | None,
     revoke_keys: bool,  # noqa: FBT001
 ) -> Ended:

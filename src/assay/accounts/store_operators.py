@@ -24,7 +24,7 @@ from assay.accounts.model import (
 )
 from assay.accounts.ports import SignUp
 from assay.accounts.store_login_origins import remember_origin
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.errors import TooMany
 from assay.common.json import JsonObject
@@ -48,7 +48,7 @@ class SqlOperatorStore:
         self,
         operator: Operator,
         password_hash: str,
-        note: Note | None = None,
+        note: AuditEntry | None = None,
         sign_up: SignUp | None = None,
     ) -> None:
         values = {
@@ -135,7 +135,7 @@ class SqlOperatorStore:
         return [operator_of(row) for row in rows]
 
     async def rename(
-        self, operator_id: str, name: str, at: datetime, note: Note | None = None
+        self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
     ) -> Operator:
         async with self._database.write() as connection:
             before = await _locked(connection, operator_id)
@@ -146,7 +146,7 @@ class SqlOperatorStore:
         return after
 
     async def change_for_admin(
-        self, operator_id: str, change: Change, at: datetime, note: Note
+        self, operator_id: str, change: Change, at: datetime, note: AuditEntry
     ) -> Operator:
         async with self._database.write() as connection:
             takes = note.actor.kind != "terminal" and _takes_admin(change)
@@ -160,7 +160,7 @@ class SqlOperatorStore:
             await write_note(connection, told)
         return after
 
-    async def note(self, note: Note) -> None:
+    async def note(self, note: AuditEntry) -> None:
         async with self._database.write() as connection:
             await write_note(connection, note)
 

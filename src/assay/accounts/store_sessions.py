@@ -10,7 +10,7 @@ from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Operator
 from assay.accounts.store_login_origins import remember_origin
 from assay.accounts.store_operators import operator_of
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import account_codes, dashboard_sessions, operators
@@ -33,7 +33,7 @@ class SqlSessionStore:
         password_hash: str,
         origin: Hashes,
         limit: int,
-        note: Note | None,
+        note: AuditEntry | None,
     ) -> bool:
         values = {
             "id": session.id,
@@ -105,7 +105,7 @@ class SqlSessionStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_session(row) for row in rows]
 
-    async def end(self, operator_id: str, session_id: str, note: Note) -> bool:
+    async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
         statement = (
             delete(dashboard_sessions)
             .where(
@@ -120,7 +120,7 @@ class SqlSessionStore:
             await write_note(connection, note)
         return True
 
-    async def end_all(self, operator_id: str, keep: str | None, note: Note) -> int:
+    async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
         async with self._database.write() as connection:
             ended = await end_sessions(connection, operator_id, keep)
             await write_note(connection, note)

@@ -13,7 +13,7 @@ from assay.common.errors import Unavailable
 from assay.http1.connections import ALWAYS_ANSWERED
 from assay.server.rate_limits import RateLimit, Verdict, caller_of, rate_limit
 from assay.server.request_body import CREDENTIAL_IN_BODY
-from assay.server.request_context import Exchange, Scope
+from assay.server.request_context import RequestContext, Scope
 
 UNLIMITED: Final = frozenset(
     {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}
@@ -39,7 +39,7 @@ class Traffic:
         self._presented = rate_limit("presented", settings.keyed_per_minute, clock, app.leases)
         self._agents = rate_limit("agents", settings.anonymous_per_minute, clock, app.leases)
 
-    async def count(self, scope: Scope, exchange: Exchange) -> Verdict:
+    async def count(self, scope: Scope, exchange: RequestContext) -> Verdict:
         """Count the request for whom it is of, and say whether it is allowed.
 
         An operator found on the way is put into the exchange.
@@ -60,7 +60,7 @@ class Traffic:
         except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
             return await _taken(self._anonymous, caller_of(exchange.client_address))
 
-    async def _count_without_token(self, scope: Scope, exchange: Exchange) -> Verdict:
+    async def _count_without_token(self, scope: Scope, exchange: RequestContext) -> Verdict:
         """Count a request for its address, unless it shows a credential of another kind."""
         caller = caller_of(exchange.client_address)
         if scope["method"] == "POST" and scope["path"] in CREDENTIAL_IN_BODY:
@@ -77,7 +77,7 @@ class Traffic:
             self._presented.give_back(caller)
         return verdict
 
-    def _agent(self, path: str, exchange: Exchange) -> str | None:
+    def _agent(self, path: str, exchange: RequestContext) -> str | None:
         """The agent of an authentic session, or a run of the course by the token of its step.
 
         Either may be over: no store is asked.
@@ -89,7 +89,7 @@ class Traffic:
             return None if run is None else f"run {run}"
         return agent
 
-    async def _token(self, token: str, exchange: Exchange) -> Verdict:
+    async def _token(self, token: str, exchange: RequestContext) -> Verdict:
         """Count a request with a dashboard token, by its signature: the store is not asked.
 
         Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
@@ -114,7 +114,7 @@ class Traffic:
             return False
         return True
 
-    async def _count_unknown(self, token: str, exchange: Exchange) -> Verdict:
+    async def _count_unknown(self, token: str, exchange: RequestContext) -> Verdict:
         """Count a request whose credential is not one that held a moment ago.
 
         Raises `Unavailable` when the store does not answer.
@@ -140,7 +140,7 @@ class Traffic:
         self._give_back(exchange)
         return await self._key(operator, exchange)
 
-    async def _operator(self, token: str, exchange: Exchange) -> Operator | None:
+    async def _operator(self, token: str, exchange: RequestContext) -> Operator | None:
         try:
             exchange.operator = await self._app.api_keys.authenticate(
                 token, None, exchange.key_digest
@@ -149,14 +149,14 @@ class Traffic:
             return None
         return exchange.operator
 
-    async def _key(self, operator: Operator, exchange: Exchange) -> Verdict:
+    async def _key(self, operator: Operator, exchange: RequestContext) -> Verdict:
         exchange.counted_for = operator.id
         return await _taken(self._keyed, operator.id)
 
-    async def _guess(self, exchange: Exchange) -> Verdict:
+    async def _guess(self, exchange: RequestContext) -> Verdict:
         return await _taken(self._guesses, caller_of(exchange.client_address))
 
-    def _give_back(self, exchange: Exchange) -> None:
+    def _give_back(self, exchange: RequestContext) -> None:
         self._guesses.give_back(caller_of(exchange.client_address))
 
 
@@ -164,12 +164,12 @@ async def _taken(limit: RateLimit, caller: str) -> Verdict:
     return limit.take(caller) or await limit.admit(caller)
 
 
-def _bearer(exchange: Exchange) -> str | None:
+def _bearer(exchange: RequestContext) -> str | None:
     scheme, _, token = exchange.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def _is_unlimited(scope: Scope, exchange: Exchange) -> bool:
+def _is_unlimited(scope: Scope, exchange: RequestContext) -> bool:
     """Such a path, read, without a body that would have to be waited for."""
     return (
         scope["path"] in UNLIMITED

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.accounts.allowance import Allowance, Standing
+from assay.accounts.allowance import Allowance, AllowanceUsage
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.clients import Client
 from assay.accounts.logins import Logins
@@ -17,7 +17,7 @@ from assay.accounts.sign_up import QUOTA_WINDOW
 from assay.admin.ports import AccountEnd
 from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics
-from assay.audit.service import TERMINAL, Actor, AuditStore, Note, note
+from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, note
 from assay.common.clock import Clock
 from assay.webhooks.model import Registration
 from assay.webhooks.service import Webhooks
@@ -38,13 +38,13 @@ class AccountExport:
 
     operator: Operator
     recovery_codes_left: int
-    allowance: Standing
+    allowance: AllowanceUsage
     keys: Sequence[ApiKey]
     sessions: Sequence[DashboardSession]
     endpoints: Sequence[WrapperConfig]
     webhooks: Sequence[Registration]
     stats: Stats
-    notes: Sequence[Note]
+    notes: Sequence[AuditEntry]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.ports import AdminStore
 from assay.analytics.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
 from assay.analytics.queries import Analytics, Page
-from assay.audit.service import Actor, AuditStore, Note
+from assay.audit.service import Actor, AuditEntry, AuditStore
 from assay.common.clock import Clock
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import Endpoints
@@ -38,7 +38,7 @@ class OperatorDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class AdminNeeds:
+class AdminDependencies:
     """What the admin's views are made of."""
 
     store: AdminStore
@@ -53,7 +53,7 @@ class AdminNeeds:
 class Admin:
     """Views across accounts, and changes to them. Whoever calls has been found to be an admin."""
 
-    def __init__(self, needs: AdminNeeds) -> None:
+    def __init__(self, needs: AdminDependencies) -> None:
         self._needs = needs
 
     async def stats(self) -> PlatformStats:
@@ -96,7 +96,7 @@ class Admin:
 
     async def audit(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
-    ) -> tuple[Sequence[Note], int]:
+    ) -> tuple[Sequence[AuditEntry], int]:
         """A page of the audit trail, newest first, and how many notes there are."""
         audit = self._needs.audit
         found = await audit.page_for_admin(operator_id, before, at_most, offset)

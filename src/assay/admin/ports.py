@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from assay.admin.model import OperatorOverview, PlatformStats
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 
 
 class AdminStore(Protocol):
@@ -26,7 +26,7 @@ class AccountEnd(Protocol):
     """Erases what is personal of an account, and ends everything that acts for it."""
 
     async def erase(
-        self, operator_id: str, at: datetime, origin_until: datetime, note: Note
+        self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
     ) -> None:
         """End the account, in one transaction.
 

@@ -13,7 +13,7 @@ from assay.admin import schemas_gas as gas
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.analytics import schemas as analytics
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.common.clock import iso
 from assay.common.costs import Cost, CostLedger
 from assay.common.money import usd
@@ -285,7 +285,7 @@ def detail(found: OperatorDetail) -> OperatorDetailResponse:
     )
 
 
-def note(found: Note) -> NoteResponse:
+def note(found: AuditEntry) -> NoteResponse:
     """A line of the trail on the wire."""
     return NoteResponse(
         id=found.id,

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.model import OperatorNotFound, Role
 from assay.accounts.store_operators import ADMINS, require_another_admin
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import erase_personal_fields, write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import (
@@ -39,7 +39,7 @@ class SqlAccountEnd:
         self._database = database
 
     async def erase(
-        self, operator_id: str, at: datetime, origin_until: datetime, note: Note
+        self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
     ) -> None:
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
@@ -47,7 +47,11 @@ class SqlAccountEnd:
 
 
 async def end_account(
-    connection: AsyncConnection, operator_id: str, at: datetime, origin_until: datetime, note: Note
+    connection: AsyncConnection,
+    operator_id: str,
+    at: datetime,
+    origin_until: datetime,
+    note: AuditEntry,
 ) -> None:
     """As `SqlAccountEnd.erase`, in the caller's transaction."""
     await _erase_account(connection, operator_id, at, origin_until)

@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import select, text
 
 from assay.admin.store_account_end import end_account
-from assay.audit.service import TERMINAL, Note
+from assay.audit.service import TERMINAL, AuditEntry
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
 from assay.db.schema.accounts import api_keys, operators
@@ -62,7 +62,7 @@ class SqlUnusedAccounts:
         The account and its keys are locked first: of a use that is written at the same moment, one
         sees the other.
         """
-        told = Note(
+        told = AuditEntry(
             *(new_id(), at, TERMINAL, "account.deleted", operator_id, operator_id),
             {"reason": "never used"},
         )

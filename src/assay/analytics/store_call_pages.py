@@ -12,7 +12,7 @@ from assay.common.clock import DAY_US
 from assay.db.connect import Kind
 from assay.db.engine import Database
 from assay.db.schema.everything import calls, payments
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 
 
 class CallPages:
@@ -87,9 +87,9 @@ class CallPages:
             payments.c.amount,
             payments.c.tx,
             # What was taken back was charged to nobody.
-            case((payments.c.state == State.REVERSED, None), else_=payments.c.settled_us).label(
-                "settled_us"
-            ),
+            case(
+                (payments.c.state == PaymentState.REVERSED, None), else_=payments.c.settled_us
+            ).label("settled_us"),
             bought.label("bought"),
         ).where(payments.c.operator_id == operator_id, payments.c.id.in_(ids))
         async with self._database.read() as connection:

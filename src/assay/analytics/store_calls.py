@@ -14,7 +14,7 @@ from assay.common.clock import DAY_US
 from assay.common.errors import InvalidRequest
 from assay.db.engine import Database, DataRefused, to_us
 from assay.db.schema.everything import calls
-from assay.db.sql_transaction import Desk
+from assay.db.sql_transaction import SqlTransaction
 
 _REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)
 
@@ -51,7 +51,7 @@ class SqlCallStore:
     ) -> None:
         statements = list(insertions(self._database.kind, timed))
 
-        async def work(desk: Desk) -> None:
+        async def work(desk: SqlTransaction) -> None:
             if batch_id is not None and not await _is_new(desk, batch_id, timed[-1][0]):
                 return
             for statement, sets in statements:
@@ -72,7 +72,7 @@ class SqlCallStore:
         return [call_of(row) for row in rows]
 
 
-async def _is_new(desk: Desk, batch_id: BatchId, at_us: int) -> bool:
+async def _is_new(desk: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
     """Whether this transaction is the first with the batch."""
     values = {
         "key": f"calls written by {batch_id.writer}",

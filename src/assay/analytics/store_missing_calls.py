@@ -18,7 +18,7 @@ from assay.analytics.store_rollups import RollupWriter
 from assay.common.clock import Clock
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import paid_responses, payments, wrappers
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 
 GRACE: Final = timedelta(seconds=10)
 """How long the process that served a call has for its row: it flushes every second."""
@@ -89,7 +89,7 @@ class SqlMissingCalls:
         statement = select(payments.c.id).where(
             payments.c.settled_us > after_us,
             payments.c.settled_us <= until_us,
-            or_(payments.c.state != State.SETTLED, payments.c.lease_us <= now_us),
+            or_(payments.c.state != PaymentState.SETTLED, payments.c.lease_us <= now_us),
             _HAS_NO_ROW,
         )
         async with self._database.read() as connection:
@@ -145,7 +145,7 @@ async def recovered_until_us(database: Database) -> int | None:
 
 def _is_served(now_us: int) -> ColumnElement[bool]:
     """Whether some process may still be answering the call of a payment that has settled."""
-    return and_(payments.c.state == State.SETTLED, payments.c.lease_us > now_us)
+    return and_(payments.c.state == PaymentState.SETTLED, payments.c.lease_us > now_us)
 
 
 def _call(row: RowMapping) -> Call:

@@ -14,7 +14,7 @@ from assay.db.connect import Kind
 from assay.db.engine import to_us
 from assay.db.schema.rollups import AGENTS, MEASURES, ROLLUPS, TOTALS, Rollup
 from assay.db.sql_transaction import places
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 
 _AT_ONCE = 200
 """Agents introduced by one statement."""
@@ -120,16 +120,16 @@ def short_key(*parts: str) -> int:
     return int.from_bytes(digest) >> 1
 
 
-def tally_move(entry: Entry, moved: Entry) -> Tally | None:
+def tally_move(entry: LedgerEntry, moved: LedgerEntry) -> Tally | None:
     """What a payment's change of state adds; None when it adds nothing."""
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:
-        failed_us = to_us(entry.updated_at) if entry.state is State.FAILED else None
+        failed_us = to_us(entry.updated_at) if entry.state is PaymentState.FAILED else None
         at_us = to_us(moved.updated_at)
         return tally_settled(*where, at_us, moved.amount, failed_us=failed_us)
-    if moved.state is State.REVERSED and entry.settled_at is not None:
+    if moved.state is PaymentState.REVERSED and entry.settled_at is not None:
         return tally_reversed(*where, to_us(entry.settled_at), moved.amount)
-    if moved.state is State.FAILED and entry.state is not State.FAILED:
+    if moved.state is PaymentState.FAILED and entry.state is not PaymentState.FAILED:
         return tally_failed(moved.operator_id, to_us(moved.updated_at))
     return None
 

@@ -20,7 +20,7 @@ from assay.accounts.store_allowance import SqlAllowanceStore
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.account_data import AccountData, AccountDataDependencies
-from assay.admin.overview import Admin, AdminNeeds
+from assay.admin.overview import Admin, AdminDependencies
 from assay.admin.store import SqlAdminStore
 from assay.admin.store_account_end import SqlAccountEnd
 from assay.admin.store_retention import SqlRetention
@@ -71,12 +71,12 @@ from assay.app.visits import (
     visit_retention,
     visits,
 )
-from assay.app.wrappers import Ground, wrapping
+from assay.app.wrappers import WrapperDependencies, wrapping
 from assay.audit.store import SqlAuditStore
-from assay.caller_behaviour.observations import ConductLog
+from assay.caller_behaviour.observations import ObservationLog
 from assay.caller_behaviour.record import ConductRecord
 from assay.caller_behaviour.scenario_list import OBSTACLES
-from assay.caller_behaviour.scenario_run import Course
+from assay.caller_behaviour.scenario_run import ScenarioRuns
 from assay.caller_behaviour.store_observations import SqlConductStore
 from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
 from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
@@ -88,7 +88,7 @@ from assay.common.clock import Clock, SystemClock
 from assay.common.costs import CostLedger
 from assay.common.keyring import Secrets
 from assay.common.plugins import load_plugins
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
 from assay.common.single_flight import SingleFlight
 from assay.common.tasks import Tasks
@@ -104,12 +104,12 @@ from assay.evaluation.profile import Profiles
 from assay.evaluation.recompute import Audit
 from assay.evaluation.scheduler import Scheduler
 from assay.evaluation.scoring import weights_from
-from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT, Rules, tiers_from
-from assay.evaluation.unregistered import UnregisteredAgents, UnregisteredNeeds
+from assay.evaluation.tiers import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from
+from assay.evaluation.unregistered import UnregisteredAgents, UnregisteredDependencies
 from assay.gate.decision_token import TOKEN_TTL, DecisionTokens
-from assay.gate.service import Gate, GateNeeds
+from assay.gate.service import Gate, GateDependencies
 from assay.gate.store_earlier_keys import SqlEarlierKeys
 from assay.gate.token_signing import Es256DecisionSigner, ed25519_kids
 from assay.identity.challenge import Challenges
@@ -127,7 +127,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
 from assay.payments.ports import LedgerStore
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
 from assay.payments.transfer_pages import TransferPages
@@ -138,32 +138,32 @@ from assay.payments.x402.engine import X402Engine
 from assay.personhood.service import Personhoods
 from assay.personhood.store import SqlPersonhoodStore
 from assay.playground.call import Caller, Proxy
-from assay.playground.playground import Playground, PlaygroundNeeds
+from assay.playground.playground import Playground, PlaygroundDependencies
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.consent import HostConsents
-from assay.probing.out_of_band_url import Baits
+from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.probing.ports import Probe
 from assay.probing.result_callbacks import Callbacks
 from assay.registries.documents import GuardedDocuments
 from assay.registries.file_cache import RegistrationFiles
-from assay.registries.ports import ChainFamily, ChainReader, ReaderNeeds
+from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
 from assay.registries.solana_index import HttpAgentIndex
 from assay.registries.subjects import Subjects
 from assay.registries.wallet_resolution import Resolver
 from assay.reputation.wallet_watch import WalletWatch
-from assay.reputation.write_back import WriteBack
+from assay.reputation.write_back import FeedbackPublisher
 from assay.settings import Settings
 from assay.webhooks.delivery import Deliverer
 from assay.webhooks.ports import WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import Webhooks
 from assay.webhooks.store import SqlWebhookStore
-from assay.webhooks.store_outbox import Outbox
-from assay.wrappers.fast_calls import Direct
+from assay.webhooks.store_outbox import WebhookOutbox
+from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import Pipeline
 from assay.wrappers.service import Endpoints
-from assay.wrappers.stages.trust import TrustStep
+from assay.wrappers.stages.trust import TrustStage
 
 __all__ = [
     "App",
@@ -189,7 +189,7 @@ class App:
     on_crowd: Callable[[str, int, int], None]
     """Told of an untrusted address that holds most connections: address, its count, the total."""
     database: Database
-    leases: Leases | None
+    leases: QuotaLease | None
     networks: Networks
     operators: Operators
     api_keys: ApiKeys
@@ -213,19 +213,19 @@ class App:
     key_profiles: KeyProfiles
     personhoods: Personhoods
     liveness: Liveness
-    write_back: WriteBack | None
+    write_back: FeedbackPublisher | None
     write_wallet: WalletWatch | None
     gate: Gate
-    rules: Rules
+    rules: ScoringPolicy
     explainer: Explainer
     unregistered: UnregisteredAgents
     audit: Audit
     decision_tokens: DecisionTokens
     endpoints: Endpoints
     wrappers: Pipeline
-    direct: Direct
+    direct: FastCalls
     wrapper_origin: WrapperOrigin
-    till: Till
+    till: PaymentService
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
@@ -236,9 +236,9 @@ class App:
     transfer_pages: TransferPages
     call_log: CallLog
     call_store: CallStore
-    conduct_log: ConductLog
-    course: Course
-    baits: Baits
+    conduct_log: ObservationLog
+    course: ScenarioRuns
+    baits: OutOfBandCalls
     callbacks: Callbacks
     analytics: Analytics
     rollups: RollupProof
@@ -246,7 +246,7 @@ class App:
     webhooks: Webhooks
     webhook_store: WebhookStore
     deliverer: Deliverer
-    event_outbox: Outbox
+    event_outbox: WebhookOutbox
     visits: Visits
     paid_calls: PaidCallParts | None
     scheduler: Scheduler
@@ -280,7 +280,7 @@ class _Outside:
     index: HttpAgentIndex
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
-    leases: Leases | None
+    leases: QuotaLease | None
     reputation: ReputationParts | None
     documents: GuardedDocuments
     earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
@@ -345,13 +345,13 @@ async def assemble(
         yield app
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings) -> ScoringPolicy:
     with naming("ASSAY_WEIGHTS"):
         weights = weights_from(settings.weights)
     with naming("ASSAY_LADDER"):
         ladder = ladder_from(settings.ladder)
     with naming("ASSAY_TIERS"):
-        return Rules(weights, tiers_from(settings.tiers), ladder)
+        return ScoringPolicy(weights, tiers_from(settings.tiers), ladder)
 
 
 async def _earlier_keys(
@@ -413,7 +413,7 @@ async def _open(
     settings: Settings,
     networks: Networks,
     clock: Clock,
-    leases: Leases | None,
+    leases: QuotaLease | None,
 ) -> _Outside:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with naming("ASSAY_DATABASE_URL"):
@@ -432,7 +432,7 @@ async def _open(
     index = HttpAgentIndex(clock)
     stack.push_async_callback(index.aclose)
     families = load_plugins(import_module("assay.registries.families"), "FAMILY", ChainFamily)
-    needs = ReaderNeeds(rpc, documents, index, clock)
+    needs = ReaderDependencies(rpc, documents, index, clock)
     readers: dict[Family, ChainReader] = {
         family.name: family.reader(needs) for family in families.values()
     }
@@ -450,7 +450,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     settings: Settings,
     clock: Clock,
     log: Log,
-    rules: Rules,
+    rules: ScoringPolicy,
     outside: _Outside,
     stack: AsyncExitStack,
     tasks: Tasks,
@@ -471,10 +471,10 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         secrets["session"],
     )
     sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
-    event_outbox = Outbox(MIN_SCORE_DEFAULT, outside.costs)
+    event_outbox = WebhookOutbox(MIN_SCORE_DEFAULT, outside.costs)
     subjects = Subjects(outside.readers, outside.costs)
     course_runs = SqlCourseStore(database)
-    course = Course(
+    course = ScenarioRuns(
         course_runs,
         OBSTACLES,
         clock,
@@ -483,12 +483,12 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         elsewhere=settings.course_elsewhere_url,
         costs=outside.costs,
     )
-    baits = Baits(state, secrets["session"], settings.canary_hosts or (settings.address,))
+    baits = OutOfBandCalls(state, secrets["session"], settings.canary_hosts or (settings.address,))
     callbacks = Callbacks(
         state, secrets["session"], *callback_addresses(settings, _agents_egress(settings))
     )
     conduct_store = SqlConductStore(database)
-    conduct_log = ConductLog(conduct_store, outside.costs)
+    conduct_log = ObservationLog(conduct_store, outside.costs)
     box = SecretBox.from_secrets(*secrets["upstream"])
     login_tokens = JwtLoginTokens(secrets["jwt"], settings.address, clock)
     credentials = OwnCredentials(login_tokens.names_us)
@@ -514,7 +514,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     evaluations = SqlEvaluationStore(database, event_outbox.put, control_records(probes))
     listeners: list[Listener] = [EvaluationLog(log).evaluated]
     evaluator = Evaluator(
-        EvaluatorNeeds(
+        EvaluatorDependencies(
             subjects=subjects,
             signals=signals,
             probes=probes,
@@ -539,7 +539,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     explainer = Explainer(signals, probes, rules)
     gate = Gate(
-        GateNeeds(
+        GateDependencies(
             subjects=subjects,
             evaluator=evaluator,
             store=evaluations,
@@ -566,7 +566,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         listeners.append(_offers_to(write_back))
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
     wrapped = wrapping(
-        Ground(
+        WrapperDependencies(
             settings=settings,
             clock=clock,
             log=log,
@@ -576,7 +576,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             networks=networks,
             rpc=outside.rpc,
             costs=outside.costs,
-            trust_step=TrustStep(
+            trust_step=TrustStage(
                 identity,
                 gate,
                 networks,
@@ -669,7 +669,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         rules=rules,
         explainer=explainer,
         unregistered=UnregisteredAgents(
-            UnregisteredNeeds(
+            UnregisteredDependencies(
                 evaluator=evaluator,
                 explainer=explainer,
                 files=RegistrationFiles(outside.documents, clock),
@@ -703,7 +703,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         analytics=wrapped.analytics,
         rollups=wrapped.rollups,
         admin=Admin(
-            AdminNeeds(
+            AdminDependencies(
                 store=SqlAdminStore(database),
                 audit=audit_trail,
                 operators=accounts.operators,
@@ -726,14 +726,14 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         ),
         proxy=Proxy(caller, gate, settings.upgrade_address),
         playground=Playground(
-            PlaygroundNeeds(caller, gate, wrapped.routes, profiles, key_profiles)
+            PlaygroundDependencies(caller, gate, wrapped.routes, profiles, key_profiles)
         ),
         probes=probes,
         offered_signals=frozenset(signals),
     )
 
 
-def _offers_to(write_back: WriteBack) -> Listener:
+def _offers_to(write_back: FeedbackPublisher) -> Listener:
     def offer(news: EvaluationCompleted) -> None:
         evaluation = news.evaluation
         write_back.offer(evaluation.chain, evaluation.agent_id, evaluation.score)

@@ -13,7 +13,7 @@ from assay.app import App
 from assay.common.addresses import address_of_hop
 from assay.common.costs import serve_for
 from assay.common.errors import NotFound, ServiceError
-from assay.common.memory_budget import Room
+from assay.common.memory_budget import MemoryBudget
 from assay.http1.unread_answers import UnreadAnswers
 from assay.server.cors import Cors
 from assay.server.errors import fault
@@ -24,9 +24,9 @@ from assay.server.request_context import (
     KEY,
     WRAP_PREFIX,
     AsgiApp,
-    Exchange,
     Message,
     Receive,
+    RequestContext,
     Scope,
     Send,
     headers_of,
@@ -34,12 +34,12 @@ from assay.server.request_context import (
     refuse,
     request_id_of,
 )
-from assay.server.response_writer import ANSWERS_BYTES, EdgeAnswer
+from assay.server.response_writer import ANSWERS_BYTES, ApiResponseWriter
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
-class Lane(Protocol):
+class RawHandler(Protocol):
     """Answers every request below its prefix before the framework sees it."""
 
     prefix: str
@@ -51,7 +51,7 @@ class Lane(Protocol):
         ...
 
 
-class WrapperLane(Protocol):
+class WrapperHandler(Protocol):
     """Answers every request below `WRAP_PREFIX` all by itself."""
 
     limit: RateLimit
@@ -59,17 +59,17 @@ class WrapperLane(Protocol):
     unread: UnreadAnswers
 
     async def __call__(
-        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+        self, scope: Scope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
         """One request."""
         ...
 
 
-class Edge:
+class Application:
     """The service as one ASGI application."""
 
     def __init__(
-        self, app: App, framework: AsgiApp, lanes: tuple[Lane, ...], wrap: WrapperLane
+        self, app: App, framework: AsgiApp, lanes: tuple[RawHandler, ...], wrap: WrapperHandler
     ) -> None:
         self.app = app
         self._framework = framework
@@ -77,7 +77,7 @@ class Edge:
         self.wrap = wrap
         self._traffic = Traffic(app)
         self.bodies = BodyRooms()
-        self.answers = Room(ANSWERS_BYTES, parts=PARTS)
+        self.answers = MemoryBudget(ANSWERS_BYTES, parts=PARTS)
         self._cors = Cors(app.settings.cors_origins)
         self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
@@ -87,7 +87,7 @@ class Edge:
             return
         begun_s = self.app.clock.monotonic_s()
         headers = headers_of(scope)
-        exchange = Exchange(
+        exchange = RequestContext(
             request_id_of(headers), self.client_of(scope.get("client"), scope["headers"]), headers
         )
         scope[KEY] = exchange
@@ -95,7 +95,7 @@ class Edge:
         if scope["path"].startswith(WRAP_PREFIX):
             await self.wrap(scope, receive, send, exchange)
             return
-        outgoing = EdgeAnswer(send, exchange, self.app.clock, self.answers)
+        outgoing = ApiResponseWriter(send, exchange, self.app.clock, self.answers)
         exchange.answer_headers.extend(self._cors.headers(exchange))
         try:
             if self._cors.is_preflight(scope, exchange):
@@ -131,7 +131,9 @@ class Edge:
             scope = {**scope, "method": "GET"}
         await self._framework(scope, _replay(body, receive), send)
 
-    async def _refuse(self, send: EdgeAnswer, exchange: Exchange, error: ServiceError) -> None:
+    async def _refuse(
+        self, send: ApiResponseWriter, exchange: RequestContext, error: ServiceError
+    ) -> None:
         note_detail(self.app.log, exchange, error)
         if send.status == 0:
             await refuse(send, error, exchange.request_id)
@@ -160,7 +162,7 @@ class Edge:
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
 
-    def _log(self, scope: Scope, exchange: Exchange, status: int, begun_s: float) -> None:
+    def _log(self, scope: Scope, exchange: RequestContext, status: int, begun_s: float) -> None:
         template = getattr(scope.get("route"), "path", None)
         self.app.request_log.write(
             method=scope["method"],

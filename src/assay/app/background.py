@@ -10,11 +10,11 @@ from assay.common.clock import Clock
 from assay.common.tasks import finish
 from assay.db.engine import Database
 from assay.payments.ports import LedgerStore
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import Watcher
 from assay.webhooks.delivery import Deliverer
-from assay.webhooks.store_outbox import Outbox
+from assay.webhooks.store_outbox import WebhookOutbox
 
 FLUSH_EVERY_S = 1.0
 """How often what is kept in memory is written down; what a crash may lose of it."""
@@ -40,7 +40,7 @@ async def flush_forever(flush: Flush, log: Log) -> None:
             log.warning("counts could not be written down, again in a second", error=repr(error))
 
 
-async def reconcile_forever(till: Till, network: str, log: Log) -> None:
+async def reconcile_forever(till: PaymentService, network: str, log: Log) -> None:
     """Finish what a crash or an outage left unfinished of one network: none waits for another."""
     while True:
         try:
@@ -95,7 +95,7 @@ async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log
         await asyncio.sleep(RECOVER_EVERY_S)
 
 
-async def tell_forever(outbox: Outbox, database: Database, log: Log) -> None:
+async def tell_forever(outbox: WebhookOutbox, database: Database, log: Log) -> None:
     """Make the deliveries that an evaluation left for later, some accounts at a time."""
     while True:
         is_left = False

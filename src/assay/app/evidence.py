@@ -20,7 +20,7 @@ from assay.personhood.store import SqlPersonhoodStore
 from assay.personhood.verifier import CloudVerifier, RouterVerifier
 from assay.registries.subjects import Subjects
 from assay.reputation.solana_fees import SolanaFees
-from assay.reputation.write_back import WriteBack
+from assay.reputation.write_back import FeedbackPublisher
 from assay.settings import Settings
 
 
@@ -58,7 +58,7 @@ def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs
     log: Log,
     database: Database,
     clock: Clock,
-) -> WriteBack | None:
+) -> FeedbackPublisher | None:
     """Where scores go back to, if a keypair is configured. Raises `ValueError` for a bad one."""
     if settings.solana_keypair is None:
         return None
@@ -68,7 +68,7 @@ def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs
     keypair = keypair_of(settings.solana_keypair.get_secret_value())
     writer = SolanaWriter(rpc, keypair, settings.solana_priority_microlamports)
     fees = SolanaFees(writer, DailyBudgets(database), settings.solana_feedback_per_day, clock)
-    return WriteBack(subjects, networks, writer, write_back_note(log), fees)
+    return FeedbackPublisher(subjects, networks, writer, write_back_note(log), fees)
 
 
 def absent(found: Sources) -> frozenset[SignalName]:

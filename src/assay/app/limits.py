@@ -7,7 +7,7 @@ from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.costs import Cost
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 from assay.net.valkey import ValkeyWindow
 from assay.net.valkey_address import state_address
 from assay.settings import Settings
@@ -27,7 +27,7 @@ def quotas(settings: Settings) -> Mapping[Cost, int]:
 
 async def shared_limits(
     settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, *, serving: bool
-) -> Leases | None:
+) -> QuotaLease | None:
     """The leases of this process; None where limits are its own.
 
     Who serves has reached the server once: raises `Unavailable` otherwise, and `StateUrlError`
@@ -49,7 +49,7 @@ async def shared_limits(
                 reason=error.detail,
             )
 
-    leases = Leases(window, clock, changed)
+    leases = QuotaLease(window, clock, changed)
     if serving:
         await _reach(window)
         stack.push_async_callback(leases.close)

@@ -128,7 +128,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         tags=[{"name": name, "description": said} for name, said in TAGS],
         servers=[{"url": app.settings.address}],
     )
-    made["paths"][gate.GateLane.route] = {"post": gate.operation()}
+    made["paths"][gate.GateHandler.route] = {"post": gate.operation()}
     made["paths"][WRAPPED] = wrap.operations()
     for item in made["paths"].values():
         for operation in item.values():

@@ -15,7 +15,7 @@ from assay.payments.model import PaymentNetwork
 from assay.payments.networks import network_id
 from assay.payments.payout_wallet import PayoutWallet
 from assay.probing.paid_call_model import KNOWN_FOR, Spending
-from assay.probing.paid_calls import BoughtCalls, PaidCallNeeds
+from assay.probing.paid_calls import BoughtCalls, PaidCallDependencies
 from assay.probing.store_paid_calls import SqlPaidCallStore
 from assay.probing.visit_wallets import AssetBalances, DerivedWallets
 from assay.settings import Settings
@@ -68,7 +68,7 @@ def paid_calls(
     def note(what: str, more: Mapping[str, str]) -> None:
         log.info(what, **more)
 
-    needs = PaidCallNeeds(
+    needs = PaidCallDependencies(
         store=store,
         chain=PayoutWallet(rpc, chains, signer, clock, int(settings.paid_calls_gas_max.scaleb(18))),
         balances=balances,

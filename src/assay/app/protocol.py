@@ -14,11 +14,11 @@ from typing_extensions import override
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from assay.app.application import Edge
+from assay.app.application import Application
 from assay.caller_behaviour.routes import CUT
 from assay.common.errors import InvalidRequest, ServiceError, Unavailable
 from assay.common.ids import new_id
-from assay.common.write_coalescer import Outbox
+from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.bounds import BOUNDS, Bounds
 from assay.http1.callers import Caller, agent_at, anonymous_at
 from assay.http1.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
@@ -27,10 +27,10 @@ from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCyc
 from assay.http1.unread_answers import BEGUN_BYTES, STALLED_BYTES, unread_bytes
 from assay.server.errors import TooManyConnections
 from assay.server.refusal import refusal
-from assay.server.request_context import KEY, Exchange
+from assay.server.request_context import KEY, RequestContext
 from assay.wrappers.fast_path import FastCycle
 from assay.wrappers.fast_path_requests import read_plain
-from assay.wrappers.parsed_request_cache import Repeat, Repeats
+from assay.wrappers.parsed_request_cache import ParsedRequest, ParsedRequestCache
 from assay.wrappers.routes_calls import EMPTY_QUERY
 
 PREFIX = b"/wrap/"
@@ -60,11 +60,11 @@ class FastProtocol(HttpToolsProtocol):
     bytes, so that a refusal is never taken for the answer to another request.
     """
 
-    _edge: Edge
-    _repeats: Repeats
+    _edge: Application
+    _repeats: ParsedRequestCache
     _bounds: Bounds
     _all_connections: Connections
-    outbox: Outbox
+    outbox: WriteCoalescer
     _requests: RequestParser
     _flow: _HeldFlow
     _fast: FastCycle | None = None
@@ -321,7 +321,7 @@ class FastProtocol(HttpToolsProtocol):
         """Whom the last request is counted for: its agent or payer, else its address."""
         if self._fast is not None and self._running is self._fast:
             return self._fast.caller
-        exchange: Exchange | None = self._running.scope.get(KEY) if self._running else None
+        exchange: RequestContext | None = self._running.scope.get(KEY) if self._running else None
         caller = exchange.wrapper_caller if exchange else None
         return caller or anonymous_at(self._edge.client_of(self.client, self.headers))
 
@@ -395,7 +395,7 @@ class FastProtocol(HttpToolsProtocol):
         repeat = self._parsed()
         return repeat is not None and self._carry(repeat)
 
-    def _parsed(self) -> Repeat | None:
+    def _parsed(self) -> ParsedRequest | None:
         """The request, where it is one for the fast lane."""
         requests = self._requests
         plain = read_plain(requests)
@@ -404,9 +404,11 @@ class FastProtocol(HttpToolsProtocol):
             return None
         session = plain.incoming.agent.session
         agent = None if session is None else self._edge.app.sessions.owner_of(session)
-        return Repeat(carried, requests.headers, plain.request_id, requests.keep_alive, agent)
+        return ParsedRequest(
+            carried, requests.headers, plain.request_id, requests.keep_alive, agent
+        )
 
-    def _carry(self, repeat: Repeat, *, is_repeated: bool = False) -> bool:
+    def _carry(self, repeat: ParsedRequest, *, is_repeated: bool = False) -> bool:
         """Whether the request is on its way; else nothing is done."""
         if not self._is_admitted:
             return False
@@ -429,7 +431,7 @@ class FastProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         return True
 
-    def _caller_by(self, repeat: Repeat) -> tuple[str, Caller]:
+    def _caller_by(self, repeat: ParsedRequest) -> tuple[str, Caller]:
         client = self._edge.client_of(self.client, repeat.raw_headers)
         return client, anonymous_at(client)
 
@@ -462,7 +464,7 @@ class FastProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
 
 
-def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
+def protocol_for(edge: Application, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
     settings = edge.app.settings
     caps = ConnectionCaps(
@@ -472,9 +474,9 @@ def protocol_for(edge: Edge, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
     )
     own = {
         "_edge": edge,
-        "_repeats": Repeats(),
+        "_repeats": ParsedRequestCache(),
         "_bounds": bounds,
         "_all_connections": Connections(caps, edge.trusts, edge.app.on_crowd),
-        "outbox": Outbox(),
+        "outbox": WriteCoalescer(),
     }
     return type("Protocol", (FastProtocol,), own)

@@ -22,7 +22,7 @@ from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
 from assay.evaluation.policy import ladder_from
 from assay.key_agents.store_scarce import SqlPurchases
-from assay.net.egress.ports import Limits, SafeHttp
+from assay.net.egress.ports import EgressClient, Limits
 from assay.net.egress.site_budget import SiteBudgetHttp
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import by_network
@@ -79,7 +79,7 @@ def reputation_parts(
     database: Database,
     rpc: Rpc,
     clock: Clock,
-    http: SafeHttp,
+    http: EgressClient,
 ) -> ReputationParts:
     """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
     chains = payment_chains_read(settings)
@@ -122,7 +122,7 @@ def _files(  # noqa: PLR0913, PLR0917 - what files are read with
     database: Database,
     rpc: Rpc,
     clock: Clock,
-    http: SafeHttp,
+    http: EgressClient,
     chains: Mapping[str, PaymentChain],
 ) -> FeedbackFiles:
     budgets = DailyBudgets(database)

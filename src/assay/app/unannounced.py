@@ -18,7 +18,7 @@ from assay.evaluation.store_visit_seeds import SqlSeeds
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.dial import HttpProxy
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.unannounced import UnannouncedVisits
@@ -33,7 +33,7 @@ def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together f
     settings: Settings,
     state: SharedState,
     budget: EgressBudget,
-    direct: SafeHttp,
+    direct: EgressClient,
     policy: EgressPolicy,
     stack: AsyncExitStack,
     database: Database,

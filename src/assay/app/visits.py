@@ -28,7 +28,7 @@ from assay.evaluation.store_visit_schedule import SqlVisitSchedule
 from assay.evaluation.store_visit_seeds import SqlSeeds
 from assay.evaluation.store_visits import SqlVisitStore
 from assay.evaluation.visits import WINDOW
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.probing.ports import Probe, Severity
 from assay.probing.unannounced import UnannouncedVisits
 from assay.registries.subjects import Subjects
@@ -86,7 +86,7 @@ def sibling_visits(
     return SiblingVisits(evaluations, parts.store, clock, critical)
 
 
-def first_turns(parts: Visits, http: SafeHttp, clock: Clock) -> NamedFirst:
+def first_turns(parts: Visits, http: EgressClient, clock: Clock) -> NamedFirst:
     """Plans visits, those first whom their host's own file names."""
     return NamedFirst(parts.schedule, HostFiles(http, clock))
 

@@ -16,34 +16,37 @@ from assay.admin import routes_account_data as account_data
 from assay.analytics import routes as analytics
 from assay.app import App
 from assay.app import routes_health as health
-from assay.app.application import Edge
+from assay.app.application import Application
 from assay.app.openapi import document
 from assay.caller_behaviour import routes as course
-from assay.caller_behaviour.routes import CourseLane
+from assay.caller_behaviour.routes import ScenarioHandler
 from assay.common.errors import InvalidRequest, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
 from assay.evaluation import routes_credentials as service_credentials
 from assay.evaluation import routes_visits as visits
-from assay.gate.routes import GateLane
+from assay.gate.routes import GateHandler
 from assay.http1.request_parser import MethodNotAllowed
 from assay.key_agents import routes as key_agents
 from assay.payments import routes_statement as statement
 from assay.personhood import routes as personhood
 from assay.playground import routes as proxy
-from assay.probing.routes_callbacks import CallbackLane
+from assay.probing.routes_callbacks import CallbackHandler
 from assay.server.docs import mount_docs
 from assay.server.errors import envelope, error_headers, fault, status_of
 from assay.server.request_context import exchange_of, note_detail
 from assay.server.route import app_of
 from assay.webhooks import routes as webhooks
 from assay.wrappers import routes_configs as endpoints
-from assay.wrappers.routes_calls import WrapLane
+from assay.wrappers.routes_calls import WrapHandler
 
 
-def build(app: App) -> Edge:
+def build(app: App) -> Application:
     """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
-    return Edge(
-        app, framework(app), (GateLane(app), CourseLane(app), CallbackLane(app)), WrapLane(app)
+    return Application(
+        app,
+        framework(app),
+        (GateHandler(app), ScenarioHandler(app), CallbackHandler(app)),
+        WrapHandler(app),
     )
 
 

@@ -21,7 +21,7 @@ from assay.app.naming import naming
 from assay.app.payment_chains import payment_chains, payment_rows
 from assay.app.payouts import platform_wallets
 from assay.app.settling import sale_warnings
-from assay.caller_behaviour.observations import ConductLog
+from assay.caller_behaviour.observations import ObservationLog
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
@@ -29,7 +29,7 @@ from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.costs import CostLedger
 from assay.common.keyring import MacKeys, Secrets
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
@@ -45,9 +45,9 @@ from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.nodes import PaymentNodes
-from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.store import SqlLedgerStore
@@ -59,17 +59,17 @@ from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
-from assay.wrappers.buffer_budget import HeldBodies
-from assay.wrappers.fast_calls import Direct
+from assay.wrappers.buffer_budget import BufferBudget
+from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import Pipeline, Steps
+from assay.wrappers.pipeline import Pipeline, Stages
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
-from assay.wrappers.stages.forward import ForwardStep
-from assay.wrappers.stages.limit import LimitStep, SharedLimitStep
-from assay.wrappers.stages.pay import PayStep
-from assay.wrappers.stages.record import RecordStep
-from assay.wrappers.stages.trust import TrustStep
+from assay.wrappers.stages.forward import ForwardStage
+from assay.wrappers.stages.limit import LimitStage, SharedLimitStage
+from assay.wrappers.stages.pay import PayStage
+from assay.wrappers.stages.record import RecordStage
+from assay.wrappers.stages.trust import TrustStage
 from assay.wrappers.storage_cost import WrapperCosts
 from assay.wrappers.store import SqlWrapperStore
 
@@ -78,7 +78,7 @@ PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class WrapperDependencies:
     """What wrappers stand on."""
 
     settings: Settings
@@ -86,25 +86,25 @@ class Ground:
     log: Log
     database: Database
     state: SharedState
-    leases: Leases | None
+    leases: QuotaLease | None
     networks: Networks
     rpc: JsonRpc
     costs: CostLedger
-    trust_step: TrustStep
+    trust_step: TrustStage
     upstream_secrets: Secrets
     payment_secrets: Secrets
-    conduct: ConductLog
+    conduct: ObservationLog
     credentials: OwnCredentials
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapping:
+class WrapperServices:
     """Wrappers, ready to be called."""
 
     endpoints: Endpoints
     pipeline: Pipeline
-    direct: Direct
-    till: Till
+    direct: FastCalls
+    till: PaymentService
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
@@ -118,7 +118,7 @@ class Wrapping:
     x402_engines: Sequence[X402Engine]
 
 
-def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
+def wrapping(ground: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
     settings, clock, leases = ground.settings, ground.clock, ground.leases
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
@@ -142,19 +142,19 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
         ground.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
-    steps = Steps(
+    steps = Stages(
         routes=routes,
         trust=ground.trust_step,
-        limit=LimitStep(clock) if leases is None else SharedLimitStep(clock, leases),
-        pay=PayStep(till, networks, origin.address, platform, store, clock),
-        forward=ForwardStep(upstream, origin, ground.credentials),
-        record=RecordStep(add, clock),
+        limit=LimitStage(clock) if leases is None else SharedLimitStage(clock, leases),
+        pay=PayStage(till, networks, origin.address, platform, store, clock),
+        forward=ForwardStage(upstream, origin, ground.credentials),
+        record=RecordStage(add, clock),
     )
-    held = HeldBodies(settings.held_bodies_mib * 1024 * 1024)
-    return Wrapping(
+    held = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
+    return WrapperServices(
         endpoints,
         Pipeline(steps, till, settings.paid_response_bytes_max, held),
-        Direct(steps, origin),
+        FastCalls(steps, origin),
         till,
         Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
         ledger,
@@ -170,8 +170,8 @@ def wrapping(ground: Ground, stack: AsyncExitStack) -> Wrapping:
     )
 
 
-def _till(ground: Ground, settlement: Settlement, rows: UnpaidRows) -> Till:
-    return Till(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets), rows)
+def _till(ground: WrapperDependencies, settlement: Settlement, rows: UnpaidRows) -> PaymentService:
+    return PaymentService(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets), rows)
 
 
 def _egress(settings: Settings) -> EgressPolicy:
@@ -212,7 +212,7 @@ def _refused_note(log: Log) -> Callable[[Call, str], None]:
 
 
 def _settlement(
-    ground: Ground,
+    ground: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
@@ -239,7 +239,7 @@ def _settlement(
         engine = X402Engine(ground.rpc, chains, signer, gas.prices, clock, settings.settlement_s)
         engines.append(engine)
         facilitator = _facilitator(ground, networks, engine, stack)
-        needs = ProtocolNeeds(
+        needs = ProtocolDependencies(
             Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
         )
         return View(needs, ChainReceipts(ground.rpc, chains))
@@ -262,7 +262,9 @@ def _settlement(
 
 
 def _loader(
-    ground: Ground, networks: Mapping[str, PaymentNetwork], chains: Mapping[str, Network]
+    ground: WrapperDependencies,
+    networks: Mapping[str, PaymentNetwork],
+    chains: Mapping[str, Network],
 ) -> LibraryLoader:
     return LibraryLoader(
         networks,
@@ -281,7 +283,7 @@ def _signer(settings: Settings) -> TransactionSigner | None:
 
 
 def _facilitator(
-    ground: Ground,
+    ground: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
     engine: X402Engine,
     stack: AsyncExitStack,

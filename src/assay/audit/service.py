@@ -66,7 +66,7 @@ TERMINAL: Final = Actor("terminal")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AuditEntry:
     """One line of the trail. `details` hold no secrets."""
 
     id: str
@@ -91,7 +91,7 @@ class AuditStore(Protocol):
 
     async def page_for_admin(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
-    ) -> Sequence[Note]:
+    ) -> Sequence[AuditEntry]:
         """Notes, newest first: of one account or of all, older than the note of that id.
 
         Raises `NoteNotFound` when there is none of that id.
@@ -110,8 +110,8 @@ def note(
     operator_id: str,
     target: str | None = None,
     **details: str | bool | None,
-) -> Note:
+) -> AuditEntry:
     """A note of something done now."""
-    return Note(
+    return AuditEntry(
         new_id(), clock.now(), actor, action, operator_id, target or operator_id, dict(details)
     )

@@ -7,7 +7,7 @@ from typing import Any, cast
 from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import Action, Actor, ActorKind, Note, NoteNotFound
+from assay.audit.service import Action, Actor, ActorKind, AuditEntry, NoteNotFound
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import audit
 
@@ -23,7 +23,7 @@ class SqlAuditStore:
 
     async def page_for_admin(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
-    ) -> Sequence[Note]:
+    ) -> Sequence[AuditEntry]:
         statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most).offset(offset)
         if operator_id is not None:
             statement = statement.where(audit.c.operator_id == operator_id)
@@ -45,7 +45,7 @@ class SqlAuditStore:
             return (await connection.execute(statement)).scalar_one()
 
 
-async def write_note(connection: AsyncConnection, made: Note | None) -> None:
+async def write_note(connection: AsyncConnection, made: AuditEntry | None) -> None:
     """Add a note to the caller's transaction, if there is one."""
     if made is None:
         return
@@ -79,10 +79,10 @@ async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -
     await connection.execute(update(audit).where(*written).values(details="{}"))
 
 
-def _note(row: RowMapping) -> Note:
+def _note(row: RowMapping) -> AuditEntry:
     details: dict[str, Any] = json.loads(row["details"])
     kind, action = cast("ActorKind", row["actor_kind"]), cast("Action", row["action"])
-    return Note(
+    return AuditEntry(
         id=row["id"],
         at=from_us(row["at_us"]),
         actor=Actor(kind, row["actor_id"], row["client"], row["request_id"]),

@@ -57,7 +57,7 @@ class _Recent:
     """The last day its calls were counted on: each is a row."""
 
 
-class ConductStore(Protocol):
+class ObservationStore(Protocol):
     """Durable counts by address and day."""
 
     async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
@@ -69,10 +69,10 @@ class ConductStore(Protocol):
         ...
 
 
-class ConductLog:
+class ObservationLog:
     """Counts calls of addresses that proved themselves."""
 
-    def __init__(self, store: ConductStore, costs: CostLedger | None = None) -> None:
+    def __init__(self, store: ObservationStore, costs: CostLedger | None = None) -> None:
         self._store = store
         self._costs = costs
         self._recent: OrderedDict[str, _Recent] = OrderedDict()

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from assay.caller_behaviour.observations import ConductStore
+from assay.caller_behaviour.observations import ObservationStore
 from assay.caller_behaviour.scenario_list import OBSTACLES
-from assay.caller_behaviour.scenario_run import COUNTS_FOR, Course, CourseStore, Run
+from assay.caller_behaviour.scenario_run import COUNTS_FOR, Run, ScenarioRuns, ScenarioRunStore
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.common.money import MICRO
@@ -33,9 +33,9 @@ class ConductRecord:
 
     def __init__(
         self,
-        course: Course,
-        runs: CourseStore,
-        store: ConductStore,
+        course: ScenarioRuns,
+        runs: ScenarioRunStore,
+        store: ObservationStore,
         clock: Clock,
         purchases: Purchases | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request
 from assay.accounts.auth import Credential
 from assay.app import App
 from assay.caller_behaviour import schemas as wire
-from assay.caller_behaviour.scenario import CourseRequest
+from assay.caller_behaviour.scenario import ScenarioRequest
 from assay.caller_behaviour.scenario_list import OBSTACLES
 from assay.caller_behaviour.scenario_run import PREFIX, Step
 from assay.common.errors import NotFound
@@ -94,7 +94,7 @@ def _declare_bait(router: APIRouter) -> None:
     _ = bait
 
 
-class CourseLane:
+class ScenarioHandler:
     """Answers every step: any method, any body, in whatever way the obstacle has it."""
 
     prefix = PREFIX + "/"
@@ -114,7 +114,7 @@ class CourseLane:
         body = await read_body(scope, receive, BODY_BYTES_MAX)
         course = self._app.course
         trail = trail[:_TRAIL_CHARS_MAX]
-        request = CourseRequest(
+        request = ScenarioRequest(
             method=scope["method"],
             headers=exchange.headers,
             body=body[:NOTED_BYTES],

@@ -16,7 +16,7 @@ CONDUCT = "conduct"
 """The family of every finding here."""
 
 
-class Dice:
+class SeededRandom:
     """The numbers and words of one step: the same for the same run, different in every run."""
 
     def __init__(self, seed: str) -> None:
@@ -35,7 +35,7 @@ class Dice:
 
 
 @dataclass(frozen=True, slots=True)
-class CourseRequest:
+class ScenarioRequest:
     """A request to a step. Header names are in lower case; the body is cut to a few KiB."""
 
     method: str
@@ -50,7 +50,7 @@ class CourseRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class CourseCall:
+class ScenarioCall:
     """One request to a step, as it is kept. Times are milliseconds since the run began."""
 
     at_ms: int
@@ -71,7 +71,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class CourseReply:
+class ScenarioReply:
     """What a step answers. `body` as JSON, or bytes as they are.
 
     `delay_s` is waited before; `is_cut` breaks the connection off in the middle of the body.
@@ -84,7 +84,7 @@ class CourseReply:
     is_cut: bool = False
 
 
-class Obstacle(Protocol):
+class Scenario(Protocol):
     """One kind of step: pure, so that a run can be judged again from what was kept of it."""
 
     name: ClassVar[str]
@@ -92,19 +92,21 @@ class Obstacle(Protocol):
     method: ClassVar[str]
     """How the step is to be called."""
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         """What the agent is told to do, in a sentence or two."""
         ...
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         """What is kept of a request."""
         ...
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         """The answer to a request after these `earlier` ones."""
         ...
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
         ...
 
@@ -113,7 +115,7 @@ class Obstacle(Protocol):
         ...
 
 
-def nothing(_dice: Dice, _request: CourseRequest) -> JsonObject:
+def nothing(_dice: SeededRandom, _request: ScenarioRequest) -> JsonObject:
     """What an obstacle keeps that only counts calls."""
     return {}
 

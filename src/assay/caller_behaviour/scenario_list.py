@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from assay.caller_behaviour.scenario import Obstacle
+from assay.caller_behaviour.scenario import Scenario
 from assay.caller_behaviour.scenarios import (
     contexts_kept_apart,
     forbidden_not_hammered,
@@ -37,5 +37,5 @@ _ALL = (
     unauthorized_not_hammered.OBSTACLE,
 )
 
-OBSTACLES: Final[Mapping[str, Obstacle]] = MappingProxyType({one.name: one for one in _ALL})
+OBSTACLES: Final[Mapping[str, Scenario]] = MappingProxyType({one.name: one for one in _ALL})
 """By name."""

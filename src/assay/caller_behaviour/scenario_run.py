@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
 )
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
@@ -73,10 +73,10 @@ class Kept:
 
     id: str
     step: int
-    call: CourseCall
+    call: ScenarioCall
 
 
-class CourseStore(Protocol):
+class ScenarioRunStore(Protocol):
     """Runs and the calls made on them."""
 
     async def begin(self, run: Run) -> None:
@@ -129,19 +129,19 @@ class Step:
     """The answer to one call. `task` and `method` are of the step that comes next, if any."""
 
     call_id: str | None
-    reply: CourseReply
+    reply: ScenarioReply
     next: str
     next_method: str
     next_task: str
 
 
-class Course:
+class ScenarioRuns:
     """Sends agents through the obstacles, and keeps what they do."""
 
     def __init__(  # noqa: PLR0913 - what it is made of, by name
         self,
-        store: CourseStore,
-        obstacles: Mapping[str, Obstacle],
+        store: ScenarioRunStore,
+        obstacles: Mapping[str, Scenario],
         clock: Clock,
         *,
         secrets: Secrets,
@@ -163,8 +163,8 @@ class Course:
         self._charge()
         now = self._clock.now()
         run_id, seed = new_id(), self._mac(f"seed/{new_id()}")
-        steps = sorted(self._obstacles, key=lambda name: Dice(seed).word(f"order/{name}"))
-        steps += steps[: Dice(seed).number("again", 0, AGAIN_MAX)]
+        steps = sorted(self._obstacles, key=lambda name: SeededRandom(seed).word(f"order/{name}"))
+        steps += steps[: SeededRandom(seed).number("again", 0, AGAIN_MAX)]
         await self._store.begin(run := Run(run_id, address, seed, tuple(steps), now, None, 0))
         return Entered(run, self._session(run), self._url(run, 0), now + RUN_TTL)
 
@@ -175,7 +175,7 @@ class Course:
         obstacle = self._obstacles[run.steps[step]]
         return obstacle.method, obstacle.task(_dice(run, step))
 
-    async def call(self, token: str, trail: str, request: CourseRequest) -> Step:
+    async def call(self, token: str, trail: str, request: ScenarioRequest) -> Step:
         """Answer a call of the step a token names.
 
         Raises `CourseNotFound` for a token that is not ours or over, `StepLeft` for a step the
@@ -195,11 +195,11 @@ class Course:
         request = replace(request, trail=trail, carries_session=own)
         facts = obstacle.note(dice, request)
         self._charge()
-        kept = Kept(new_id(), step, CourseCall(self._ms(run), None, trail, facts))
+        kept = Kept(new_id(), step, ScenarioCall(self._ms(run), None, trail, facts))
         await self._store.note(replace(run, at_step=step), kept)
         earlier = [one.call for one in calls if one.step == step and not one.call.trail]
         reply = (
-            CourseReply(404, {"error": "not_found"})
+            ScenarioReply(404, {"error": "not_found"})
             if trail
             else obstacle.reply(dice, earlier, self._links(run, step))
         )
@@ -247,7 +247,7 @@ class Course:
             ],
             "next": f"{self._address}/operator/trigger-sandbox-key/{run.address}",
         }
-        return Step(None, CourseReply(200, body), "", "", "")
+        return Step(None, ScenarioReply(200, body), "", "", "")
 
     async def _finish(self, run: Run, calls: Sequence[Kept]) -> JsonObject:
         seen: dict[str, JsonObject] = {}
@@ -303,5 +303,5 @@ class Course:
         return (self._clock.now() - run.begun_at) // timedelta(milliseconds=1)
 
 
-def _dice(run: Run, step: int) -> Dice:
-    return Dice(f"{run.seed}/{step}")
+def _dice(run: Run, step: int) -> SeededRandom:
+    return SeededRandom(f"{run.seed}/{step}")

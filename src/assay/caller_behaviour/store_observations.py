@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from assay.caller_behaviour.observations import Tally
 from assay.db.engine import Database
 from assay.db.schema.everything import wrapper_conduct
-from assay.db.sql_transaction import Desk, places
+from assay.db.sql_transaction import SqlTransaction, places
 
 _ADD = (
     "INSERT INTO wrapper_conduct (address, day, calls, limited, early, error_run)"
@@ -34,7 +34,7 @@ class SqlConductStore:
             for address, day, tally in sorted(counts, key=lambda row: row[:2])
         ]
 
-        async def work(desk: Desk) -> None:
+        async def work(desk: SqlTransaction) -> None:
             await desk.connection.exec_driver_sql(self._add, rows)
 
         await self._database.change(work)

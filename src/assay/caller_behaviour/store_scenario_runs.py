@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, insert, select, update
 
-from assay.caller_behaviour.scenario import CourseCall
+from assay.caller_behaviour.scenario import ScenarioCall
 from assay.caller_behaviour.scenario_run import Kept, Run
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
@@ -49,7 +49,7 @@ class SqlCourseStore:
             Kept(
                 row["id"],
                 row["step"],
-                CourseCall(row["at_ms"], row["ended_ms"], row["trail"], json.loads(row["facts"])),
+                ScenarioCall(row["at_ms"], row["ended_ms"], row["trail"], json.loads(row["facts"])),
             )
             for row in rows
         ]

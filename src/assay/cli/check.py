@@ -10,7 +10,7 @@ from assay.cli.check_formats import FORMATS, Report
 from assay.cli.command import FAILED, complain, with_app
 from assay.common.errors import InvalidRequest
 from assay.evaluation.behaviour import findings
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 
 Format = Literal["text", "json", "sarif", "junit"]
 
@@ -95,4 +95,4 @@ def _is_private(target: str, source: str) -> bool:
         return True
     is_url = target.lower().startswith(("https:", "http:"))
     strict = EgressPolicy(require_https=False)
-    return is_url and isinstance(parse_target(target, strict), Refused)
+    return is_url and isinstance(parse_target(target, strict), RefusedUrl)

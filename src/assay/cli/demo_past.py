@@ -14,9 +14,9 @@ from rich.table import Table
 from assay.common.json import JsonObject, is_object
 from assay.common.money import MICRO
 from assay.evaluation.history import History, pool
-from assay.evaluation.model import Collected, Evaluation, Evidence, SignalName
+from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult
 from assay.evaluation.signals import registry_8004, sandbox
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
 from assay.evaluation.visits import CheckOutcome, VisitRecord
 from assay.probing.ports import Probe, Severity
@@ -64,12 +64,14 @@ class Climbed:
         }
 
 
-def climb(made: Evaluation, probes: Mapping[str, Probe], rules: Rules) -> Sequence[Climbed]:
+def climb(made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy) -> Sequence[Climbed]:
     """The real evaluation, and what the same agent would be worth on later days."""
     return [_after(day, made, probes, rules) for day in DAYS]
 
 
-def _after(day: int, made: Evaluation, probes: Mapping[str, Probe], rules: Rules) -> Climbed:
+def _after(
+    day: int, made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy
+) -> Climbed:
     visits = _visits(day, made)
     payers = _customers(day)
     collected = made.collected if day == 0 else _simulated(made, probes, visits, payers)
@@ -92,7 +94,7 @@ def _simulated(
     probes: Mapping[str, Probe],
     visits: Sequence[VisitRecord],
     payers: Sequence[Payer],
-) -> tuple[Collected, ...]:
+) -> tuple[SignalResult, ...]:
     """The evidence with a history of these visits, and with these customers, all content."""
     critical = {n for n, p in probes.items() if p.severity is Severity.CRITICAL}
     history = pool(visits, visits[-1].at, frozenset(critical - ANNOUNCED_ONLY))
@@ -101,11 +103,11 @@ def _simulated(
         SignalName.SANDBOX: _visited(history),
         SignalName.REGISTRY_8004: _sold(payers, (visits[-1].at - _BEGIN).days) if payers else {},
     }
-    collected: list[Collected] = []
+    collected: list[SignalResult] = []
     for one in made.collected:
         if signal := signals.get(one.signal):
             evidence = Evidence({**one.evidence.data, **added[one.signal]})
-            collected.append(Collected(one.signal, evidence, signal.weigh(evidence, probes)))
+            collected.append(SignalResult(one.signal, evidence, signal.weigh(evidence, probes)))
         else:
             collected.append(one)
     return tuple(collected)

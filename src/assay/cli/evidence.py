@@ -12,9 +12,9 @@ from assay.cli.command import FAILED, complain, with_app
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.model import Evaluation, Score, Snapshot
 from assay.evaluation.policy import ladder_from
-from assay.evaluation.recompute import Rescored
+from assay.evaluation.recompute import ReplayResult
 from assay.evaluation.scoring import weights_from
-from assay.evaluation.tiers import Row, Rules, tiers_from
+from assay.evaluation.tiers import Row, ScoringPolicy, tiers_from
 from assay.evaluation.verdict import grade_score
 
 FAULTS_SHOWN = 20
@@ -71,7 +71,7 @@ def replay(
     """Score stored evidence under other weights, table or ladder; nothing is changed."""
 
     async def work(app: App) -> int:
-        rules = Rules(
+        rules = ScoringPolicy(
             weights=app.rules.weights if weights is None else weights_from(_weights(weights)),
             tiers=app.rules.tiers if tiers is None else tiers_from(_rows(tiers)),
             ladder=app.rules.ladder if ladder is None else ladder_from(_ladder(ladder)),
@@ -200,7 +200,7 @@ def _print(evaluation: Evaluation, found: Score, taken: Snapshot) -> None:
     sys.stdout.write(f"snapshot {taken.snapshot_hash}\nevidence {taken.evidence_hash}\n")
 
 
-def _change(row: Rescored) -> JsonObject:
+def _change(row: ReplayResult) -> JsonObject:
     return {
         "subject": row.evaluation.subject_key,
         "score": row.evaluation.score,
@@ -212,7 +212,7 @@ def _change(row: Rescored) -> JsonObject:
     }
 
 
-def _print_changes(rows: list[Rescored]) -> None:
+def _print_changes(rows: list[ReplayResult]) -> None:
     table = Table()
     for column in ("agent", "score", "tier", "would be", "tier then"):
         table.add_column(column, overflow="fold")

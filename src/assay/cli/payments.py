@@ -9,7 +9,7 @@ from assay.cli.command import with_app
 from assay.cli.tables import print_table
 from assay.common.clock import iso
 from assay.common.money import DECIMALS
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 
 LIMIT_MAX = 10_000
 
@@ -18,7 +18,7 @@ def list_all(state: str | None, limit: int, *, as_json: bool) -> int:
     """Print payments, newest first."""
 
     async def work(app: App) -> int:
-        states = [] if state is None else [State(state)]
+        states = [] if state is None else [PaymentState(state)]
         entries = await app.ledger.list(None, states, max(1, min(limit, LIMIT_MAX)))
         rows = [_row(entry) for entry in entries]
         if as_json:
@@ -43,7 +43,7 @@ def reconcile() -> int:
     return with_app(work)
 
 
-def _row(entry: Entry) -> dict[str, str]:
+def _row(entry: LedgerEntry) -> dict[str, str]:
     return {
         "id": entry.id,
         "createdAt": iso(entry.created_at),

@@ -24,7 +24,7 @@ class _Waiting:
     let_in: asyncio.Future[None]
 
 
-class Room:
+class MemoryBudget:
     """So many bytes; who finds none waits so many seconds, in the order of coming.
 
     What is larger than a part is let in while its holder holds nothing else, and what is larger
@@ -119,12 +119,12 @@ class Room:
             del self._by_holder[holder]
 
 
-class Share:
+class Reservation:
     """What is held of a room for one thing."""
 
     __slots__ = ("_holder", "_room", "_small", "size")
 
-    def __init__(self, room: Room, holder: str, small: int = SMALL_BYTES) -> None:
+    def __init__(self, room: MemoryBudget, holder: str, small: int = SMALL_BYTES) -> None:
         """What is no larger than `small` is not counted."""
         self._room = room
         self._holder = holder

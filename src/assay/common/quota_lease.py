@@ -39,10 +39,10 @@ KEYS_MAX = 200_000
 _ROUNDING_S = 1e-6
 """What sums of floats may be off by: a whole second must not become two."""
 
-Room: TypeAlias = tuple[int, int]
+Remaining: TypeAlias = tuple[int, int]
 """Units left after a request, below zero when it is refused; seconds until the oldest leaves."""
 
-_Waiter: TypeAlias = "asyncio.Future[Room | None]"
+_Waiter: TypeAlias = "asyncio.Future[Remaining | None]"
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class _Slice:
     reset_at_s: float
     refused_until_s: float
 
-    def room(self, now_s: float) -> Room:
+    def room(self, now_s: float) -> Remaining:
         """How much is left, as far as is known here."""
         return self.left + self.units, max(0, ceil(self.reset_at_s - now_s - _ROUNDING_S))
 
@@ -70,7 +70,7 @@ class _Asking:
     waiters: list[_Waiter] = field(default_factory=list[_Waiter])
 
 
-class Leases:
+class QuotaLease:
     """The slices this process holds. `run` must be running for `take` to be answered."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Leases:
         self.is_alone = False
         """Whether the shared count is out of reach: then each process counts by itself."""
 
-    def spend(self, key: str) -> Room | None:
+    def spend(self, key: str) -> Remaining | None:
         """Spend a unit in hand; None when there is none."""
         return self.use(key) if self.has(key) else None
 
@@ -96,7 +96,7 @@ class Leases:
         held = self._slices.get(key)
         return held is not None and held.units > 0 and self._clock.monotonic_s() < held.until_s
 
-    def use(self, key: str) -> Room | None:
+    def use(self, key: str) -> Remaining | None:
         """Spend the unit that `has` has just found, though its time be over by now."""
         held = self._slices.get(key)
         if held is None or not held.units:
@@ -110,7 +110,7 @@ class Leases:
         if held is not None and held.units < held.size:
             held.units += 1
 
-    async def take(self, key: str, limit: int) -> Room | None:
+    async def take(self, key: str, limit: int) -> Remaining | None:
         """Spend a unit, borrowing when none is in hand; None when the process is alone."""
         if self.is_alone:
             return None
@@ -279,7 +279,7 @@ class Leases:
         self._on_change(None)
 
 
-def _serve(held: _Slice, now_s: float) -> Room:
+def _serve(held: _Slice, now_s: float) -> Remaining:
     """A unit of the slice, or the refusal of one."""
     if not held.units:
         return -1, held.room(now_s)[1]

@@ -12,7 +12,7 @@ class Sender(Protocol):
         ...
 
 
-class Outbox:
+class WriteCoalescer:
     """Lets everybody send at the end of the turn, in the order in which they asked.
 
     A peer that was sent a single packet has read it, and sleeps, before the next one comes: each

@@ -6,13 +6,19 @@ from urllib.parse import urljoin
 from assay.control.ports import LookUpUnavailable
 from assay.control.scope import scope_of
 from assay.control.statements_in_documents import BYTES_MAX
-from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    OutboundRequest,
+)
 
 _REDIRECT = frozenset({301, 302, 303, 307, 308})
-_NOTHING: Final = Reply(0, (), b"", truncated=False, elapsed_ms=0.0)
+_NOTHING: Final = EgressResponse(0, (), b"", truncated=False, elapsed_ms=0.0)
 
 
-async def fetch(http: SafeHttp, url: str, redirects: int = 0) -> Reply:
+async def fetch(http: EgressClient, url: str, redirects: int = 0) -> EgressResponse:
     """The reply, after so many redirects within the same site.
 
     What cannot be reached or read is a reply with status 0. Raises `LookUpUnavailable` where our
@@ -21,7 +27,7 @@ async def fetch(http: SafeHttp, url: str, redirects: int = 0) -> Reply:
     site = scope.site if (scope := scope_of(url)) else ""
     for hops in range(redirects + 1):
         try:
-            request = Outgoing("GET", url, {"accept": "application/json"}, is_bare=True)
+            request = OutboundRequest("GET", url, {"accept": "application/json"}, is_bare=True)
             reply = await http.send(request)
         except EgressError as error:
             if error.failure is Failure.BUDGET:
@@ -36,7 +42,7 @@ async def fetch(http: SafeHttp, url: str, redirects: int = 0) -> Reply:
     return _NOTHING
 
 
-def _moved(url: str, reply: Reply, site: str) -> str | None:
+def _moved(url: str, reply: EgressResponse, site: str) -> str | None:
     """Where a host's file has moved to, if it has, and stayed on the site and on https."""
     if reply.status not in _REDIRECT:
         return None

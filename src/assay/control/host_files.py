@@ -14,7 +14,7 @@ from assay.control.ports import LookUpUnavailable
 from assay.control.publish import WELL_KNOWN
 from assay.control.scope import scope_of
 from assay.control.statements_in_documents import Named, agent_name, read_document, read_json
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.registries.subject import Subject
 
 KEPT_S: Final = 3 * 3600.0
@@ -36,7 +36,7 @@ _OK = 200
 class HostFiles:
     """Reads the files, and remembers whom they name."""
 
-    def __init__(self, http: SafeHttp, clock: Clock) -> None:
+    def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
         self._cache: Cache[Named] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
 

@@ -24,11 +24,11 @@ from assay.control.ports import (
     ServiceReader,
     TxtRecords,
 )
-from assay.control.proofs import ControlNeeds, find_control
+from assay.control.proofs import ControlDependencies, find_control
 from assay.control.scope import scope_key
 from assay.control.similarity import ALIKE, bands, likeness, signature
 from assay.control.statements import ServiceControl, only_key
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.registries.subject import Subject
 
 IMITATED_RUNG: Final = 3
@@ -55,7 +55,7 @@ class Control:
         self,
         subject: Subject,
         endpoints: Sequence[Endpoint],
-        http: SafeHttp,
+        http: EgressClient,
         services: ServiceReader,
         left_s: float = 5.0,
     ) -> dict[str, JsonValue]:
@@ -65,7 +65,7 @@ class Control:
         """
         if subject.agent is None:
             return {}
-        needs = ControlNeeds(http, services, self.txt, self.store)
+        needs = ControlDependencies(http, services, self.txt, self.store)
         found = await find_control(subject, endpoints, needs, left_s * ASK_PART)
         rows: list[JsonValue] = [one.row(subject) for one in found]
         try:

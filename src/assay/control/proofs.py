@@ -34,7 +34,7 @@ from assay.control.statements_in_documents import (
     read_records,
     subject_key,
 )
-from assay.net.egress.ports import Reply, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressResponse
 from assay.registries.subject import Subject
 
 SERVICES_MAX: Final = 8
@@ -48,17 +48,17 @@ _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ControlNeeds:
+class ControlDependencies:
     """What control is found out with. Without `txt` DNS is not asked, without `store` no rival."""
 
-    http: SafeHttp
+    http: EgressClient
     services: ServiceReader
     txt: TxtRecords | None = None
     store: ControlStore | None = None
 
 
 async def collect_control(
-    subject: Subject, endpoints: Sequence[Endpoint], needs: ControlNeeds
+    subject: Subject, endpoints: Sequence[Endpoint], needs: ControlDependencies
 ) -> list[JsonObject]:
     """A row of evidence for each endpoint. Raises nothing for the outside world's faults."""
     return [found.row(subject) for found in await find_control(subject, endpoints, needs)]
@@ -67,7 +67,7 @@ async def collect_control(
 async def find_control(
     subject: Subject,
     endpoints: Sequence[Endpoint],
-    needs: ControlNeeds,
+    needs: ControlDependencies,
     left_s: float | None = None,
 ) -> list[ServiceControl]:
     """As `collect_control`; what was not found out within `left_s` seconds is unfinished."""
@@ -101,7 +101,7 @@ class _Heard:
 class _Reader:
     """Reads each host's word once."""
 
-    def __init__(self, subject: Subject, needs: ControlNeeds) -> None:
+    def __init__(self, subject: Subject, needs: ControlDependencies) -> None:
         self._subject = subject
         self._needs = needs
         self.hosts: dict[str, asyncio.Task[_Heard]] = {}
@@ -294,10 +294,10 @@ class _Reader:
             heard.statements.append(Statement(proof, scope, named, is_ours, has_below))
 
 
-def _document(reply: Reply) -> JsonValue:
+def _document(reply: EgressResponse) -> JsonValue:
     return read_json(reply.body) if reply.status == _OK else None
 
 
-def _is_page(reply: Reply) -> bool:
+def _is_page(reply: EgressResponse) -> bool:
     """Whether it is a page for people; such an endpoint is not asked again."""
     return "html" in (reply.header("content-type") or "").lower()

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from assay.db.connect import Kind
 from assay.db.engine import Database
 from assay.db.schema.gas import daily_budgets
-from assay.db.sql_transaction import Desk
+from assay.db.sql_transaction import SqlTransaction
 
 _ROWS = daily_budgets
 _ONE = (_ROWS.c.name == bindparam("a_name"), _ROWS.c.day == bindparam("a_day"))
@@ -33,7 +33,7 @@ class DailyBudgets:
         self._database = database
         self._take = _take(database.kind)
 
-    async def take_within(self, desk: Desk, name: str, day: int, limit: int) -> bool:
+    async def take_within(self, desk: SqlTransaction, name: str, day: int, limit: int) -> bool:
         """Whether there was a unit left. Names are always taken in one order."""
         if limit <= 0:
             return False
@@ -41,14 +41,14 @@ class DailyBudgets:
         return await desk.change(self._take, values) == 1
 
     @staticmethod
-    async def give_back_within(desk: Desk, name: str, day: int) -> None:
+    async def give_back_within(desk: SqlTransaction, name: str, day: int) -> None:
         """A unit that was not needed."""
         await desk.change(_GIVE_BACK, {"a_name": name, "a_day": day})
 
     async def take_all(self, limits: Sequence[tuple[str, int]], day: int) -> str | None:
         """Take a unit of each budget, or of none: then the name of one that is used up."""
 
-        async def work(desk: Desk) -> str | None:
+        async def work(desk: SqlTransaction) -> str | None:
             taken: list[str] = []
             for name, limit in limits:
                 if not await self.take_within(desk, name, day, limit):

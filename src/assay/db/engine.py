@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from assay.common.errors import Unavailable
 from assay.db.connect import WRITES, Kind, open_engine
-from assay.db.group_commit import Lane
+from assay.db.group_commit import GroupCommitWriter
 from assay.db.migrate import is_current, upgrade
-from assay.db.sql_transaction import SessionDesk, Work
+from assay.db.sql_transaction import SessionTransaction, Work
 
 USE_S = 15.0
 """How long one use of the database may take in all, waiting included."""
@@ -52,11 +52,11 @@ class Database:
             asyncio.Lock() if kind == "sqlite" else nullcontext()
         )
         path = engine.url.database
-        self._lanes: tuple[Lane, Lane] | None = None
+        self._lanes: tuple[GroupCommitWriter, GroupCommitWriter] | None = None
         if kind == "sqlite" and path is not None:
             wait_s = _own_wait_s(use_s)
-            changes = Lane(path, wait_s, self._turns, writes=True)
-            self._lanes = changes, Lane(path, wait_s, nullcontext(), writes=False)
+            changes = GroupCommitWriter(path, wait_s, self._turns, writes=True)
+            self._lanes = changes, GroupCommitWriter(path, wait_s, nullcontext(), writes=False)
 
     @classmethod
     async def open(cls, url: str, use_s: float = USE_S) -> "Database":
@@ -102,14 +102,14 @@ class Database:
         if self._lanes is not None:
             return await self._done(self._lanes[0], work, is_sure=is_sure)
         async with self.write() as connection:
-            return await work(SessionDesk(connection, self.lock))
+            return await work(SessionTransaction(connection, self.lock))
 
     async def look(self, work: Work[T]) -> T:
         """One statement that reads; as cheap. Raises like `read`."""
         if self._lanes is not None:
             return await self._done(self._lanes[1], work)
         async with self.read() as connection:
-            return await work(SessionDesk(connection, self.lock))
+            return await work(SessionTransaction(connection, self.lock))
 
     @asynccontextmanager
     async def snapshot(self, use_s: float) -> AsyncGenerator[AsyncConnection]:
@@ -171,7 +171,7 @@ class Database:
         finally:
             self._end()
 
-    async def _done(self, lane: Lane, work: Work[T], *, is_sure: bool = False) -> T:
+    async def _done(self, lane: GroupCommitWriter, work: Work[T], *, is_sure: bool = False) -> T:
         """As within `_used`, whose context managers cost more than the rest: calls wait here."""
         self._begin()
         try:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.common.errors import Unavailable
 from assay.db.connect import connect_sqlite
-from assay.db.sql_transaction import DirectDesk, Work
+from assay.db.sql_transaction import DriverTransaction, Work
 
 T = TypeVar("T")
 
@@ -27,13 +27,15 @@ AT_ONCE = 64
 
 
 @dataclass(slots=True, eq=False)
-class _Ticket:
+class PendingTransaction:
+    """A transaction that waits for the writer's thread."""
+
     work: Work[Any]
     done: asyncio.Future[Any]
     is_sure: bool
 
 
-class Lane:
+class GroupCommitWriter:
     """One connection to an SQLite file, used by one thread, for work that writes or only reads.
 
     What fails is undone by itself and fails nobody else, but for what said that it is sure; a
@@ -55,7 +57,7 @@ class Lane:
         self._turns = turns
         self._writes = writes
         self._thread = ThreadPoolExecutor(1, "assay-sql", _be_patient)
-        self._waiting: list[_Ticket] = []
+        self._waiting: list[PendingTransaction] = []
         self._runner: asyncio.Task[None] | None = None
         self._connection: sqlite3.Connection | None = None
         self._is_closed = False
@@ -69,7 +71,7 @@ class Lane:
         if self._is_closed:
             raise _closed()
         loop = asyncio.get_running_loop()
-        ticket = _Ticket(work, loop.create_future(), is_sure)
+        ticket = PendingTransaction(work, loop.create_future(), is_sure)
         self._waiting.append(ticket)
         if self._runner is None:
             self._runner = loop.create_task(self._run())
@@ -91,7 +93,7 @@ class Lane:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        some: list[_Ticket] = []
+        some: list[PendingTransaction] = []
         try:
             while self._waiting:
                 async with self._turns:
@@ -107,10 +109,10 @@ class Lane:
             for ticket in left:  # none, unless this was closed or called off
                 _answer(ticket, _Failed(_closed()))
 
-    def _together(self, tickets: Sequence[_Ticket]) -> list[Any]:
+    def _together(self, tickets: Sequence[PendingTransaction]) -> list[Any]:
         """What each came to: its result, or the exception. In the thread."""
         try:
-            desk = DirectDesk(self._opened())
+            desk = DriverTransaction(self._opened())
             if not self._writes:
                 return [self._alone(ticket, desk) for ticket in tickets]
             return self._committed(tickets, desk)
@@ -118,7 +120,9 @@ class Lane:
             self._undo()
             return [_Failed(_translated(error)) for _ in tickets]
 
-    def _committed(self, tickets: Sequence[_Ticket], desk: DirectDesk) -> list[Any]:
+    def _committed(
+        self, tickets: Sequence[PendingTransaction], desk: DriverTransaction
+    ) -> list[Any]:
         run = desk.own.execute
         run("BEGIN IMMEDIATE")
         outcomes: list[Any] = []
@@ -135,7 +139,7 @@ class Lane:
         run("COMMIT")
         return outcomes
 
-    def _surely(self, ticket: _Ticket, desk: DirectDesk) -> object:
+    def _surely(self, ticket: PendingTransaction, desk: DriverTransaction) -> object:
         """Its outcome; raised where it fails and has changed something, for all are undone then."""
         before = desk.own.total_changes
         outcome = self._alone(ticket, desk)
@@ -145,7 +149,7 @@ class Lane:
         return outcome
 
     @staticmethod
-    def _alone(ticket: _Ticket, desk: DirectDesk) -> object:
+    def _alone(ticket: PendingTransaction, desk: DriverTransaction) -> object:
         if ticket.done.done():  # its caller has gone, or has waited long enough
             return None
         try:
@@ -212,7 +216,7 @@ def _give_up(done: asyncio.Future[Any]) -> None:
         done.set_exception(TimeoutError("the database took too long"))
 
 
-def _answer(ticket: _Ticket, outcome: object) -> None:
+def _answer(ticket: PendingTransaction, outcome: object) -> None:
     if ticket.done.done():
         return
     if isinstance(outcome, _Failed):

@@ -28,7 +28,7 @@ Row: TypeAlias = RowMapping | sqlite3.Row | dict[str, Any]
 Values: TypeAlias = Mapping[str, object]
 
 
-class Desk(Protocol):
+class SqlTransaction(Protocol):
     """Where a piece of work asks its statements, in a transaction that somebody else ends."""
 
     async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
@@ -49,12 +49,12 @@ class Desk(Protocol):
         ...
 
 
-Work: TypeAlias = Callable[[Desk], Coroutine[Any, Any, T]]
+Work: TypeAlias = Callable[[SqlTransaction], Coroutine[Any, Any, T]]
 """Waits for its desk and for nothing else; may be undone and is then not begun again."""
 
 
-class DirectDesk:
-    """Implements `Desk` on a connection of the same thread: nothing in it ever waits."""
+class DriverTransaction:
+    """Implements `SqlTransaction` on a connection of the same thread: nothing in it ever waits."""
 
     __slots__ = ("own",)
 
@@ -72,7 +72,7 @@ class DirectDesk:
 
     @property
     def connection(self) -> AsyncConnection:
-        # Whoever takes it asks `exec_driver_sql` of it alone, as `Desk` says.
+        # Whoever takes it asks `exec_driver_sql` of it alone, as `SqlTransaction` says.
         return cast("AsyncConnection", _DriverText(self.own))
 
     def _run(self, statement: Executable, values: Values) -> sqlite3.Cursor:
@@ -99,8 +99,8 @@ class _DriverText:
         return self._own.execute(text, parameters).fetchall()
 
 
-class SessionDesk:
-    """Implements `Desk` on a connection of the toolkit's."""
+class SessionTransaction:
+    """Implements `SqlTransaction` on a connection of the toolkit's."""
 
     def __init__(
         self, connection: AsyncConnection, lock: Callable[[AsyncConnection, str], Any]

@@ -11,7 +11,7 @@ from assay.common.clock import Clock
 from assay.common.cost_windows import CostKey
 from assay.db.engine import Database
 from assay.db.schema.costs import daily_costs
-from assay.db.sql_transaction import Desk, Row, places, texts
+from assay.db.sql_transaction import Row, SqlTransaction, places, texts
 
 ROWS_MAX: Final = 50_000
 """Rows of one kind and day; beyond, those that cost least go first: a bearer who has spent much is
@@ -42,7 +42,7 @@ class SqlCostStore:
         names, days = sorted({key.name for key in counts}), {key.day for key in counts}
         known = {"names": json.dumps(names), "first": min(days) - 1, "last": max(days)}
 
-        async def work(desk: Desk) -> Sequence[Row]:
+        async def work(desk: SqlTransaction) -> Sequence[Row]:
             await desk.lock("daily costs")
             await desk.connection.exec_driver_sql(self._add, rows)
             return await desk.rows(self._known, known)

@@ -21,7 +21,7 @@ from assay.common.egress_budget import (
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
 from assay.db.schema.egress import egress_usage
-from assay.db.sql_transaction import Desk
+from assay.db.sql_transaction import SqlTransaction
 
 PURGE_EVERY_S = 10.0
 PURGE_MAX = 5000
@@ -107,7 +107,7 @@ class SqlBudgetLedger:
             "expires_us": now_us + round((claim.ends_s + BUDGET_S) * 1e6),
         }
 
-        async def work(desk: Desk) -> Spent | None:
+        async def work(desk: SqlTransaction) -> Spent | None:
             await desk.lock(f"egress {row['budget']}")
             left = await _left(desk, claim.key, claim.ceiling, claim.use, now_us)
             if left.requests < 1 or left.size_bytes < claim.size_bytes:
@@ -123,7 +123,7 @@ class SqlBudgetLedger:
         # In one order for all, so that no two wait for each other crosswise.
         ordered = sorted(claims, key=lambda claim: _hashed(claim.key))
 
-        async def work(desk: Desk) -> int:
+        async def work(desk: SqlTransaction) -> int:
             granted = wanted_bytes
             for claim in ordered:
                 await desk.lock(f"egress {_hashed(claim.key)}")
@@ -168,7 +168,7 @@ class SqlBudgetLedger:
             "expires_us": now_us + round(window_s * 1e6),
         }
 
-        async def work(desk: Desk) -> Spent | None:
+        async def work(desk: SqlTransaction) -> Spent | None:
             await desk.lock(f"egress {row['budget']}")
             left = await _left(desk, key, Ceiling(limit, 0), EgressUse(UseClass.OWN), now_us)
             if left.requests < 1:
@@ -185,7 +185,7 @@ class SqlBudgetLedger:
         self._purge_at_s = now_s + PURGE_EVERY_S
         now_us = self._now_us()
 
-        async def work(desk: Desk) -> int:
+        async def work(desk: SqlTransaction) -> int:
             # Two that purge at once could wait for each other's rows crosswise.
             await desk.lock("purge of egress")
             return await desk.change(_PURGE, {"now_us": now_us})
@@ -197,7 +197,9 @@ class SqlBudgetLedger:
         return to_us(self._clock.now())
 
 
-async def _left(desk: Desk, key: str, ceiling: Ceiling, use: EgressUse, now_us: int) -> _Left:
+async def _left(
+    desk: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
+) -> _Left:
     values = {"a_budget": _hashed(key), "now_us": now_us, "an_account": use.account}
     [row] = await desk.rows(_TOTALS, values)
     requests = [ceiling.requests - row["requests"]]
@@ -216,7 +218,7 @@ async def _left(desk: Desk, key: str, ceiling: Ceiling, use: EgressUse, now_us: 
 
 
 async def _reserved_left(
-    desk: Desk, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
+    desk: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
 ) -> list[_Left]:
     """What the use's account, and its agent, have left, where others ask for the same budget."""
     counted = await desk.rows(_RESERVED, {"a_budget": _hashed(key), "now_us": now_us})
@@ -235,7 +237,7 @@ async def _reserved_left(
     return found
 
 
-async def _note_asking(desk: Desk, claim: Claim, now_us: int) -> None:
+async def _note_asking(desk: SqlTransaction, claim: Claim, now_us: int) -> None:
     """Remember who was refused in the reserved class, so that others leave it room."""
     if claim.use.use_class is not UseClass.RESERVED or not claim.use.agent:
         return

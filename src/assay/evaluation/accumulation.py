@@ -25,7 +25,14 @@ from assay.evaluation.earlier_evidence import (
     with_row,
 )
 from assay.evaluation.history import FirstLooks, History, pool
-from assay.evaluation.model import INDEXING, UNFINISHED, Collected, Evaluation, Evidence, SignalName
+from assay.evaluation.model import (
+    INDEXING,
+    UNFINISHED,
+    Evaluation,
+    Evidence,
+    SignalName,
+    SignalResult,
+)
 from assay.evaluation.pooling import FINISHED
 from assay.evaluation.ports import Signal
 from assay.evaluation.schedule import Reason, Seen
@@ -61,7 +68,7 @@ class VisitHistory:
         self._judge = judge
 
     def pending(
-        self, collected: Sequence[Collected], probes: Mapping[str, Probe], asked: Asked
+        self, collected: Sequence[SignalResult], probes: Mapping[str, Probe], asked: Asked
     ) -> str | None:
         """Why a visit that was made could not be finished, if so: it says nothing of the agent.
 
@@ -79,7 +86,7 @@ class VisitHistory:
     async def accumulate(
         self,
         subject: Subject,
-        collected: tuple[Collected, ...],
+        collected: tuple[SignalResult, ...],
         tools: "tuple[Signal, Mapping[str, Probe]]",
         newest: Evaluation | None,
         asked: Asked,
@@ -121,7 +128,7 @@ class VisitHistory:
             sandbox.evidence.interactions,
             seen.transcript,
         )
-        judged = Collected(SignalName.SANDBOX, evidence, tools[0].weigh(evidence, tools[1]))
+        judged = SignalResult(SignalName.SANDBOX, evidence, tools[0].weigh(evidence, tools[1]))
         others = [judged if c is sandbox else c for c in collected]
         has_failed = _has_failed(record, before) or found.asks_for_a_look
         return Accumulated(tuple(others), record if adds else None, found, has_failed)
@@ -129,7 +136,7 @@ class VisitHistory:
     def _stands(
         self,
         standing: Standing,
-        collected: tuple[Collected, ...],
+        collected: tuple[SignalResult, ...],
         probes: Mapping[str, Probe],
         asked: Asked,
     ) -> Accumulated:
@@ -148,7 +155,7 @@ class VisitHistory:
         return any(visit.outcomes.get(FINISHED) == "passed" for visit in visits)
 
 
-def waits_for(collected: Sequence[Collected], missing: Mapping[SignalName, str]) -> str | None:
+def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, str]) -> str | None:
     """What an evaluation lacked of ours, if anything: a host's budget, or events of the chain."""
     evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
     if evidence is not None and evidence.data.get("why") == EGRESS_BUDGET:
@@ -195,7 +202,7 @@ def _control_of(evidence: Evidence) -> JsonObject:
     return {name: evidence.data[name] for name in CONTROL if name in evidence.data}
 
 
-def _is_recheck(sandbox: Collected | None) -> bool:
+def _is_recheck(sandbox: SignalResult | None) -> bool:
     return sandbox is not None and bool(sandbox.evidence.data.get(RECHECK))
 
 

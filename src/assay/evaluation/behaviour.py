@@ -25,7 +25,7 @@ from assay.evaluation.checks import (
     supposed,
     worth,
 )
-from assay.evaluation.model import Cap, Evidence, Weighed
+from assay.evaluation.model import Cap, Evidence, SignalScore
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, Visited
@@ -33,7 +33,7 @@ from assay.probing.probe_rounds import UNFINISHED, Seen
 from assay.registries.subject import Subject
 
 
-def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
     """What the evidence is worth, with the least and the most that unmade checks leave open."""
     behaviour = evidence.data
     judged = findings(evidence, probes) if behaviour["status"] == "tested" else []
@@ -60,7 +60,7 @@ def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
     )
 
 
-def _weighed(tested: Sequence[CheckTally], behaviour: JsonObject) -> Weighed:
+def _weighed(tested: Sequence[CheckTally], behaviour: JsonObject) -> SignalScore:
     value, confidence = worth(tested)
     failed = sorted((t for t in tested if t.failed), key=lambda t: (-t.weight, t.name))
     critical = critical_failures(tested, behaviour)
@@ -73,7 +73,7 @@ def _weighed(tested: Sequence[CheckTally], behaviour: JsonObject) -> Weighed:
         said = (
             f"{len(made)} of {len(tested)} applicable checks could be made; {good} were passed.",
         )
-    return Weighed(
+    return SignalScore(
         value=value,
         confidence=confidence,
         reasons=(*(t.note for t in failed), *held, *said),

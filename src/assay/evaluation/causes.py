@@ -13,12 +13,19 @@ from assay.common.json import JsonObject, JsonValue, is_object
 from assay.evaluation.behaviour import findings
 from assay.evaluation.explanations import Cause, Explanation, RungAsk, explained
 from assay.evaluation.fixes import fix_of
-from assay.evaluation.model import UNFINISHED, Collected, Evidence, Score, SignalName, Weighed
+from assay.evaluation.model import (
+    UNFINISHED,
+    Evidence,
+    Score,
+    SignalName,
+    SignalResult,
+    SignalScore,
+)
 from assay.evaluation.ports import Signal
 from assay.evaluation.scoring import BASE_SIGNALS
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 
 LADDER_DOCS: Final = "docs/grades.md#the-ladder"
 CHECKS_DOCS: Final = "docs/better-grade.md#checks"
@@ -64,7 +71,7 @@ class _Passed:
     def __init__(self, probe: Probe) -> None:
         self.name, self.family, self.severity = probe.name, probe.family, probe.severity
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         """Collects nothing."""
         del visit
         return None
@@ -80,7 +87,7 @@ class _Graded:
     """A score, and the evidence it was made of."""
 
     agent_id: str
-    collected: tuple[Collected, ...]
+    collected: tuple[SignalResult, ...]
     score: Score
     selected: frozenset[SignalName]
 
@@ -89,7 +96,10 @@ class Explainer:
     """Explains scores; pure, and as deterministic as the score."""
 
     def __init__(
-        self, signals: Mapping[SignalName, Signal], probes: Mapping[str, Probe], rules: Rules
+        self,
+        signals: Mapping[SignalName, Signal],
+        probes: Mapping[str, Probe],
+        rules: ScoringPolicy,
     ) -> None:
         self._signals = signals
         self._probes = probes
@@ -98,7 +108,7 @@ class Explainer:
     def explain(
         self,
         agent_id: str,
-        collected: Sequence[Collected],
+        collected: Sequence[SignalResult],
         found: Score,
         selected: frozenset[SignalName] = frozenset(),
     ) -> Explanation:
@@ -119,12 +129,12 @@ class Explainer:
             for one in found.place.next_demands
         ]
 
-    def judged(self, seen: Collected) -> Collected:
+    def judged(self, seen: SignalResult) -> SignalResult:
         """The signal with its evidence judged again, after that has changed."""
         weighed = self._signals[seen.signal].weigh(seen.evidence, self._probes)
         return replace(seen, weighed=weighed)
 
-    def _after(self, graded: _Graded, changed: Collected) -> float:
+    def _after(self, graded: _Graded, changed: SignalResult) -> float:
         """The score with this in place of what the signal saw."""
         others = (c for c in graded.collected if c.signal is not changed.signal)
         missing = {name: "" for name in graded.score.unavailable if name is not changed.signal}
@@ -153,7 +163,7 @@ class Explainer:
             )
         yield from self._unasked(graded, seen)
 
-    def _unasked(self, graded: _Graded, seen: Collected) -> Iterator[Cause]:
+    def _unasked(self, graded: _Graded, seen: SignalResult) -> Iterator[Cause]:
         probes = seen.evidence.data.get("probes")
         open_ = [n for n, what in probes.items() if what == UNFINISHED] if is_object(probes) else []
         known = frozenset(name for name in open_ if name in self._probes)
@@ -168,7 +178,7 @@ class Explainer:
                 at_most=True,
             )
 
-    def _passing(self, seen: Collected, names: frozenset[str]) -> Collected:
+    def _passing(self, seen: SignalResult, names: frozenset[str]) -> SignalResult:
         """What the signal would be worth if these had passed."""
         data = _without_failures(seen.evidence.data, names)
         swapped = {
@@ -202,14 +212,14 @@ class Explainer:
                 )
             yield Cause(name.value, finding, action, docs, after, at_most=not is_exact)
 
-    def _best(self, name: SignalName) -> tuple[Collected, bool]:
+    def _best(self, name: SignalName) -> tuple[SignalResult, bool]:
         """A signal at its best, and whether that is what the action named leads to."""
         data, signal = _BEST.get(name), self._signals.get(name)
         if data is None or signal is None:
-            return Collected(name, Evidence({}), Weighed(100.0, 1.0)), False
+            return SignalResult(name, Evidence({}), SignalScore(100.0, 1.0)), False
         evidence = Evidence(data)
         weighed = signal.weigh(evidence, self._probes)
-        return Collected(name, evidence, weighed), name is not SignalName.WALLET
+        return SignalResult(name, evidence, weighed), name is not SignalName.WALLET
 
     def _bonus(self, graded: _Graded) -> Iterator[Cause]:
         """What a proven human would add on top."""

@@ -14,7 +14,7 @@ from assay.evaluation.caller_verdict import Judged
 from assay.evaluation.comparison import CLOAKING, compared, row_of
 from assay.evaluation.drift import DECLARATION, known_facts
 from assay.evaluation.history import History, TriggeredTurns, pool
-from assay.evaluation.model import Collected, Evaluation, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.pooling import FINISHED
 from assay.evaluation.visit_record import remembered, with_comparison
 from assay.evaluation.visits import RECHECK, VisitRecord
@@ -45,7 +45,7 @@ _OWN_FACTS: Final = ("registration", "texts registration")
 class Accumulated:
     """What an evaluation rests on, and the visit to be stored with it, if it adds evidence."""
 
-    collected: tuple[Collected, ...]
+    collected: tuple[SignalResult, ...]
     visit: VisitRecord | None = None
     history: History | None = None
     has_new_failure: bool = False
@@ -62,10 +62,10 @@ class Standing:
     visits: Sequence[VisitRecord]
     critical: frozenset[str]
     """Names of checks that may fail critically."""
-    weigh: Callable[[Evidence], Weighed]
+    weigh: Callable[[Evidence], SignalScore]
 
     def after_recheck(
-        self, collected: tuple[Collected, ...], seen: Evidence, rows: Sequence[Judged]
+        self, collected: tuple[SignalResult, ...], seen: Evidence, rows: Sequence[Judged]
     ) -> Accumulated:
         """The evidence there was; a visit is added only where the agent is not what it was.
 
@@ -90,7 +90,7 @@ class Standing:
             has_failed,
         )
 
-    def after_sibling(self, collected: tuple[Collected, ...], visit: VisitRecord) -> Accumulated:
+    def after_sibling(self, collected: tuple[SignalResult, ...], visit: VisitRecord) -> Accumulated:
         """The evidence there was, with what a sibling's visit adds to the history.
 
         What was read from the sibling's registration is left out.
@@ -123,10 +123,10 @@ class Standing:
         return pool([*self.visits, *record], self.now, self.critical)
 
     def _judged(
-        self, collected: tuple[Collected, ...], data: JsonObject, interactions: int
-    ) -> tuple[Collected, ...]:
+        self, collected: tuple[SignalResult, ...], data: JsonObject, interactions: int
+    ) -> tuple[SignalResult, ...]:
         evidence = Evidence(data, interactions, self.earlier.transcript)
-        judged = Collected(SignalName.SANDBOX, evidence, self.weigh(evidence))
+        judged = SignalResult(SignalName.SANDBOX, evidence, self.weigh(evidence))
         others = [one for one in collected if one.signal is not SignalName.SANDBOX]
         return tuple(sorted([*others, judged], key=lambda one: one.signal))
 

@@ -8,34 +8,34 @@ from decimal import Decimal
 from typing import Final
 
 from assay.common.json import JsonObject, is_object
-from assay.evaluation.model import Weighed
-from assay.reputation.rules_v1 import Judgement, judge, voices_of
+from assay.evaluation.model import SignalScore
+from assay.reputation.rules_v1 import ReputationResult, judge, voices_of
 
 
-def feedback_weighed(seen: JsonObject) -> Weighed:
+def feedback_weighed(seen: JsonObject) -> SignalScore:
     """The 8004 signal of evidence without `rules`: voices by the history of their accounts."""
     since, as_of = seen.get("timesKnownSince"), seen.get("asOf")
     verdict = judge(voices_of(seen), _count(as_of), since if isinstance(since, int) else None)
     if verdict is None:
-        return Weighed(50.0, 0.0, ("Nobody has given feedback in the registry yet.",))
-    return Weighed(verdict.value, verdict.confidence, _reasons(verdict, seen))
+        return SignalScore(50.0, 0.0, ("Nobody has given feedback in the registry yet.",))
+    return SignalScore(verdict.value, verdict.confidence, _reasons(verdict, seen))
 
 
-def wallet_weighed(seen: JsonObject) -> Weighed:
+def wallet_weighed(seen: JsonObject) -> SignalScore:
     """The wallet signal of evidence without `rules`: age, transactions and balance."""
     sent, days = _count(seen["transactions"]), seen["sinceDays"]
     holds = _BALANCES[str(seen["balance"])]
     if seen["contract"]:
-        return Weighed(
+        return SignalScore(
             round(50 + 50 * 0.15 * holds, 2), 0.2, ("The agent's wallet is a contract.",)
         )
     if not sent:
-        return Weighed(50.0, 0.0, ("The agent's wallet has never sent a transaction.",))
+        return SignalScore(50.0, 0.0, ("The agent's wallet has never sent a transaction.",))
     age = max((worth for day, worth in _AGES.items() if _count(days) >= day), default=0.0)
     points = 0.45 * age + 0.4 * min(1.0, sent / 100) + 0.15 * holds
     since = f"in use for {_count(days)} days or more" if _count(days) else "new"
     told = since if days is not None else "of unknown age"
-    return Weighed(
+    return SignalScore(
         value=round(50 + 50 * points, 2),
         confidence=0.5 if days is None else 0.8,
         reasons=(f"The agent's wallet is {told} and has sent {sent} transactions.",),
@@ -52,7 +52,7 @@ _CLUSTERS: Final[Mapping[str, str]] = {
 }
 
 
-def _reasons(verdict: Judgement, seen: JsonObject) -> tuple[str, ...]:
+def _reasons(verdict: ReputationResult, seen: JsonObject) -> tuple[str, ...]:
     further = seen.get("further")
     more = further["reviewers"] if is_object(further) else 0
     count = len(verdict.voices) + _count(more)

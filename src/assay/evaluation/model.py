@@ -95,7 +95,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class SignalScore:
     """What evidence is worth: `value` 0..100, `confidence` 0..1 (0: nothing is known).
 
     `reasons` are sentences a person understands, the weightiest first.
@@ -105,8 +105,8 @@ class Weighed:
     confidence: float
     reasons: tuple[str, ...] = ()
     cap: Cap | None = None
-    low: "Weighed | None" = None
-    high: "Weighed | None" = None
+    low: "SignalScore | None" = None
+    high: "SignalScore | None" = None
     """The same, had every applicable check that was not made failed, or passed."""
     checks: Mapping[str, str] = field(default_factory=dict[str, str])
     """Every applicable check with what all visits of the window say of it: `passed`, `failed`
@@ -114,12 +114,12 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class SignalResult:
     """One signal of one evaluation: its evidence, and what that was found to be worth."""
 
     signal: SignalName
     evidence: Evidence
-    weighed: Weighed
+    weighed: SignalScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Evaluation:
     """The network's slug."""
     agent_id: str
     wallet: str
-    collected: tuple[Collected, ...]
+    collected: tuple[SignalResult, ...]
     unavailable: Mapping[SignalName, str]
     """Signals that could not be collected, with the reason."""
     score: float

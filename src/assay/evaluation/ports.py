@@ -13,13 +13,13 @@ from assay.evaluation.model import (
     EvaluationCompleted,
     Evidence,
     SignalName,
+    SignalScore,
     Snapshot,
     Unavailable,
-    Weighed,
 )
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.visits import VisitRecord
-from assay.net.egress.ports import SafeHttp, VisitTurns
+from assay.net.egress.ports import EgressClient, VisitTurns
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
 from assay.registries.ports import ChainReader
 from assay.registries.subject import Subject
@@ -92,11 +92,11 @@ Listener: TypeAlias = Callable[[EvaluationCompleted], None]
 
 
 @dataclass(frozen=True, slots=True)
-class SignalNeeds:
+class SignalDependencies:
     """What a signal may use to collect."""
 
     reader: ChainReader
-    http: SafeHttp
+    http: EgressClient
     dialers: AgentDialers
     probes: Mapping[str, Probe]
     clock: Clock
@@ -123,10 +123,10 @@ class Signal(Protocol):
 
     name: ClassVar[SignalName]
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         """What this signal sees of the subject, within `needs.deadline_s`."""
         ...
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         """What that is worth. `probes` only for the signal that is made of them."""
         ...

@@ -7,17 +7,17 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.common.clock import Clock
 from assay.evaluation.model import (
     BEHAVIOUR_MAX_AGE,
-    Collected,
     Evaluation,
     Grade,
     Score,
     SignalName,
+    SignalResult,
     Snapshot,
     SnapshotNotFound,
 )
 from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score, rules_from
 from assay.registries.feedback import Reputation, summarise
 from assay.registries.model import Feedback, OnchainAgent, parse_agent_id
@@ -37,7 +37,7 @@ class AgentProfile:
     """None where only the registry's own count could be read (`agent.feedback_count`)."""
     score: Score
     grade: Grade
-    collected: tuple[Collected, ...]
+    collected: tuple[SignalResult, ...]
     evaluation: Evaluation | None
     at: datetime
 
@@ -75,7 +75,7 @@ class Profiles:
         subjects: Subjects,
         evaluator: Evaluator,
         store: EvaluationStore,
-        rules: Rules,
+        rules: ScoringPolicy,
         clock: Clock,
     ) -> None:
         self._subjects = subjects
@@ -148,7 +148,7 @@ class Profiles:
         )
 
 
-def _behaviour(evaluation: Evaluation | None) -> tuple[Collected, ...]:
+def _behaviour(evaluation: Evaluation | None) -> tuple[SignalResult, ...]:
     """The behavioural evidence of an evaluation."""
     if evaluation is None:
         return ()

@@ -13,11 +13,11 @@ from typing import Final
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.visits import RECHECK
 from assay.probing.declared_services import declared_services, service_row
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
-from assay.probing.ports import BudgetExhausted, Visit, Visited
+from assay.probing.ports import BudgetExhausted, ProbeSession, Visited
 from assay.probing.robots_consent import wants_none
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
@@ -30,7 +30,7 @@ REACHABLE: Final = "reachable"
 """Names the probe that asks whether services answer."""
 
 
-async def recheck(subject: Subject, needs: SignalNeeds, left_s: float) -> Evidence:
+async def recheck(subject: Subject, needs: SignalDependencies, left_s: float) -> Evidence:
     """What the requests show within `left_s`; inconclusive where the host had no room for them.
 
     Services are asked in an order of chance, so that none can rely on being left out.
@@ -44,7 +44,7 @@ async def recheck(subject: Subject, needs: SignalNeeds, left_s: float) -> Eviden
     async with asyncio.TaskGroup() as group:
         dialers = SharedDialers(needs.dialers, group, None)
         services = await _open(declared, http, needs)
-        visit = Visit(subject, services, http, dialers, "", nonce=nonce, slices=needs.slices)
+        visit = ProbeSession(subject, services, http, dialers, "", nonce=nonce, slices=needs.slices)
         if services:
             facts = evidence_of(await collect_fingerprints(visit, services, left_s))
         for service in services:
@@ -65,7 +65,7 @@ async def recheck(subject: Subject, needs: SignalNeeds, left_s: float) -> Eviden
 
 
 async def _open(
-    declared: list[Visited], http: VisitHttp, needs: SignalNeeds
+    declared: list[Visited], http: VisitHttp, needs: SignalDependencies
 ) -> tuple[Visited, ...]:
     """The services that robots.txt leaves open, as far as it is known or can be asked."""
     visits = needs.sources.visits
@@ -77,7 +77,7 @@ async def _open(
     return tuple(found)
 
 
-async def _answers(needs: SignalNeeds, visit: Visit) -> list[JsonValue]:
+async def _answers(needs: SignalDependencies, visit: ProbeSession) -> list[JsonValue]:
     """The row of one service; none where the requests were used up before it."""
     try:
         seen = await needs.probes[REACHABLE].collect(visit)

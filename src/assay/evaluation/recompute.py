@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from assay.common.clock import Clock, SystemClock
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
-    Collected,
     Evaluation,
     EvidenceUnavailable,
     SignalName,
+    SignalResult,
     Snapshot,
 )
 from assay.evaluation.ports import EvaluationStore, Signal, SnapshotBlobs
@@ -19,7 +19,7 @@ from assay.evaluation.snapshot import (
     record_bytes,
     snapshot_hash,
 )
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score, place_of, rules_from
 from assay.evaluation.visits import WINDOW
 from assay.probing.ports import Probe
@@ -29,7 +29,7 @@ PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class SnapshotCheck:
     """One snapshot, and what is wrong with it: empty when it holds.
 
     `has_data` says whether its encrypted data was there to be compared.
@@ -41,7 +41,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescored:
+class ReplayResult:
     """The newest evaluation of a subject as it stands, and as it would under other rules."""
 
     evaluation: Evaluation
@@ -77,7 +77,7 @@ class Audit:
         self._seeds = seeds
         self._clock = clock or SystemClock()
 
-    async def snapshots(self) -> AsyncIterator[Checked]:
+    async def snapshots(self) -> AsyncIterator[SnapshotCheck]:
         """Every snapshot there is, oldest first: its hash, its place in the chain, its data.
 
         A chain whose oldest snapshots left begins with one that follows the last of them.
@@ -97,7 +97,7 @@ class Audit:
                 faults.append(fault)
             elif stored is not None and stored != data:
                 faults.append("the encrypted data is not that of the stored evidence")
-            yield Checked(snapshot, tuple(faults), has_data=stored is not None)
+            yield SnapshotCheck(snapshot, tuple(faults), has_data=stored is not None)
 
     async def _seed_faults(self, evaluation: Evaluation) -> list[str]:
         """What is wrong with the seed of its visit: it must not have been chosen afterwards."""
@@ -138,34 +138,34 @@ class Audit:
             faults.append("the stored evidence does not give this hash")
         return data, faults
 
-    def _record(self, evaluation: Evaluation, rules: Rules) -> bytes:
+    def _record(self, evaluation: Evaluation, rules: ScoringPolicy) -> bytes:
         """The record that the stored evidence gives under the rules it was graded by."""
         collected = tuple(self._weighed_again(c) for c in evaluation.collected)
         found = place_of(evaluation.agent_id, collected, evaluation.unavailable, rules)
         return record_bytes(evaluation.subject_key, found.rung, collected, rules.document())
 
-    async def replay(self, rules: Rules) -> list[Rescored]:
+    async def replay(self, rules: ScoringPolicy) -> list[ReplayResult]:
         """The newest evaluation of every subject under `rules`, and under today's signals."""
         newest: dict[str, Evaluation] = {}
         async for evaluation, _ in self._everything():
             newest[evaluation.subject_key] = evaluation
         return [self._rescored(newest[key], rules) for key in sorted(newest)]
 
-    def _rescored(self, evaluation: Evaluation, rules: Rules) -> Rescored:
+    def _rescored(self, evaluation: Evaluation, rules: ScoringPolicy) -> ReplayResult:
         collected = tuple(self._weighed_again(c) for c in evaluation.collected)
         try:
             found = grade_score(evaluation.agent_id, collected, evaluation.unavailable, rules)
         except EvidenceUnavailable:
-            return Rescored(evaluation, None, None, None)
+            return ReplayResult(evaluation, None, None, None)
         tier = rules.tiers.grade(found.value).tier
-        return Rescored(evaluation, found.value, tier, found.place.rung)
+        return ReplayResult(evaluation, found.value, tier, found.place.rung)
 
-    def _weighed_again(self, collected: Collected) -> Collected:
+    def _weighed_again(self, collected: SignalResult) -> SignalResult:
         signal = self._signals.get(collected.signal)
         if signal is None:
             return collected
         weighed = signal.weigh(collected.evidence, self._probes)
-        return Collected(collected.signal, collected.evidence, weighed)
+        return SignalResult(collected.signal, collected.evidence, weighed)
 
     async def _stored(self, snapshot: Snapshot) -> tuple[bytes | None, str | None]:
         if snapshot.encrypted_data_uri is None:

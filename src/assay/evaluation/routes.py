@@ -25,7 +25,7 @@ from assay.registries.schemas import ADDRESS
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject
 from assay.server.rate_limits import caller_of, rate_limit
-from assay.server.request_context import Exchange, exchange_of
+from assay.server.request_context import RequestContext, exchange_of
 from assay.server.route import route
 
 Wallet = Annotated[
@@ -149,7 +149,7 @@ def _sandbox_limits(app: App) -> Callable[[Request, Subject], Awaitable[None]]:
     return admit
 
 
-async def _is_known(app: App, exchange: Exchange, subject: Subject) -> bool:
+async def _is_known(app: App, exchange: RequestContext, subject: Subject) -> bool:
     """Whether an operator asks, or an agent with a session that controls the subject."""
     if exchange.counted_for is not None:
         return True

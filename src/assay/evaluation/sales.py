@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.evaluation.model import Collected, SignalName
+from assay.evaluation.model import SignalName, SignalResult
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.ports import Signal
 from assay.probing.function import function_rows
@@ -17,11 +17,11 @@ from assay.probing.ports import Probe
 
 
 def with_sales(
-    collected: Sequence[Collected],
+    collected: Sequence[SignalResult],
     sandbox: Signal,
     probes: Mapping[str, Probe],
     policy: LadderPolicy,
-) -> tuple[Collected, ...]:
+) -> tuple[SignalResult, ...]:
     """What was collected; of services whose payee is the wallet, with what was settled with it."""
     chain = next((c.evidence.data for c in collected if c.signal is SignalName.REGISTRY_8004), None)
     fact = _fact(chain, policy)
@@ -45,8 +45,8 @@ def _fact(chain: JsonObject | None, policy: LadderPolicy) -> JsonObject:
 
 
 def _judged(
-    one: Collected, fact: JsonObject, sandbox: Signal, probes: Mapping[str, Probe]
-) -> Collected:
+    one: SignalResult, fact: JsonObject, sandbox: Signal, probes: Mapping[str, Probe]
+) -> SignalResult:
     listed = one.evidence.transcript.get("function")
     before = [row for row in listed if is_object(row)] if is_array(listed) else []
     after = with_settlements(before, fact)
@@ -57,4 +57,4 @@ def _judged(
         data={**one.evidence.data, "function": [*function_rows(after)]},
         transcript={**one.evidence.transcript, "function": [*after]},
     )
-    return Collected(one.signal, evidence, sandbox.weigh(evidence, probes))
+    return SignalResult(one.signal, evidence, sandbox.weigh(evidence, probes))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.evaluation.model import Collected, Contribution, Score, SignalName
+from assay.evaluation.model import Contribution, Score, SignalName, SignalResult
 from assay.server.schemas_base import Answer
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -37,7 +37,7 @@ def signals(score: Score) -> list[SignalResponse]:
 
 
 def evidenced_signals(
-    score: Score, collected: tuple[Collected, ...]
+    score: Score, collected: tuple[SignalResult, ...]
 ) -> list[EvidencedSignalResponse]:
     """The same, each with its evidence."""
     evidence: dict[str, dict[str, object]] = {

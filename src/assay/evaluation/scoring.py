@@ -16,12 +16,12 @@ from types import MappingProxyType
 from assay.evaluation.ladder import LadderPlace
 from assay.evaluation.model import (
     Cap,
-    Collected,
     Contribution,
     EvidenceUnavailable,
     Score,
     SignalName,
-    Weighed,
+    SignalResult,
+    SignalScore,
 )
 
 PRIOR = 50.0
@@ -68,7 +68,7 @@ def weights_from(overrides: Mapping[str, float]) -> Mapping[SignalName, float]:
 
 
 def score(
-    collected: Sequence[Collected],
+    collected: Sequence[SignalResult],
     unavailable: Mapping[SignalName, str],
     weights: Mapping[SignalName, float],
     place: LadderPlace,
@@ -138,11 +138,11 @@ def _bounded(points: float, bonus: float, caps: Sequence[Cap]) -> float:
 
 
 def _supposed(
-    heard: Sequence[Collected],
+    heard: Sequence[SignalResult],
     shares: Mapping[SignalName, float],
     bonus: float,
     ceiling: float,
-    pick: Callable[[Weighed], Weighed | None],
+    pick: Callable[[SignalScore], SignalScore | None],
 ) -> float:
     """The same formula, with what `pick` supposes of checks that were not made."""
     supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in heard]
@@ -161,11 +161,11 @@ def _ceiling(place: LadderPlace, before: float, value: float, hidden: float) -> 
     return (f"{said} {before - value:.2f} points{of_bonus}. The next rung asks for: {asked}.",)
 
 
-def _points(weighed: Weighed, share: float) -> float:
+def _points(weighed: SignalScore, share: float) -> float:
     return round(share * weighed.confidence * (weighed.value - PRIOR), 6)
 
 
-def _bonus(collected: Sequence[Collected]) -> tuple[float, tuple[str, ...]]:
+def _bonus(collected: Sequence[SignalResult]) -> tuple[float, tuple[str, ...]]:
     """What a proven human adds, and the sentence that says so."""
     for one in collected:
         level = one.evidence.data.get("level") if one.signal is SignalName.PERSONHOOD else None
@@ -175,7 +175,7 @@ def _bonus(collected: Sequence[Collected]) -> tuple[float, tuple[str, ...]]:
     return 0.0, ()
 
 
-def _contribution(collected: Collected, weight: float) -> Contribution:
+def _contribution(collected: SignalResult, weight: float) -> Contribution:
     weighed = collected.weighed
     return Contribution(
         signal=collected.signal,

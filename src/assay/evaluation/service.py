@@ -15,23 +15,29 @@ from assay.control.identity import Control
 from assay.evaluation.accumulation import Accumulated, VisitHistory, seen_by, waits_for
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
-    Collected,
     Evaluation,
     EvaluationCompleted,
     Evidence,
     SignalName,
+    SignalResult,
     Snapshot,
     Unavailable,
 )
-from assay.evaluation.ports import EvaluationStore, Listener, Signal, SignalNeeds, SnapshotBlobs
+from assay.evaluation.ports import (
+    EvaluationStore,
+    Listener,
+    Signal,
+    SignalDependencies,
+    SnapshotBlobs,
+)
 from assay.evaluation.sales import with_sales
 from assay.evaluation.schedule import PlansVisits
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
 from assay.evaluation.visits import TRIGGERED, Asked
-from assay.net.egress.ports import SafeHttp, VisitTurns
+from assay.net.egress.ports import EgressClient, VisitTurns
 from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
 from assay.registries.subject import Subject
@@ -56,17 +62,17 @@ EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatorNeeds:
+class EvaluatorDependencies:
     """What an evaluation rests on."""
 
     subjects: Subjects
     signals: Mapping[SignalName, Signal]
     probes: Mapping[str, Probe]
-    http: SafeHttp
+    http: EgressClient
     dialers: AgentDialers
     store: EvaluationStore
     blobs: SnapshotBlobs
-    rules: Rules
+    rules: ScoringPolicy
     listeners: Sequence[Listener]
     clock: Clock
     sources: Sources = field(default_factory=Sources)
@@ -82,7 +88,9 @@ class EvaluatorNeeds:
 class Evaluator:
     """Runs evaluations; of several asked for one subject at once, one runs and all get it."""
 
-    def __init__(self, needs: EvaluatorNeeds, flights: SingleFlight[EvaluationCompleted]) -> None:
+    def __init__(
+        self, needs: EvaluatorDependencies, flights: SingleFlight[EvaluationCompleted]
+    ) -> None:
         self._needs = needs
         self._flights = flights
         self._slices = Slices()
@@ -115,7 +123,7 @@ class Evaluator:
         *,
         may_recheck: bool = False,
         credentials: EvaluationCredentials | None = None,
-    ) -> tuple[tuple[Collected, ...], Mapping[SignalName, str]]:
+    ) -> tuple[tuple[SignalResult, ...], Mapping[SignalName, str]]:
         """What the named signals see now, and why the others of them could not be had.
 
         `credentials` are used in place of deposited ones.
@@ -134,7 +142,7 @@ class Evaluator:
             }
         heard = {name: task.result() for name, task in tasks.items()}
         collected = tuple(
-            Collected(name, evidence, wanted[name].weigh(evidence, needs.probes))
+            SignalResult(name, evidence, wanted[name].weigh(evidence, needs.probes))
             for name, evidence in heard.items()
             if isinstance(evidence, Evidence)
         )
@@ -168,7 +176,7 @@ class Evaluator:
         may_recheck: bool,
     ) -> Evidence | Unavailable:
         needs = self._needs
-        tools = SignalNeeds(
+        tools = SignalDependencies(
             reader=needs.subjects.reader(subject.network),
             http=needs.http,
             dialers=needs.dialers,
@@ -227,7 +235,7 @@ class Evaluator:
     def _made(
         self,
         subject: Subject,
-        collected: tuple[Collected, ...],
+        collected: tuple[SignalResult, ...],
         missing: Mapping[SignalName, str],
     ) -> EvaluationCompleted:
         """The evaluation of what was collected, as it is before it is stored."""

@@ -13,7 +13,7 @@ from assay.personhood.model import (
 )
 from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.judge import ChatModel
-from assay.probing.ports import Lure, PendingResult
+from assay.probing.ports import OutOfBandUrl, PendingResult
 from assay.probing.purchases import PaidCalls
 from assay.probing.unannounced import UnannouncedVisits
 from assay.registries.subject import Subject
@@ -42,7 +42,7 @@ class AttestedPeople(Protocol):
         ...
 
 
-class ConductSource(Protocol):
+class CallerBehaviourSource(Protocol):
     """How agents behave as callers."""
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
@@ -54,10 +54,10 @@ class ConductSource(Protocol):
         ...
 
 
-class Lures(Protocol):
+class OutOfBandUrls(Protocol):
     """Makes addresses that nobody has seen."""
 
-    def new(self, subject_key: str = "") -> Lure:
+    def new(self, subject_key: str = "") -> OutOfBandUrl:
         """One of them, for an agent."""
         ...
 
@@ -78,8 +78,8 @@ class Sources:
     attested: AttestedPeople | None = None
     humans: HumanRegistry | None = None
     personhoods: PersonhoodStore | None = None
-    conduct: ConductSource | None = None
-    lures: Lures | None = None
+    conduct: CallerBehaviourSource | None = None
+    lures: OutOfBandUrls | None = None
     callbacks: IssuesCallbacks | None = None
     visits: UnannouncedVisits | None = None
     judge: ChatModel | None = None

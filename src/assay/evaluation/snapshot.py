@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from assay.common.canonical_json import canonical_bytes, sha256_hex
 from assay.common.json import JsonObject
-from assay.evaluation.model import Collected, SignalName
+from assay.evaluation.model import SignalName, SignalResult
 from assay.evaluation.record import evidence_document, verdict_record
 
 OLDER_FORMAT = "assay.snapshot.v1"
 
 
-def older_snapshot_bytes(subject_key: str, collected: Sequence[Collected]) -> bytes:
+def older_snapshot_bytes(subject_key: str, collected: Sequence[SignalResult]) -> bytes:
     """The canonical form (RFC 8785) of version 1: the behavioural evidence itself."""
     sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
     document: JsonObject = {
@@ -27,7 +27,7 @@ def older_snapshot_bytes(subject_key: str, collected: Sequence[Collected]) -> by
 
 
 def record_bytes(
-    subject_key: str, rung: int, collected: Sequence[Collected], policy: JsonObject
+    subject_key: str, rung: int, collected: Sequence[SignalResult], policy: JsonObject
 ) -> bytes:
     """The verdict record of an evaluation: what `snapshotHash` is of."""
     sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
@@ -39,7 +39,7 @@ def record_bytes(
 
 def evidence_bytes(
     subject_key: str,
-    collected: Sequence[Collected],
+    collected: Sequence[SignalResult],
     unavailable: Mapping[SignalName, str],
     policy: JsonObject,
 ) -> bytes:

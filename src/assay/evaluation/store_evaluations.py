@@ -15,13 +15,13 @@ from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
     Change,
-    Collected,
     Evaluation,
     Evidence,
     Grade,
     SignalName,
+    SignalResult,
+    SignalScore,
     Snapshot,
-    Weighed,
 )
 from assay.evaluation.store_control_records import ControlRecords
 from assay.evaluation.store_visits import add_visit
@@ -163,16 +163,16 @@ def _evaluation(row: RowMapping) -> Evaluation:
     )
 
 
-def _collected(stored: dict[str, Any]) -> Collected:
-    return Collected(
+def _collected(stored: dict[str, Any]) -> SignalResult:
+    return SignalResult(
         SignalName(stored["signal"]), Evidence(**stored["evidence"]), _weighed(stored["weighed"])
     )
 
 
-def _weighed(stored: dict[str, Any]) -> Weighed:
+def _weighed(stored: dict[str, Any]) -> SignalScore:
     """Rows of before the ladder have neither bounds nor checks."""
     low, high = stored.get("low"), stored.get("high")
-    return Weighed(
+    return SignalScore(
         value=stored["value"],
         confidence=stored["confidence"],
         reasons=tuple(stored["reasons"]),

@@ -40,7 +40,7 @@ class Tiers:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScoringPolicy:
     """What turns evidence into a grade: the weights, the tier table and the ladder in force."""
 
     weights: Mapping[SignalName, float]

@@ -15,9 +15,9 @@ from assay.common.json import JsonObject, is_array, is_object
 from assay.control.scope import scope_of
 from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Explanation
-from assay.evaluation.model import Collected, EvidenceUnavailable, Grade, Score, SignalName
+from assay.evaluation.model import EvidenceUnavailable, Grade, Score, SignalName, SignalResult
 from assay.evaluation.service import Evaluator
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
 from assay.net.egress.deposit_rules import name_problem, value_problem
 from assay.probing.declared_services import declared_services
@@ -51,32 +51,32 @@ class UnregisteredAgent:
 
     services: Sequence[Service]
     problems: Sequence[FileProblem]
-    collected: tuple[Collected, ...]
+    collected: tuple[SignalResult, ...]
     score: Score
     grade: Grade
     why: Explanation
 
     @property
-    def behaviour(self) -> Collected:
+    def behaviour(self) -> SignalResult:
         """What the visit saw."""
         return self.collected[0]
 
 
 @dataclass(frozen=True, slots=True)
-class UnregisteredNeeds:
+class UnregisteredDependencies:
     """What such an evaluation rests on."""
 
     evaluator: Evaluator
     explainer: Explainer
     files: RegistrationFiles
     network: Network
-    rules: Rules
+    rules: ScoringPolicy
 
 
 class UnregisteredAgents:
     """Evaluates what a URL or the text of a file describes; nothing is stored."""
 
-    def __init__(self, needs: UnregisteredNeeds) -> None:
+    def __init__(self, needs: UnregisteredDependencies) -> None:
         self._needs = needs
 
     async def evaluate(
@@ -113,7 +113,7 @@ class UnregisteredAgents:
             services = _as_found(services, collected[0].evidence.data)
         return UnregisteredAgent(services, problems_of(agent), collected, found, grade, why)
 
-    def _without(self, seen: Collected, left_out: frozenset[str]) -> Collected:
+    def _without(self, seen: SignalResult, left_out: frozenset[str]) -> SignalResult:
         probes = seen.evidence.data.get("probes")
         if not is_object(probes):
             return seen

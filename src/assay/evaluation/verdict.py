@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from assay.chains.model import is_address
 from assay.common.json import JsonObject, is_array, is_object
 from assay.evaluation.ladder import LadderPlace, place
-from assay.evaluation.model import Collected, Score, SignalName
+from assay.evaluation.model import Score, SignalName, SignalResult
 from assay.evaluation.policy import RULES, ladder_from
 from assay.evaluation.scoring import score, weights_from
-from assay.evaluation.tiers import Row, Rules, tiers_from
+from assay.evaluation.tiers import Row, ScoringPolicy, tiers_from
 
 _CELLS = 4
 """Of a row of the tier table."""
@@ -16,9 +16,9 @@ _CELLS = 4
 
 def place_of(
     agent_id: str,
-    collected: Sequence[Collected],
+    collected: Sequence[SignalResult],
     unavailable: Mapping[SignalName, str],
-    rules: Rules,
+    rules: ScoringPolicy,
 ) -> LadderPlace:
     """Where all the evidence puts an agent; one that is an address is a key agent."""
     evidence = {c.signal.value: c.evidence.data for c in collected}
@@ -28,9 +28,9 @@ def place_of(
 
 def grade_score(
     agent_id: str,
-    collected: Sequence[Collected],
+    collected: Sequence[SignalResult],
     unavailable: Mapping[SignalName, str],
-    rules: Rules,
+    rules: ScoringPolicy,
     selected: frozenset[SignalName] = frozenset(),
 ) -> Score:
     """The score under the ceiling of the rung that all evidence proves, whatever is selected.
@@ -41,8 +41,8 @@ def grade_score(
     return score(collected, unavailable, rules.weights, found, selected)
 
 
-def rules_from(document: JsonObject) -> Rules | None:
-    """The rules that `Rules.document` gave; None where other code made it.
+def rules_from(document: JsonObject) -> ScoringPolicy | None:
+    """The rules that `ScoringPolicy.document` gave; None where other code made it.
 
     Raises `ValueError` for a document that does not hold.
     """
@@ -57,4 +57,4 @@ def rules_from(document: JsonObject) -> Rules | None:
         if is_array(row) and len(row) == _CELLS
     ]
     numbers = {name: float(str(weight)) for name, weight in weights.items()}
-    return Rules(weights_from(numbers), tiers_from(rows), ladder_from(ladder))
+    return ScoringPolicy(weights_from(numbers), tiers_from(rows), ladder_from(ladder))

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from assay.common.json import JsonValue, is_object
 from assay.evaluation.model import Evaluation, Route, Score, SignalName
 from assay.evaluation.scoring import lacks_knowledge
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
 from assay.evaluation.visits import RECHECK, SILENT_CHANGE_COUNTS
 from assay.gate.model import (
@@ -38,7 +38,7 @@ def decide(
     subject: Subject,
     evaluation: Evaluation,
     request: GateInput,
-    rules: Rules,
+    rules: ScoringPolicy,
     *,
     cached: bool,
     reuse: Reuse | None = None,

@@ -24,7 +24,7 @@ from assay.http1.request_parser import MethodNotAllowed
 from assay.identity.service import agent_address
 from assay.registries.model import number_asked
 from assay.server.request_body import read_body
-from assay.server.request_context import Exchange, Receive, Scope, Send, answer, exchange_of
+from assay.server.request_context import Receive, RequestContext, Scope, Send, answer, exchange_of
 from assay.server.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
 from assay.server.schemas_error import ErrorResponse
 
@@ -43,7 +43,7 @@ _Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
 """With the score: a proven human changes what one and the same evaluation means."""
 
 
-class GateLane:
+class GateHandler:
     """Answers POST /operator/gate/{agentId}."""
 
     prefix = "/operator/gate/"
@@ -85,7 +85,7 @@ class GateLane:
                 subject.network.slug, subject.agent_id, decision.evaluation.score
             )
 
-    async def _caller(self, exchange: Exchange) -> Caller:
+    async def _caller(self, exchange: RequestContext) -> Caller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
         app = self._app
         operator = await credentials.operator_by_key(app, exchange, self._scope)
@@ -99,7 +99,7 @@ class GateLane:
         principal = await credentials.agent(app, exchange)
         return Caller(operator, principal.address, proven=True, contract=principal.contract)
 
-    def _network(self, scope: Scope, exchange: Exchange) -> Network:
+    def _network(self, scope: Scope, exchange: RequestContext) -> Network:
         """`?chain=`, else `x-chain`, else the default."""
         networks = self._app.networks
         query: bytes = scope["query_string"]

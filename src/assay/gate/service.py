@@ -28,15 +28,15 @@ from assay.evaluation.model import (
     EVALUATION_QUOTA,
     INDEXING,
     UNFINISHED,
-    Collected,
     Evaluation,
     EvaluationCompleted,
     Score,
     SignalName,
+    SignalResult,
 )
 from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
 from assay.gate.model import Decision, GateInput, Reuse
@@ -74,19 +74,19 @@ _PAID_SIGNALS = {
 """Source: decisions, section 4."""
 
 
-Explain = Callable[[str, Sequence[Collected], Score, frozenset[SignalName]], Explanation]
+Explain = Callable[[str, Sequence[SignalResult], Score, frozenset[SignalName]], Explanation]
 """Evidence, the score over the selected signals, and those -> why it is not higher."""
 
 
 @dataclass(frozen=True, slots=True)
-class GateNeeds:
+class GateDependencies:
     """What the gate rests on."""
 
     subjects: Subjects
     evaluator: Evaluator
     store: EvaluationStore
     allowance: Allowance
-    rules: Rules
+    rules: ScoringPolicy
     offered: frozenset[SignalName]
     """Signals that are built in."""
     upgrade_url: str
@@ -144,7 +144,7 @@ class _Remembered:
 class Gate:
     """Allow or deny. Only answered decisions count against the allowance."""
 
-    def __init__(self, needs: GateNeeds) -> None:
+    def __init__(self, needs: GateDependencies) -> None:
         self._needs = needs
         self._memory: BoundedMap[str, _Remembered] = BoundedMap(_REMEMBERED_MAX, _weight)
         self._evaluations = 0

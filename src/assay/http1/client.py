@@ -15,11 +15,16 @@ from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
 from assay.common.egress_budget import EgressUse, egress_use
 from assay.common.errors import Unavailable
-from assay.common.write_coalescer import Outbox
-from assay.http1.connection import Connection, Shared, Stale, failed
-from assay.http1.exchange import Reply, head_of, pump
+from assay.common.write_coalescer import WriteCoalescer
+from assay.http1.connection import Connection, ConnectionContext, StaleConnection, failed
+from assay.http1.exchange import StreamedResponse, head_of, pump
 from assay.http1.host import PreparedUpstream, UpstreamConnections, UpstreamHost
-from assay.http1.model import Prepared, UpstreamFailed, UpstreamReply, UpstreamRequest
+from assay.http1.model import (
+    PreparedUpstreamRequest,
+    UpstreamFailed,
+    UpstreamRequest,
+    UpstreamResponse,
+)
 from assay.http1.shared_reads import SharedReads
 from assay.http1.sockets import connected_socket
 from assay.net.egress.dial import judged_addresses
@@ -67,13 +72,13 @@ class UpstreamPool:
         # No gate asks here, so nothing is kept for one.
         shares = Share(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
         self._system = SystemResolver(shares)
-        self._reads, self._outbox = SharedReads(), Outbox()
+        self._reads, self._outbox = SharedReads(), WriteCoalescer()
         self._resolver = resolver or self._system
         self._tls = tls
         self._hosts: OrderedDict[tuple[str, str, int], UpstreamHost] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
 
-    async def send(self, request: UpstreamRequest) -> UpstreamReply:
+    async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         host = self._host(request.target)
         first = head_of(request) + (request.body if isinstance(request.body, bytes) else b"")
         whole = isinstance(request.body, bytes)
@@ -86,8 +91,8 @@ class UpstreamPool:
                 connection = await self._dial(request, host)
             try:
                 sending = await self._exchange(connection, request, first)
-            except (Stale, UpstreamFailed) as error:
-                untouched = connection.was_stale or isinstance(error, Stale)
+            except (StaleConnection, UpstreamFailed) as error:
+                untouched = connection.was_stale or isinstance(error, StaleConnection)
                 host.give_back(connection)
                 if untouched and not fresh and again:
                     continue  # a kept connection that was just being closed
@@ -98,7 +103,7 @@ class UpstreamPool:
                 connection.close()
                 host.give_back(connection)
                 raise
-            return Reply(connection, host.give_back, sending)
+            return StreamedResponse(connection, host.give_back, sending)
 
     async def _exchange(
         self, connection: Connection, request: UpstreamRequest, first: bytes
@@ -111,7 +116,7 @@ class UpstreamPool:
         await connection.head()
         return None
 
-    def prepare(self, request: UpstreamRequest) -> Prepared:
+    def prepare(self, request: UpstreamRequest) -> PreparedUpstreamRequest:
         return PreparedUpstream(self._host, request)
 
     async def aclose(self) -> None:
@@ -127,7 +132,7 @@ class UpstreamPool:
         key = (target.scheme, target.host, target.port)
         host = self._hosts.get(key)
         if host is None:
-            shared = Shared(self._reads, self._outbox)
+            shared = ConnectionContext(self._reads, self._outbox)
             breaker = Breaker(self._clock)
             host = UpstreamHost([], breaker, self._sweep_later, shared, self._connections)
             self._hosts[key] = host

@@ -2,7 +2,7 @@
 
 from collections.abc import Set as AbstractSet
 
-from assay.http1.model import Prepared, Upstream, UpstreamReply, UpstreamRequest
+from assay.http1.model import PreparedUpstreamRequest, Upstream, UpstreamRequest, UpstreamResponse
 
 
 class UpstreamsByOperator:
@@ -17,10 +17,10 @@ class UpstreamsByOperator:
         self._named = named
         self._operators = operators
 
-    def prepare(self, request: UpstreamRequest) -> Prepared:
+    def prepare(self, request: UpstreamRequest) -> PreparedUpstreamRequest:
         return self._of(request).prepare(request)
 
-    async def send(self, request: UpstreamRequest) -> UpstreamReply:
+    async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         return await self._of(request).send(request)
 
     def _of(self, request: UpstreamRequest) -> Upstream:

@@ -9,10 +9,10 @@ import httptools
 from typing_extensions import override
 
 from assay.common.http_heads import END
-from assay.common.write_coalescer import Outbox
+from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.callers import Caller
-from assay.http1.model import AnswerHead, ReplySink, UpstreamFailed
-from assay.http1.response_heads import HEAD_BYTES_MAX, KnownHead, KnownHeads
+from assay.http1.model import ResponseHead, ResponseSink, UpstreamFailed
+from assay.http1.response_heads import HEAD_BYTES_MAX, CachedResponseHead, ResponseHeadCache
 from assay.http1.shared_reads import SharedReads
 
 HEADER_BYTES_MAX = 64 * 1024
@@ -34,17 +34,17 @@ _INTERIM, _SWITCHING, _LAST = 100, 101, 599
 _FINAL = 200
 
 
-class Stale(Exception):
+class StaleConnection(Exception):
     """A kept connection was closed before it gave a byte."""
 
 
 @dataclass(slots=True)
-class Shared:
+class ConnectionContext:
     """What connections of one loop have in common; the heads are those of one upstream."""
 
     reads: SharedReads = field(default_factory=SharedReads)
-    outbox: Outbox = field(default_factory=Outbox)
-    heads: KnownHeads = field(default_factory=KnownHeads)
+    outbox: WriteCoalescer = field(default_factory=WriteCoalescer)
+    heads: ResponseHeadCache = field(default_factory=ResponseHeadCache)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -54,19 +54,21 @@ class Connection(asyncio.BufferedProtocol):
     operator_id = ""
     """Whom the exchange is counted for, and whose wrapper it is of."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, shared: Shared | None = None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, shared: ConnectionContext | None = None
+    ) -> None:
         """`shared` with others, or of its own."""
         self._loop = loop
-        shared = shared or Shared()
+        shared = shared or ConnectionContext()
         self._reads, self._outbox, self._heads = shared.reads, shared.outbox, shared.heads
-        self._head: AnswerHead | None = None
+        self._head: ResponseHead | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._chunks: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._error: UpstreamFailed | None = None
-        self._sink: ReplySink | None = None
+        self._sink: ResponseSink | None = None
         self._headers: list[tuple[bytes, bytes]] = []
         self._paused = False
         self._complete = True
@@ -93,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         head: bytes,
         is_head: bool,  # noqa: FBT001 - names cost more than they say on the way of every request
         timeout_s: float,
-        sink: ReplySink | None = None,
+        sink: ResponseSink | None = None,
     ) -> None:
         """Send the head of a request (and a small body with it).
 
@@ -115,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
             self._write(head)
             return
         if not self.is_open:
-            raise Stale
+            raise StaleConnection
         self._request = head
         self._outbox.add(self)
 
@@ -132,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
             await self._drained
 
     async def head(self) -> None:
-        """Returns when the head of the answer is there. Raises `UpstreamFailed` and `Stale`."""
+        """Wait for the head of the answer. Raises `UpstreamFailed` and `StaleConnection`."""
         while self.status < _FINAL and self._error is None:
             await self._wait()
         if self._error is not None:
@@ -217,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, data: bytes) -> None:
         if self.transport is None or self.transport.is_closing():
-            raise Stale
+            raise StaleConnection
         self.transport.write(data)
 
     def _take(self) -> bytes:
@@ -349,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
             if not (self._complete and self._is_head):
                 self._fail(f"not HTTP: {error}")
 
-    def _begin_counted(self, known: KnownHead, rest: memoryview) -> None:
+    def _begin_counted(self, known: CachedResponseHead, rest: memoryview) -> None:
         """A head that needs no parser, and a body of which only the length matters."""
         self.status = known.head.status
         if self._sink is not None:
@@ -462,7 +464,7 @@ class Connection(asyncio.BufferedProtocol):
             self._says_it_stays() if bare else self._parser.should_keep_alive()
         )
         if self._sink is not None:
-            self._head = AnswerHead(status, self._headers)
+            self._head = ResponseHead(status, self._headers)
             self._sink.on_head(self._head)
         if self._is_head:
             self._complete = True

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 from assay.common.http_heads import Headers
-from assay.http1.connection import Connection, Stale
-from assay.http1.model import ReplySink, UpstreamFailed, UpstreamRequest
+from assay.http1.connection import Connection, StaleConnection
+from assay.http1.model import ResponseSink, UpstreamFailed, UpstreamRequest
 
 
-class Reply:
+class StreamedResponse:
     """Implements `wrapper.ports.UpstreamReply`; gives its connection back when it is over."""
 
     __slots__ = ("_connection", "_give_back", "_sending", "_whole", "headers", "status")
@@ -65,7 +65,7 @@ class Reply:
             self._connection.close()
 
 
-class PreparedHead(NamedTuple):
+class EncodedRequestHead(NamedTuple):
     """A request without a body: its lines but for the last, empty one."""
 
     lines: bytes
@@ -84,8 +84,8 @@ class SinkExchange:
     def __init__(
         self,
         connection: Connection,
-        request: PreparedHead,
-        sink: ReplySink,
+        request: EncodedRequestHead,
+        sink: ResponseSink,
         give_back: Callable[[Connection], None],
     ) -> None:
         self._connection = connection
@@ -103,7 +103,7 @@ class SinkExchange:
             return False
         try:
             self._connection.begin(b"%b%b\r\n" % (lines, more), is_head, timeout_s, self)
-        except Stale:
+        except StaleConnection:
             self._end()
             return False
         return True

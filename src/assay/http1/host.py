@@ -9,9 +9,9 @@ from typing import Final
 from assay.common.circuit_breaker import Breaker
 from assay.http1.caller_shares import UpstreamShares
 from assay.http1.callers import Caller
-from assay.http1.connection import Connection, Shared
-from assay.http1.exchange import PreparedHead, SinkExchange, head_of
-from assay.http1.model import ReplySink, Reserved, UpstreamRequest
+from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.exchange import EncodedRequestHead, SinkExchange, head_of
+from assay.http1.model import ReservedExchange, ResponseSink, UpstreamRequest
 from assay.net.egress.url import Target
 
 AGE_MAX_S = 60.0
@@ -67,7 +67,7 @@ class UpstreamHost:
     idle: list[Connection]
     breaker: Breaker
     sweep: Callable[[], None]
-    shared: Shared
+    shared: ConnectionContext
     all: UpstreamConnections
     """Those of every upstream."""
     open: int = 0
@@ -152,9 +152,9 @@ class PreparedUpstream:
         self._find, self._target = find, request.target
         self._operator_id = request.account
         self._host = find(request.target)
-        self._request = PreparedHead(lines, request.method == "HEAD", request.timeout_s)
+        self._request = EncodedRequestHead(lines, request.method == "HEAD", request.timeout_s)
 
-    def reserve(self, sink: ReplySink, caller: Caller) -> Reserved | None:
+    def reserve(self, sink: ResponseSink, caller: Caller) -> ReservedExchange | None:
         if self._host.is_forgotten:
             self._host = self._find(self._target)
         connection = self._host.take_kept(caller, self._operator_id)

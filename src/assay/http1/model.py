@@ -36,7 +36,7 @@ class UpstreamRequest:
     """Whom it is counted for at its upstream; None for requests of this service itself."""
 
 
-class UpstreamReply(Protocol):
+class UpstreamResponse(Protocol):
     """An answer whose head has arrived; names of headers are lower case."""
 
     status: int
@@ -57,7 +57,7 @@ class UpstreamReply(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnswerHead:
+class ResponseHead:
     """Status and headers of an answer; names are lower case.
 
     The very same object may stand for an upstream that says the very same again: what was made of
@@ -68,10 +68,10 @@ class AnswerHead:
     headers: Headers
 
 
-class ReplySink(Protocol):
+class ResponseSink(Protocol):
     """Takes an answer as it arrives, without waiting; every call is made from the event loop."""
 
-    def on_head(self, head: AnswerHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         """The head, once."""
         ...
 
@@ -96,7 +96,7 @@ class ReplySink(Protocol):
         ...
 
 
-class Exchange(Protocol):
+class UpstreamExchange(Protocol):
     """A request under way whose answer goes to a sink."""
 
     def pause(self) -> None:
@@ -116,7 +116,7 @@ class Exchange(Protocol):
         ...
 
 
-class Reserved(Exchange, Protocol):
+class ReservedExchange(UpstreamExchange, Protocol):
     """An exchange that has its connection, and has not begun."""
 
     def begin(self, more: bytes) -> bool:
@@ -131,10 +131,10 @@ class Reserved(Exchange, Protocol):
         ...
 
 
-class Prepared(Protocol):
+class PreparedUpstreamRequest(Protocol):
     """A request without a body, ready to be sent as often as it is asked for."""
 
-    def reserve(self, sink: ReplySink, caller: Caller) -> Reserved | None:
+    def reserve(self, sink: ResponseSink, caller: Caller) -> ReservedExchange | None:
         """A kept connection to send it over; None without one, or when the caller may not now."""
         ...
 
@@ -142,11 +142,11 @@ class Prepared(Protocol):
 class Upstream(Protocol):
     """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
 
-    def prepare(self, request: UpstreamRequest) -> Prepared:
+    def prepare(self, request: UpstreamRequest) -> PreparedUpstreamRequest:
         """A request without a body, made ready once."""
         ...
 
-    async def send(self, request: UpstreamRequest) -> UpstreamReply:
+    async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         """One request, and the head of its answer (any status but 1xx).
 
         Raises `UpstreamFailed`, and where nothing was sent: `kit.errors.Unavailable` for one that

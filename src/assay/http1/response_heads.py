@@ -8,7 +8,7 @@ parsed each time.
 from dataclasses import dataclass
 
 from assay.common.http_heads import END, Headers, is_plain
-from assay.http1.model import AnswerHead
+from assay.http1.model import ResponseHead
 
 HEADS_MAX = 64
 """Heads remembered of one upstream; a date in each makes most of them old within a second."""
@@ -26,23 +26,23 @@ _NO_BODY = frozenset({204, 304})
 
 
 @dataclass(frozen=True, slots=True)
-class KnownHead:
+class CachedResponseHead:
     """A head, and the length of the body that follows it on a connection that stays."""
 
-    head: AnswerHead
+    head: ResponseHead
     body_bytes: int
 
 
-class KnownHeads:
+class ResponseHeadCache:
     """The heads one upstream has sent lately."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, KnownHead] = {}
+        self._known: dict[bytes, CachedResponseHead] = {}
         self._bytes = 0
         self.find = self._known.get
         """The head of these very bytes, or None."""
 
-    def remember(self, data: bytes, head: AnswerHead) -> None:
+    def remember(self, data: bytes, head: ResponseHead) -> None:
         """Remember a head that a parser has just read from the beginning of `data`."""
         end = data.find(END) + len(END)
         body_bytes = _body_bytes(head)
@@ -55,7 +55,7 @@ class KnownHeads:
                 self.forget()
             if raw not in self._known:
                 self._bytes += end
-            self._known[raw] = KnownHead(head, body_bytes)
+            self._known[raw] = CachedResponseHead(head, body_bytes)
 
     def forget(self) -> None:
         """Free what is remembered."""
@@ -63,7 +63,7 @@ class KnownHeads:
         self._bytes = 0
 
 
-def _body_bytes(head: AnswerHead) -> int | None:
+def _body_bytes(head: ResponseHead) -> int | None:
     """The declared length of a body that has one and no other framing."""
     if head.status in _NO_BODY:
         return None

@@ -10,17 +10,17 @@ from assay.common.errors import Unavailable
 from assay.evaluation.model import (
     BEHAVIOUR_MAX_AGE,
     Attestation,
-    Collected,
     Grade,
     Score,
     SignalName,
+    SignalResult,
 )
 from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.scoring import score
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.personhood import SIGNAL as PERSONHOOD
 from assay.evaluation.signals.personhood import evidence_of
-from assay.evaluation.tiers import Rules
+from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import place_of
 from assay.identity.ports import KeyAgentStore
 from assay.registries.subjects import key_agent
@@ -49,7 +49,7 @@ class KeyProfiles:
         key_agents: KeyAgentStore,
         store: EvaluationStore,
         home: Network,
-        rules: Rules,
+        rules: ScoringPolicy,
         clock: Clock,
         sources: Sources = Sources(),  # noqa: B008 - frozen
     ) -> None:
@@ -88,7 +88,7 @@ class KeyProfiles:
         if self._sources.personhoods is not None:
             evidence = evidence_of(await self._sources.personhoods.find(subject.key))
             weighed = PERSONHOOD.weigh(evidence, {})
-            behaviour.append(Collected(SignalName.PERSONHOOD, evidence, weighed))
+            behaviour.append(SignalResult(SignalName.PERSONHOOD, evidence, weighed))
         named = {c.signal for c in behaviour}
         seen = [*behaviour, *(c for c in evaluation.collected if c.signal not in named)]
         found = place_of(address, seen, evaluation.unavailable, self._rules)

@@ -17,7 +17,7 @@ from assay.identity.model import (
 )
 from assay.key_agents import schemas as wire
 from assay.registries.schemas import ADDRESS
-from assay.server.request_context import Exchange, exchange_of
+from assay.server.request_context import RequestContext, exchange_of
 from assay.server.route import app_of, read, route
 
 router = APIRouter(tags=["Key agents"])
@@ -125,7 +125,9 @@ async def end_session(request: Request, agent_address: AddressPath) -> wire.Agen
     return wire.AgentSessionEnded(ok=True, agent_address=address)
 
 
-async def _entitled(app: App, exchange: Exchange, operator: Operator) -> Operator | AgentPrincipal:
+async def _entitled(
+    app: App, exchange: RequestContext, operator: Operator
+) -> Operator | AgentPrincipal:
     """The operator whose plan has attestations, else the agent that the request names.
 
     Raises `PlanRequired` without one, and as `credentials.agent`.

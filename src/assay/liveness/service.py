@@ -17,7 +17,14 @@ from assay.common.clock import Clock
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.host_timeout import BLAMED_FROM_S, count_own_waits
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 from assay.probing.probe_client import decode
 from assay.probing.session import USER_AGENT
 from assay.registries.model import Registration
@@ -118,7 +125,7 @@ class LivenessReport:
 class Liveness:
     """Asks the services an agent declares whether they are there."""
 
-    def __init__(self, http: SafeHttp, clock: Clock) -> None:
+    def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
         self._clock = clock
         self._reports: Cache[LivenessReport] = Cache(clock, TTL_S)
@@ -148,7 +155,7 @@ class Liveness:
 class _Round:
     """One report's questions: what they may cost together, and how each is asked."""
 
-    def __init__(self, http: SafeHttp, clock: Clock) -> None:
+    def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
         self._clock = clock
         self._slots = asyncio.Semaphore(CONCURRENCY)
@@ -179,12 +186,12 @@ class _Round:
             return True
         if kind == "A2A" and await self._has_card(endpoint):
             return True
-        reply = await self._send(Outgoing("HEAD", endpoint, {"user-agent": USER_AGENT}))
-        if isinstance(reply, Reply) and reply.status == _METHOD_NOT_ALLOWED:
-            reply = await self._send(Outgoing("GET", endpoint, {"user-agent": USER_AGENT}))
+        reply = await self._send(OutboundRequest("HEAD", endpoint, {"user-agent": USER_AGENT}))
+        if isinstance(reply, EgressResponse) and reply.status == _METHOD_NOT_ALLOWED:
+            reply = await self._send(OutboundRequest("GET", endpoint, {"user-agent": USER_AGENT}))
         if reply is Failure.REFUSED_ADDRESS:
             raise _NotCalled
-        return isinstance(reply, Reply) and (_succeeded(reply) or reply.status in _ALIVE)
+        return isinstance(reply, EgressResponse) and (_succeeded(reply) or reply.status in _ALIVE)
 
     async def _speaks_mcp(self, endpoint: str) -> bool:
         async with asyncio.TaskGroup() as group:
@@ -219,21 +226,21 @@ class _Round:
         """The result of one JSON-RPC call, plain or as a stream's event; empty without one."""
         said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps(said, separators=(",", ":")).encode("ascii")
-        reply = await self._send(Outgoing("POST", endpoint, _RPC, body))
-        if not isinstance(reply, Reply) or not _succeeded(reply):
+        reply = await self._send(OutboundRequest("POST", endpoint, _RPC, body))
+        if not isinstance(reply, EgressResponse) or not _succeeded(reply):
             return {}
         answer = _rpc_answer(reply)
         result = answer.get("result") if is_object(answer) else None
         return result if is_object(result) else {}
 
     async def _document(self, url: str) -> JsonObject:
-        reply = await self._send(Outgoing("GET", url, _JSON))
-        if not isinstance(reply, Reply) or not _succeeded(reply):
+        reply = await self._send(OutboundRequest("GET", url, _JSON))
+        if not isinstance(reply, EgressResponse) or not _succeeded(reply):
             return {}
         found = decode(reply.body)
         return found if is_object(found) else {}
 
-    async def _send(self, request: Outgoing) -> Reply | Failure:
+    async def _send(self, request: OutboundRequest) -> EgressResponse | Failure:
         if self._left <= 0:
             return Failure.TIMEOUT
         self._left -= 1
@@ -273,7 +280,7 @@ def _first_text(row: JsonObject, *names: str) -> str:
     return shown if len(shown) <= _TEXT_CHARS_MAX and shown.isprintable() else ""
 
 
-def _succeeded(reply: Reply) -> bool:
+def _succeeded(reply: EgressResponse) -> bool:
     return 200 <= reply.status < 300  # noqa: PLR2004 - RFC 9110, 15.3
 
 
@@ -285,7 +292,7 @@ def _filled(value: JsonValue) -> bool:
     return is_array(value) and len(value) > 0
 
 
-def _rpc_answer(reply: Reply) -> JsonValue:
+def _rpc_answer(reply: EgressResponse) -> JsonValue:
     if "text/event-stream" not in (reply.header("content-type") or "").lower():
         return decode(reply.body)
     lines = reply.body.decode("utf-8", "replace").splitlines()

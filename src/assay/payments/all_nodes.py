@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 
-Ask: TypeAlias = Callable[[Network, Sequence[Entry]], Awaitable[Sequence[Outcome]]]
+Ask: TypeAlias = Callable[[Network, Sequence[LedgerEntry]], Awaitable[Sequence[Outcome]]]
 """Asks one node about payments. Raises `ChainUnavailable`."""
 
 ENOUGH: Final = 2
@@ -25,7 +25,7 @@ def single_nodes(network: Network) -> list[Network]:
 
 
 async def ask_nodes(
-    network: Network, entries: Sequence[Entry], ask: Ask, *, every_node: bool
+    network: Network, entries: Sequence[LedgerEntry], ask: Ask, *, every_node: bool
 ) -> list[Outcome]:
     """What became of each entry, in order. Raises `ChainUnavailable` when no node answers.
 

@@ -8,13 +8,13 @@ import asyncio
 from typing import Final
 
 from assay.common.clock import Clock
-from assay.payments.claims import Claim, Committed, Sighting
-from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
+from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
     LedgerStore,
     PaymentProtocol,
-    ProtocolNeeds,
+    ProtocolDependencies,
 )
 
 LANDING_S: Final = 10.0
@@ -27,7 +27,7 @@ async def require_cover(
     payment: Payment,
     claim: Claim,
     protocol: PaymentProtocol,
-    needs: ProtocolNeeds,
+    needs: ProtocolDependencies,
     ledger: LedgerStore,
     sighting: Sighting,
 ) -> None:
@@ -46,8 +46,8 @@ async def require_cover(
 
 
 async def _changed(
-    seen: Committed, entry: Entry, ledger: LedgerStore, clock: Clock, until_s: float
-) -> Committed:
+    seen: InFlightAmount, entry: LedgerEntry, ledger: LedgerStore, clock: Clock, until_s: float
+) -> InFlightAmount:
     """What is in flight now that it is something else: while it is the same, it is still short."""
     pause_s = 0.0
     while True:
@@ -64,7 +64,7 @@ async def _changed(
         pause_s = min(PAUSE_S + 2 * pause_s, PAUSE_MAX_S)
 
 
-def _cover(balances: Balances, entry: Entry, committed: Committed) -> bool:
+def _cover(balances: Balances, entry: LedgerEntry, committed: InFlightAmount) -> bool:
     """Whether there is enough for the entry and its fees, and for all that is in flight."""
     fees, needed = entry.fees, committed.amount + entry.amount
     if fees.token == entry.asset:

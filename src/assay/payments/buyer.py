@@ -9,7 +9,7 @@ import hashlib
 from hmac import compare_digest
 
 from assay.common.json import JsonObject, JsonValue, is_object
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.ports import PaidRequest
 
 ECHOED = "token"
@@ -39,7 +39,7 @@ def unmarked(credential: JsonObject) -> JsonObject:
     return {name: value for name, value in credential.items() if name != _MARKS}
 
 
-def is_buyer(entry: Entry, token: str, request: PaidRequest) -> bool:
+def is_buyer(entry: LedgerEntry, token: str, request: PaidRequest) -> bool:
     """Whether the request is of whom the payment was claimed for."""
     marks = entry.credential.get(_MARKS)
     if request.speaker == entry.payer:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.recheck_schedule import Look
 
 CUT_SHORT: Final = "cut_short"
@@ -11,7 +11,7 @@ CUT_SHORT: Final = "cut_short"
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class InFlightAmount:
     """What a payer's other payments in flight may take, in base units."""
 
     amount: int = 0
@@ -28,9 +28,9 @@ class Committed:
 class Claim:
     """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
 
-    entry: Entry
+    entry: LedgerEntry
     is_ours: bool
-    committed: Committed
+    committed: InFlightAmount
     failures: int
     """Settlements of this payer that failed, and calls that were `CUT_SHORT`, in the last hour."""
 
@@ -57,7 +57,7 @@ class Sighting:
         self.may_have_moved = self.may_have_moved or is_used
 
 
-def carried_look(known: Entry) -> Look:
+def carried_look(known: LedgerEntry) -> Look:
     """The look of a new claim on an entry nobody works on: that it was seen unused stays known."""
-    at = known.lease_until if known.state is State.CLAIMED else known.look.at
+    at = known.lease_until if known.state is PaymentState.CLAIMED else known.look.at
     return known.look.due(at)

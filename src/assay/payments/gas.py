@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
-from assay.payments.model import Entry, PaymentsUnavailable, Quote, State
+from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable, Quote
 
 DAY_US: Final = 86_400_000_000
 RETRY_S: Final = 5
@@ -129,7 +129,7 @@ class GasStore(Protocol):
         ...
 
     async def credit_for_admin(
-        self, operator_id: str, currency: str, amount: int, note: Note
+        self, operator_id: str, currency: str, amount: int, note: AuditEntry
     ) -> int:
         """Add billionths to what is prepaid (below zero: take some back); what is there then."""
         ...
@@ -242,7 +242,7 @@ class GasBudget:
         detail = f"{self.key.address} has {state.balance} wei on {network}"
         return _refusal(UNSETTLED, detail, DEAR_RETRY_S)
 
-    def spent(self, entry: Entry, wei: int | None) -> int | None:
+    def spent(self, entry: LedgerEntry, wei: int | None) -> int | None:
         """What an entry's settling has cost, in its currency; never beyond the cap.
 
         The cost is a node's word; None where it is not known, or not in this currency any more.
@@ -269,13 +269,13 @@ class GasBudget:
         return known
 
 
-def closed(entry: Entry, moved: Entry) -> Gas:
+def closed(entry: LedgerEntry, moved: LedgerEntry) -> Gas:
     """The gas of an entry that has moved: given back when nothing was sent, else spent, once.
 
     What was sent and cannot be asked about any more has cost what was reserved.
     """
     gas = entry.gas
-    is_open = moved.state in {State.CLAIMED, State.SETTLING, State.PENDING}
+    is_open = moved.state in {PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING}
     if not gas.payer or gas.spent is not None or is_open:
         return gas
     if not moved.attempt.raw:

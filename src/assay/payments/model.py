@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from assay.common.errors import Conflict, ServiceError, Unavailable
 from assay.common.json import JsonObject, JsonValue
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.outcomes import Attempt
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import AT_ONCE, Look
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
@@ -131,7 +131,7 @@ class Payment:
     """What its sender knows of our 402 and no chain shows, hashed; empty where there is none."""
 
 
-class State(StrEnum):
+class PaymentState(StrEnum):
     """What has become of a payment; `docs/payments.md` has every legal transition.
 
     claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
@@ -150,7 +150,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)  # without slots, for `kit.records.changed`
-class Entry:
+class LedgerEntry:
     """A row of the ledger."""
 
     id: str
@@ -166,8 +166,8 @@ class Entry:
     wrapper_id: str
     request_digest: str
     """SHA-256 over what was bought: wrapper, method, path, query and body."""
-    state: State
-    attempt: Attempt
+    state: PaymentState
+    attempt: SettlementAttempt
     reason: str
     credential: JsonObject
     version: int
@@ -204,11 +204,11 @@ class Entry:
     @property
     def has_paid(self) -> bool:
         """Whether the money has arrived."""
-        return self.state in {State.SETTLED, State.DELIVERED}
+        return self.state in {PaymentState.SETTLED, PaymentState.DELIVERED}
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResponse:
     """What a payment bought, kept to be handed out again."""
 
     status: int
@@ -219,10 +219,10 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClaimedPayment:
     """A claimed payment: serve, then settle; or release it."""
 
-    entry: Entry
+    entry: LedgerEntry
     quote: Quote
     bearer: str = ""
     """Whom its row and its answer are counted for if it moves nothing; empty: it has paid."""
@@ -234,12 +234,12 @@ class Held:
 class Replay:
     """The payment was spent on this very request: here is what it bought."""
 
-    entry: Entry
-    stored: Stored
+    entry: LedgerEntry
+    stored: StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class PaymentRequirements:
     """A 402 answer: the protocol's headers and the members it adds to the error body."""
 
     headers: tuple[tuple[bytes, bytes], ...]
@@ -269,7 +269,7 @@ class PaymentRequired(ServiceError):
 
     code = "payment_required"
 
-    def __init__(self, message: str, demand: Demand) -> None:
+    def __init__(self, message: str, demand: PaymentRequirements) -> None:
         super().__init__(message)
         self.extras = dict(demand.extras)
         self.demand = demand

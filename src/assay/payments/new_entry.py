@@ -5,15 +5,15 @@ from datetime import datetime
 from assay.common.ids import new_id
 from assay.common.keyring import MacKeys
 from assay.payments.buyer import marked
-from assay.payments.model import Entry, Payment, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, Payment, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.requests import PaidRequest, request_digest
 from assay.payments.upstream_keys import payment_secret
 
 
 def fresh_entry(
     payment: Payment, request: PaidRequest, keys: MacKeys, now: datetime, *, publishes: bool
-) -> Entry:
+) -> LedgerEntry:
     """The claim of a payment for a request, with a lease that is over.
 
     `keys` make what its upstream knows it by; `publishes`, whether settling shows its credential.
@@ -22,7 +22,7 @@ def fresh_entry(
     credential = payment.credential
     if publishes:
         credential = marked(credential, payment.token, request.caller)
-    return Entry(
+    return LedgerEntry(
         id=new_id(),
         protocol=quote.network.protocol,
         network=quote.network.id,
@@ -35,8 +35,8 @@ def fresh_entry(
         operator_id=quote.operator_id,
         wrapper_id=quote.wrapper_id,
         request_digest=request_digest(quote.wrapper_id, request),
-        state=State.CLAIMED,
-        attempt=Attempt(""),
+        state=PaymentState.CLAIMED,
+        attempt=SettlementAttempt(""),
         reason="",
         credential=credential,
         version=payment.version,

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SettlementAttempt:
     """A settlement about to be sent: written down before it is, so that a crash forgets nothing."""
 
     transaction: str

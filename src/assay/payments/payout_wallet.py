@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from assay.chains.evm.abi import BadAnswer, Reader, address_word, word
-from assay.chains.evm.transactions import Transaction, TransactionSigner
+from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Call, Returned, Rpc, RpcRefused
 from assay.common.clock import Clock
@@ -233,7 +233,7 @@ class PayoutWallet:
     ) -> Signed:
         fee, tip = prices
         chain_id, data = self._networks[transfer.network].chain_id, self.calldata(transfer)
-        made = Transaction(chain_id, nonce, tip, fee, gas, transfer.asset, data)
+        made = EvmTransaction(chain_id, nonce, tip, fee, gas, transfer.asset, data)
         raw, transaction = signer.sign(made)
         return Signed(transaction, raw, fee, tip)
 

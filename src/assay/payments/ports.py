@@ -8,23 +8,23 @@ from typing import Protocol as Port
 
 from assay.common.clock import Clock
 from assay.common.http_heads import Headers
-from assay.payments.claims import Claim, Committed, Sighting
+from assay.payments.claims import Claim, InFlightAmount, Sighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
-    Demand,
-    Entry,
+    LedgerEntry,
     Payment,
     PaymentNetwork,
+    PaymentRequirements,
+    PaymentState,
     Protocol,
     Quote,
-    State,
-    Stored,
+    StoredResponse,
 )
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled
+from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.unfinished_payments import UnfinishedStore
 
-Note: TypeAlias = Callable[[Attempt], Awaitable[None]]
+Note: TypeAlias = Callable[[SettlementAttempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
 
 Balances: TypeAlias = Mapping[str, int]
@@ -55,21 +55,21 @@ class AuthorizationSigners(Port):
 class Settler(Port):
     """Settles payments, and says what became of them."""
 
-    async def settle(self, entry: Entry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: Entry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> Outcome:
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
     async def outcomes(
-        self, entries: Sequence[Entry], *, every_node: bool = False
+        self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> Sequence[Outcome]:
         """As `PaymentProtocol.outcomes`."""
         ...
 
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
         """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
@@ -95,7 +95,7 @@ class Facilitator(Settler, Port):
 class MppCharges(Settler, Port):
     """The `charge` intent of the Payment authentication scheme on Tempo, by its own library."""
 
-    async def challenge(self, quote: Quote, problem: str) -> Demand:
+    async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
         """A fresh challenge bound to wrapper, method and path."""
         ...
 
@@ -103,7 +103,7 @@ class MppCharges(Settler, Port):
         """Seconds a challenge may be paid, and must still be good to be forwarded for."""
         ...
 
-    def is_good(self, entry: Entry, quote: Quote) -> bool:
+    def is_good(self, entry: LedgerEntry, quote: Quote) -> bool:
         """As `PaymentProtocol.is_good`."""
         ...
 
@@ -123,13 +123,13 @@ class MppCharges(Settler, Port):
         """As `PaymentProtocol.work_s`."""
         ...
 
-    def receipt(self, entry: Entry) -> bytes:
+    def receipt(self, entry: LedgerEntry) -> bytes:
         """The value of `Payment-Receipt` for a settled entry."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class ProtocolNeeds:
+class ProtocolDependencies:
     """What a protocol works with."""
 
     signers: AuthorizationSigners
@@ -140,7 +140,7 @@ class ProtocolNeeds:
     gas: GasBudget | None = None
     """Who pays for settling with a key of ours; None where none of ours settles."""
 
-    def ended(self, entry: Entry, found: Settled | Rejected) -> Attempt:
+    def ended(self, entry: LedgerEntry, found: Settled | Rejected) -> SettlementAttempt:
         """The entry's attempt with what it has cost, where that is known."""
         spent = None if self.gas is None else self.gas.spent(entry, found.gas_wei)
         return replace(entry.attempt, spent=spent)
@@ -160,8 +160,8 @@ class PaymentProtocol(Port):
     """Whether an answer that serves nothing may carry a receipt of what was paid for it."""
 
     async def demand(
-        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
-    ) -> Demand:
+        self, quote: Quote, needs: ProtocolDependencies, reason: str, transaction: str = ""
+    ) -> PaymentRequirements:
         """How to pay; `reason` is the protocol's word for what was wrong with the last try."""
         ...
 
@@ -169,23 +169,25 @@ class PaymentProtocol(Port):
         """Whether a payment of this protocol is attached, good or bad."""
         ...
 
-    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
         """The attached payment, taken apart; None without one that can be."""
         ...
 
-    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def needed_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         """How long a payment that arrives now must still be good, in seconds."""
         ...
 
-    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+    def is_good(self, entry: LedgerEntry, quote: Quote, needs: ProtocolDependencies) -> bool:
         """Whether a claimed payment that comes again now would be good for long enough."""
         ...
 
-    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def quote_life_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         """How long after it was asked for a quote may be paid, in seconds."""
         ...
 
-    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+    async def read(
+        self, request: PaidRequest, quote: Quote, needs: ProtocolDependencies
+    ) -> Payment:
         """The attached payment, its payer established; nothing is consumed.
 
         Raises `PaymentRefused` for anything that does not pay for `quote`, `PaymentsUnavailable`.
@@ -193,7 +195,7 @@ class PaymentProtocol(Port):
         ...
 
     async def verify(
-        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
     ) -> Balances | None:
         """The payer's balances where they must cover every payment in flight, else None.
 
@@ -201,20 +203,24 @@ class PaymentProtocol(Port):
         """
         ...
 
-    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+    def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
         """How long its upstream may take, in seconds, now that it is verified."""
         ...
 
-    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
     async def outcomes(
-        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+        self,
+        entries: Sequence[LedgerEntry],
+        needs: ProtocolDependencies,
+        *,
+        every_node: bool = False,
     ) -> Sequence[Outcome]:
         """What became of settlements of one network, by its nodes. Raises `Unavailable`.
 
@@ -222,15 +228,15 @@ class PaymentProtocol(Port):
         """
         ...
 
-    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
-    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
         """The headers that say it was paid."""
         ...
 
-    def pending(self, entry: Entry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> Headers:
         """The headers of an answer that cannot say yet."""
         ...
 
@@ -243,7 +249,7 @@ class LedgerStore(UnfinishedStore, Port):
     """
 
     async def claim(
-        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+        self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> Claim:
         """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
 
@@ -257,24 +263,24 @@ class LedgerStore(UnfinishedStore, Port):
         """
         ...
 
-    async def committed(self, entry: Entry) -> Committed:
+    async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         """What the payer has in flight now, without this entry."""
         ...
 
-    async def find(self, network: str, digest: str) -> Entry | None:
+    async def find(self, network: str, digest: str) -> LedgerEntry | None:
         """The entry of exactly this credential."""
         ...
 
     async def move(
         self,
-        entry: Entry,
-        state: State,
+        entry: LedgerEntry,
+        state: PaymentState,
         *,
-        attempt: Attempt | None = None,
+        attempt: SettlementAttempt | None = None,
         reason: str = "",
         lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry | None:
+        stored: StoredResponse | None = None,
+    ) -> LedgerEntry | None:
         """Move an entry on, with what it bought in the same transaction, and charge its gas.
 
         None, and nothing changed, when it is not as `entry` says any more.
@@ -285,7 +291,7 @@ class LedgerStore(UnfinishedStore, Port):
         """How large the body of what a payment bought is, while it is kept."""
         ...
 
-    async def stored(self, entry_id: str) -> Stored | None:
+    async def stored(self, entry_id: str) -> StoredResponse | None:
         """What a payment bought, while it is kept."""
         ...
 
@@ -294,7 +300,7 @@ class LedgerStore(UnfinishedStore, Port):
         ...
 
     async def list(
-        self, operator_id: str | None, states: Sequence[State], at_most: int
-    ) -> Sequence[Entry]:
+        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+    ) -> Sequence[LedgerEntry]:
         """Entries, newest first."""
         ...

@@ -15,9 +15,9 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.finality import Witness
-from assay.payments.model import Entry, SettlementPending, State
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
-from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.model import LedgerEntry, PaymentState, SettlementPending
+from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.unfinished_payments import Due
 
 AT_ONCE: Final = 1000
@@ -41,19 +41,19 @@ class Reconciler:
     """Asks chains about payments that nobody works on, and writes down what they say."""
 
     protocols: Mapping[str, PaymentProtocol]
-    needs: ProtocolNeeds
+    needs: ProtocolDependencies
     ledger: LedgerStore
     clock: Clock
     lease: Callable[[], datetime]
     witness: Witness
 
-    async def run(self, network: str, *, is_due_only: bool) -> list[Entry]:
+    async def run(self, network: str, *, is_due_only: bool) -> list[LedgerEntry]:
         """One pass over what is due of a network, or all of it; those that have ended."""
         started = self.clock.now()
         due = Due(network, started, started, AT_ONCE, OF_PAYER)
         if not is_due_only:
             due = Due(network, started, None, AT_ONCE, AT_ONCE)
-        ended: list[Entry] = []
+        ended: list[LedgerEntry] = []
         while True:
             leased = await self.ledger.lease_unfinished(due, self.lease())
             if leased:
@@ -62,7 +62,9 @@ class Reconciler:
             if len(leased) < AT_ONCE:
                 return ended
 
-    async def ask(self, leased: Sequence[Entry], *, of_all: bool = False) -> Sequence[Outcome]:
+    async def ask(
+        self, leased: Sequence[LedgerEntry], *, of_all: bool = False
+    ) -> Sequence[Outcome]:
         """What became of leased payments of one network; nothing where no node answers.
 
         Of a settlement of ours that waits to be mined no node is asked any more once only those
@@ -79,7 +81,9 @@ class Reconciler:
             return ()
         return [_WAITS if one.id in sent else next(found) for one in leased]
 
-    async def follow(self, leased: Sequence[Entry], found: Sequence[Outcome]) -> dict[str, Entry]:
+    async def follow(
+        self, leased: Sequence[LedgerEntry], found: Sequence[Outcome]
+    ) -> dict[str, LedgerEntry]:
         """Write down what was answered; those that have ended, by their ids.
 
         The others are pending again, each with its next look. When no node has answered, nobody
@@ -90,31 +94,37 @@ class Reconciler:
         turns = asyncio.Semaphore(MOVED_AT_ONCE)
         pairs = zip(leased, found, strict=True)
         done = await all_results(self._follow(entry, one, turns) for entry, one in pairs)
-        waiting = [e for e in done if isinstance(e, Entry) and e.state is State.PENDING]
+        waiting = [
+            e for e in done if isinstance(e, LedgerEntry) and e.state is PaymentState.PENDING
+        ]
         for start in range(0, len(waiting), PUT_OFF_AT_ONCE):
             await self.ledger.put_off(waiting[start : start + PUT_OFF_AT_ONCE])
         for fault in done:
             if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
                 raise fault  # a service error is one payment's: its lease ends, and it is due again
-        ended = (e for e in done if isinstance(e, Entry) and e.state is not State.PENDING)
+        ended = (
+            e for e in done if isinstance(e, LedgerEntry) and e.state is not PaymentState.PENDING
+        )
         return {entry.id: entry for entry in ended}
 
-    async def _missed(self, leased: Sequence[Entry], problem: str) -> None:
+    async def _missed(self, leased: Sequence[LedgerEntry], problem: str) -> None:
         longest = max((entry.look for entry in leased), key=lambda look: look.misses)
         look = longest.missed(self.clock.now())
         await self.ledger.put_off_all(leased[0], look, problem)
 
-    async def _follow(self, entry: Entry, found: Outcome, turns: asyncio.Semaphore) -> Entry | None:
+    async def _follow(
+        self, entry: LedgerEntry, found: Outcome, turns: asyncio.Semaphore
+    ) -> LedgerEntry | None:
         """Where an answer leads: an end, or pending with the next look, yet to be written.
 
         None when somebody else has moved it meanwhile.
         """
         latest = entry
 
-        async def note(attempt: Attempt) -> None:
+        async def note(attempt: SettlementAttempt) -> None:
             nonlocal latest
             attempt = after(latest.attempt, attempt)
-            moved = await self.ledger.move(latest, State.SETTLING, attempt=attempt)
+            moved = await self.ledger.move(latest, PaymentState.SETTLING, attempt=attempt)
             if moved is None:
                 raise SettlementPending("Somebody else has taken this payment over.")
             latest = moved
@@ -133,23 +143,27 @@ class Reconciler:
                 paid = after(latest.attempt, ended)
                 async with turns:
                     return await self.ledger.move(
-                        latest, State.SETTLED, attempt=paid, lease_until=now
+                        latest, PaymentState.SETTLED, attempt=paid, lease_until=now
                     )
             case Rejected(reason):
                 failed = self.needs.ended(latest, found)
                 async with turns:
                     return await self.ledger.move(
-                        latest, State.FAILED, attempt=failed, reason=reason
+                        latest, PaymentState.FAILED, attempt=failed, reason=reason
                     )
             case Undecided(detail):
                 look = entry.look.answered(now, entry.expires_at, answers)
                 look = look if latest is entry else look.sent(now)
                 return replace(
-                    latest, state=State.PENDING, reason=detail[:500], lease_until=now, look=look
+                    latest,
+                    state=PaymentState.PENDING,
+                    reason=detail[:500],
+                    lease_until=now,
+                    look=look,
                 )
 
 
-def _is_only_sent(entry: Entry, protocol: PaymentProtocol, now: datetime) -> bool:
+def _is_only_sent(entry: LedgerEntry, protocol: PaymentProtocol, now: datetime) -> bool:
     """Whether what is left of a payment's answers is for its end, and ours is sent until then."""
     is_ours = protocol.spends_gas and bool(entry.attempt.raw)
     return is_ours and now < entry.expires_at and not entry.look.has_left(1)

@@ -9,7 +9,7 @@ from typing import Final
 
 from assay.common.errors import Unavailable
 from assay.payments.claims import CUT_SHORT
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.settlement import Settlement
@@ -19,8 +19,8 @@ EVERY_NODE: Final = 2
 
 
 async def find_out(
-    settlement: Settlement, known: Entry, *, is_refused: bool = False
-) -> Entry | None:
+    settlement: Settlement, known: LedgerEntry, *, is_refused: bool = False
+) -> LedgerEntry | None:
     """An entry that nobody works on, as the chain has it; None where its payment may buy now.
 
     Settled where the transfer was made; released while nobody can say, and asked about ever less:
@@ -29,7 +29,7 @@ async def find_out(
     `PaymentPending` when somebody has taken it over meanwhile.
     """
     now = settlement.clock.now()
-    if known.state is State.RELEASED and known.look.at is None:
+    if known.state is PaymentState.RELEASED and known.look.at is None:
         return None
     if not known.look.is_due(now) or not known.look.has_left(EVERY_NODE if is_refused else 1):
         return known
@@ -43,22 +43,26 @@ async def find_out(
         return await _written(settlement, known, found)
     if is_refused:
         counted = replace(known, look=known.look.due(now, EVERY_NODE), lease_until=now)
-        await settlement.moved(counted, State.RELEASED, reason=known.reason)
+        await settlement.moved(counted, PaymentState.RELEASED, reason=known.reason)
     return None
 
 
-async def _again(settlement: Settlement, known: Entry, reason: str) -> Entry:
+async def _again(settlement: Settlement, known: LedgerEntry, reason: str) -> LedgerEntry:
     """The entry, still released. One that cut its call short goes on counting as a failure."""
     reason = CUT_SHORT if known.reason == CUT_SHORT else reason
-    return await settlement.moved(known, State.RELEASED, reason=reason)
+    return await settlement.moved(known, PaymentState.RELEASED, reason=reason)
 
 
-async def _written(settlement: Settlement, known: Entry, found: Outcome) -> Entry | None:
+async def _written(
+    settlement: Settlement, known: LedgerEntry, found: Outcome
+) -> LedgerEntry | None:
     now = settlement.clock.now()
     match found:
         case Settled(transaction):
             shown = replace(known.attempt, transaction=transaction)
-            return await settlement.moved(known, State.SETTLED, attempt=shown, lease_until=now)
+            return await settlement.moved(
+                known, PaymentState.SETTLED, attempt=shown, lease_until=now
+            )
         case Rejected(reason):  # it will never move: nothing is left to ask
             ended = replace(known, look=AT_ONCE, lease_until=now)
             await _again(settlement, ended, reason)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from assay.common.http_heads import Headers
-from assay.payments.model import Entry, Protocol, Quote
+from assay.payments.model import LedgerEntry, Protocol, Quote
 
 _SLASH = re.compile(r"%2[fF]")
 _LABEL = b"assay.request.2\0"
@@ -70,7 +70,7 @@ def request_digest(wrapper_id: str, request: PaidRequest) -> str:
     return _digest(_LABEL, wrapper_id, request.method, request.target, body=request.body)
 
 
-def is_same_request(entry: Entry, request: PaidRequest) -> bool:
+def is_same_request(entry: LedgerEntry, request: PaidRequest) -> bool:
     """Whether the entry's payment was claimed for this request, whatever our address was then.
 
     Older entries named the public address, and the path as it was forwarded: they are known again

@@ -6,7 +6,14 @@ Source: decisions, section 9; facts, payments 6 and 7; decision 0020.
 from dataclasses import dataclass, replace
 
 from assay.payments.buyer import is_buyer
-from assay.payments.model import Entry, Held, PaymentRefused, Quote, Replay, State
+from assay.payments.model import (
+    ClaimedPayment,
+    LedgerEntry,
+    PaymentRefused,
+    PaymentState,
+    Quote,
+    Replay,
+)
 from assay.payments.released_payments import find_out
 from assay.payments.requests import PaidRequest, is_same_request
 from assay.payments.settlement import Settlement
@@ -22,7 +29,7 @@ _ELSEWHERE = (
 class Spent:
     """A payment that is shown again: the ledger's entry of it, and what its sender knows."""
 
-    entry: Entry
+    entry: LedgerEntry
     digest: str
     token: str
 
@@ -46,8 +53,10 @@ class Retries:
         known = await self._ledger.find(network, digest)
         if known is None:
             return None
-        is_abandoned = known.state is State.CLAIMED and known.lease_until <= self._clock.now()
-        if is_abandoned or known.state is State.RELEASED:
+        is_abandoned = (
+            known.state is PaymentState.CLAIMED and known.lease_until <= self._clock.now()
+        )
+        if is_abandoned or known.state is PaymentState.RELEASED:
             known = await find_out(self._settlement, known, is_refused=is_refused)
         return None if known is None else Spent(known, digest, token)
 
@@ -61,16 +70,18 @@ class Retries:
         entry = spent.entry
         if entry.digest != spent.digest or not is_same_request(entry, request):
             raise PaymentRefused(_USED, "This payment was used for another request.")
-        if entry.state in {State.FAILED, State.REVERSED}:
+        if entry.state in {PaymentState.FAILED, PaymentState.REVERSED}:
             raise PaymentRefused(entry.reason, "This payment could not be settled.")
         if entry.has_paid:
             return await self._handed_out(spent, request)
-        is_open = entry.state in {State.CLAIMED, State.RELEASED}
+        is_open = entry.state in {PaymentState.CLAIMED, PaymentState.RELEASED}
         if is_open or not self._is_buyer(spent, request):
             raise self._settlement.pending(entry)
         return None
 
-    async def resume(self, spent: Spent, quote: Quote, request: PaidRequest) -> Held | Replay:
+    async def resume(
+        self, spent: Spent, quote: Quote, request: PaidRequest
+    ) -> ClaimedPayment | Replay:
         """Finish a payment whose answer is not there yet: settled, and to be served by its wrapper.
 
         Raises `PaymentRefused`, and `PaymentPending` while somebody else works on it.
@@ -84,7 +95,9 @@ class Retries:
         if entry.lease_until > self._clock.now():
             raise settlement.pending(entry)
         lease = settlement.lease(quote.work_s)
-        return Held(await settlement.moved(entry, State.SETTLED, lease_until=lease), quote)
+        return ClaimedPayment(
+            await settlement.moved(entry, PaymentState.SETTLED, lease_until=lease), quote
+        )
 
     def _is_buyer(self, spent: Spent, request: PaidRequest) -> bool:
         """Whether who shows the credential is who paid; the chain shows some to everybody."""
@@ -102,6 +115,6 @@ class Retries:
             raise PaymentRefused(_USED, _ELSEWHERE)
         if stored is not None:
             return Replay(entry, stored)
-        if entry.state is State.DELIVERED:
+        if entry.state is PaymentState.DELIVERED:
             raise PaymentRefused(_USED, "What this payment bought has been delivered.")
         return None

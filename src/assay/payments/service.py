@@ -20,15 +20,15 @@ from assay.payments.balance_check import require_cover
 from assay.payments.claims import Claim, Sighting
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Entry,
-    Held,
+    ClaimedPayment,
+    LedgerEntry,
     Payment,
     PaymentRefused,
     PaymentRequired,
+    PaymentState,
     Quote,
     Replay,
-    State,
-    Stored,
+    StoredResponse,
 )
 from assay.payments.new_entry import fresh_entry
 from assay.payments.outcomes import Rejected, Settled, Undecided
@@ -39,7 +39,7 @@ from assay.payments.retries import Retries, Spent
 from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
 
-__all__ = ["LATE_S", "PaymentPending", "Till"]
+__all__ = ["LATE_S", "PaymentPending", "PaymentService"]
 
 FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
@@ -48,7 +48,7 @@ each can burn gas of ours, or work of an upstream.
 Source: facts, payments 6, row 27."""
 
 
-class Till:
+class PaymentService:
     """What wrappers know of payments."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Till:
 
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
-    ) -> Held | Replay:
+    ) -> ClaimedPayment | Replay:
         """Claim and verify a payment; it is counted for that agent. Nothing has moved yet.
 
         Raises `PaymentRequired`, `PaymentPending` while somebody else works on it, and
@@ -133,7 +133,7 @@ class Till:
             gas.drop()
         return await self._claimed_meanwhile(claim.entry, payment, request)
 
-    async def settle(self, held: Held, stored: Stored | None) -> Entry:
+    async def settle(self, held: ClaimedPayment, stored: StoredResponse | None) -> LedgerEntry:
         """Take the money; `stored`, what it bought, is kept first.
 
         Raises `PaymentRequired` when it was refused (what was bought is withheld) and
@@ -143,52 +143,54 @@ class Till:
         try:
             with self._rows.unless_it_holds(held.bearer, stored, is_new=held.is_new):
                 entry = await self._settlement.moved(
-                    held.entry, State.SETTLING, lease_until=lease, stored=stored
+                    held.entry, PaymentState.SETTLING, lease_until=lease, stored=stored
                 )
                 settled = await self._settlement.settle(entry)
         except PaymentRefused as refusal:
             raise await self._settlement.refused(held.quote, refusal) from refusal
         return settled if stored is not None else await self._renewed(settled, held.quote)
 
-    async def keep(self, entry: Entry, stored: Stored) -> Entry:
+    async def keep(self, entry: LedgerEntry, stored: StoredResponse) -> LedgerEntry:
         """Keep what a settled payment bought."""
         return await self._settlement.moved(
-            entry, State.SETTLED, lease_until=self._settlement.lease(), stored=stored
+            entry, PaymentState.SETTLED, lease_until=self._settlement.lease(), stored=stored
         )
 
-    async def delivered(self, entry: Entry) -> None:
+    async def delivered(self, entry: LedgerEntry) -> None:
         """The answer has been handed over."""
-        if entry.state is State.SETTLED:
-            await self._ledger.move(entry, State.DELIVERED)
+        if entry.state is PaymentState.SETTLED:
+            await self._ledger.move(entry, PaymentState.DELIVERED)
 
-    async def release(self, held: Held, reason: str) -> None:
+    async def release(self, held: ClaimedPayment, reason: str) -> None:
         """Nobody was served: the payment may be used again.
 
         One that has settled already stays settled, and its request may be sent again.
         """
-        state = held.entry.state if held.entry.has_paid else State.RELEASED
-        if state is State.RELEASED:
+        state = held.entry.state if held.entry.has_paid else PaymentState.RELEASED
+        if state is PaymentState.RELEASED:
             self._rows.count(held.bearer, is_new=held.is_new)
         now = self._clock.now()
         entry = changed(held.entry, look=held.entry.look.due(now))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
-    def is_good(self, held: Held, work_s: float) -> bool:
+    def is_good(self, held: ClaimedPayment, work_s: float) -> bool:
         """Whether it could be sent again now, to be served within `work_s`."""
         protocol, quote = self._settlement.of(held.quote), changed(held.quote, work_s=work_s)
         return protocol.is_good(held.entry, quote, self._settlement.needs)
 
-    def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
+    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid, to what it bought or to a refusal."""
         return self._settlement.receipt(entry, is_refusal=is_refusal)
 
     async def reconcile(
         self, *, is_due_only: bool = True, network: str | None = None
-    ) -> list[Entry]:
+    ) -> list[LedgerEntry]:
         """Finish what nobody works on any more, on one network or on all; those that have ended."""
         return await self._settlement.reconcile(is_due_only=is_due_only, network=network)
 
-    async def _held(self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str) -> Held:
+    async def _held(
+        self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str
+    ) -> ClaimedPayment:
         """A claim that is ours once it is verified; released, and counted, when it is not."""
         is_new = not claim.entry.moves  # one taken over has been counted
         with self._rows.unless_it_holds(bearer, is_new=is_new):
@@ -196,9 +198,9 @@ class Till:
             protocol = self._settlement.of(payment.quote)
             work_s = protocol.work_s(payment, self._settlement.needs)  # it may have waited
             quote = changed(payment.quote, work_s=work_s)
-            return Held(await self._renewed(entry, quote), quote, bearer, is_new)
+            return ClaimedPayment(await self._renewed(entry, quote), quote, bearer, is_new)
 
-    async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> Entry:
+    async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> LedgerEntry:
         if payment.paid_by:
             return await self._settlement.arrived(claim.entry, payment.paid_by)
         sighting = Sighting(was_unused=claim.entry.look.at is not None)
@@ -207,17 +209,17 @@ class Till:
         except PaymentRefused as refusal:
             # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
             ended = self._unserved(claim.entry, sighting)
-            await self._settlement.moved(ended, State.RELEASED, reason=refusal.reason)
+            await self._settlement.moved(ended, PaymentState.RELEASED, reason=refusal.reason)
             raise await self._settlement.refused(payment.quote, refusal) from refusal
         except BaseException as error:  # a caller that goes away meanwhile as well
             reason = error.code if isinstance(error, Unavailable) else type(error).__name__
             ended = self._unserved(claim.entry, sighting)
-            await self._ledger.move(ended, State.RELEASED, reason=reason)
+            await self._ledger.move(ended, PaymentState.RELEASED, reason=reason)
             raise
 
     async def _verified(
         self, payment: Payment, claim: Claim, gas: GasOffer, sighting: Sighting
-    ) -> Entry:
+    ) -> LedgerEntry:
         """The entry of a claim that is verified, or was paid meanwhile by somebody else's sending.
 
         Nobody who was shown a payment here before is refused it unless every node has been asked.
@@ -247,13 +249,13 @@ class Till:
             raise
         return claim.entry
 
-    def _unserved(self, entry: Entry, sighting: Sighting) -> Entry:
+    def _unserved(self, entry: LedgerEntry, sighting: Sighting) -> LedgerEntry:
         """An entry about to be released: whether the chain is asked before it is believed."""
         look = entry.look.due(self._clock.now(), sighting.answers)
         return changed(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(
-        self, entry: Entry, payment: Payment, request: PaidRequest
+        self, entry: LedgerEntry, payment: Payment, request: PaidRequest
     ) -> Replay:
         """What somebody else's claim bought: the same caller's, or a thief's. Raises as `hold`."""
         try:
@@ -278,7 +280,7 @@ class Till:
             payment, claim, protocol, self._settlement.needs, self._ledger, sighting
         )
 
-    async def _renewed(self, entry: Entry, quote: Quote) -> Entry:
+    async def _renewed(self, entry: LedgerEntry, quote: Quote) -> LedgerEntry:
         """The entry, for as long as the upstream may work: nobody takes it over meanwhile.
 
         Raises `PaymentPending` when somebody has already.

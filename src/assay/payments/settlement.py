@@ -17,16 +17,16 @@ from assay.payments.attempts import after
 from assay.payments.finality import Witness
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
-    Entry,
+    LedgerEntry,
     PaymentRefused,
     PaymentRequired,
+    PaymentState,
     Quote,
     SettlementPending,
-    State,
-    Stored,
+    StoredResponse,
 )
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
-from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolNeeds
+from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.recheck_schedule import FIRST_S
 from assay.payments.reconciliation import Reconciler
 
@@ -59,7 +59,7 @@ class Settlement:
     def __init__(
         self,
         protocols: Mapping[str, PaymentProtocol],
-        needs: ProtocolNeeds,
+        needs: ProtocolDependencies,
         ledger: LedgerStore,
         clock: Clock,
         lease: timedelta,
@@ -81,11 +81,11 @@ class Settlement:
         """The protocols of which a payment is attached, good or bad."""
         return [one for one in self._protocols.values() if one.is_attached(headers)]
 
-    def publishes(self, entry: Entry) -> bool:
+    def publishes(self, entry: LedgerEntry) -> bool:
         """Whether settling an entry shows its credential to the world."""
         return self._protocols[entry.protocol].publishes
 
-    def receipt(self, entry: Entry, *, is_refusal: bool = False) -> Headers:
+    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> Headers:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
         protocol = self._protocols[entry.protocol]
         if is_refusal and not protocol.receipts_refusals:
@@ -96,7 +96,7 @@ class Settlement:
         """Whether another node may show what the one that was asked does not."""
         return len(self._witness.views(network)) > 1
 
-    def pending(self, entry: Entry) -> PaymentPending:
+    def pending(self, entry: LedgerEntry) -> PaymentPending:
         """That nobody can say yet; to be raised."""
         return PaymentPending(self._protocols[entry.protocol].pending(entry))
 
@@ -124,22 +124,22 @@ class Settlement:
         work = timedelta(seconds=work_s) + WORK_SLACK if work_s else timedelta(0)
         return self.clock.now() + work + self._lease
 
-    async def settle(self, entry: Entry) -> Entry:
+    async def settle(self, entry: LedgerEntry) -> LedgerEntry:
         """Take the money of a claimed entry.
 
         Raises `PaymentRefused` when it was refused, `PaymentPending` when nobody can say yet.
         """
         latest = entry
 
-        async def note(attempt: Attempt) -> None:
+        async def note(attempt: SettlementAttempt) -> None:
             nonlocal latest
-            latest = await self.moved(latest, State.SETTLING, attempt=attempt)
+            latest = await self.moved(latest, PaymentState.SETTLING, attempt=attempt)
 
         outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
         outcome = await self._witness.judged(latest, outcome, waits=True)
         return await self._ended(latest, outcome)
 
-    async def arrived(self, entry: Entry, transaction: str) -> Entry:
+    async def arrived(self, entry: LedgerEntry, transaction: str) -> LedgerEntry:
         """A claimed entry whose payer has sent the money before, once it is deep enough.
 
         Raises `PaymentPending` while it is not.
@@ -147,10 +147,12 @@ class Settlement:
         found = await self._witness.judged(entry, Settled(transaction), waits=True)
         if isinstance(found, Settled):
             return await self.paid(entry, found)
-        sent = await self.moved(entry, State.SETTLING, attempt=Attempt(transaction))
+        sent = await self.moved(
+            entry, PaymentState.SETTLING, attempt=SettlementAttempt(transaction)
+        )
         return await self._ended(sent, found)
 
-    async def look(self, entry: Entry, *, every_node: bool = False) -> Outcome:
+    async def look(self, entry: LedgerEntry, *, every_node: bool = False) -> Outcome:
         """What became of an entry, by the chain alone.
 
         `every_node` before its buyer is refused. Raises `Unavailable` when no node answers.
@@ -159,24 +161,26 @@ class Settlement:
         (found,) = await protocol.outcomes([entry], self.needs, every_node=every_node)
         return await self._witness.judged(entry, found, waits=False)
 
-    async def paid(self, entry: Entry, found: Settled) -> Entry:
+    async def paid(self, entry: LedgerEntry, found: Settled) -> LedgerEntry:
         """The entry settled by that transaction, and for no shorter time its claimer's."""
         attempt = replace(self.needs.ended(entry, found), transaction=found.transaction)
         until = max(entry.lease_until, self.lease())
-        return await self.moved(entry, State.SETTLED, attempt=attempt, lease_until=until)
+        return await self.moved(entry, PaymentState.SETTLED, attempt=attempt, lease_until=until)
 
-    async def _ended(self, latest: Entry, outcome: Outcome) -> Entry:
+    async def _ended(self, latest: LedgerEntry, outcome: Outcome) -> LedgerEntry:
         """Write down what came of settling. Raises as `settle`."""
         match outcome:
             case Settled():
                 ended = self.needs.ended(latest, outcome)
                 paid = replace(ended, transaction=outcome.transaction)
                 return await self.moved(
-                    latest, State.SETTLED, attempt=paid, lease_until=self.lease()
+                    latest, PaymentState.SETTLED, attempt=paid, lease_until=self.lease()
                 )
             case Rejected():
                 attempt = self.needs.ended(latest, outcome)
-                await self.moved(latest, State.FAILED, attempt=attempt, reason=outcome.reason)
+                await self.moved(
+                    latest, PaymentState.FAILED, attempt=attempt, reason=outcome.reason
+                )
                 message = "The payment could not be settled: the chain shows no transfer of it."
                 raise PaymentRefused(outcome.reason, message, latest.attempt.transaction)
             case Undecided():
@@ -189,7 +193,7 @@ class Settlement:
                 await self.ledger.put_off([put_off])
                 raise self.pending(put_off)
 
-    async def finish(self, entry: Entry) -> Entry:
+    async def finish(self, entry: LedgerEntry) -> LedgerEntry:
         """An entry somebody else began, once it has been paid; its caller has come again.
 
         Asks the chain when its next look is due, and holds nobody up otherwise. What was begun and
@@ -209,11 +213,13 @@ class Settlement:
         ended = (await self._reconciler.follow([leased], found)).get(entry.id)
         if ended is None:
             raise self.pending(entry)
-        if ended.state in {State.FAILED, State.REVERSED}:
+        if ended.state in {PaymentState.FAILED, PaymentState.REVERSED}:
             raise PaymentRefused(ended.reason, "This payment could not be settled.")
         return ended
 
-    async def reconcile(self, *, is_due_only: bool, network: str | None = None) -> list[Entry]:
+    async def reconcile(
+        self, *, is_due_only: bool, network: str | None = None
+    ) -> list[LedgerEntry]:
         """Find out what became of settlements nobody works on any more; those that have ended.
 
         Of every network, side by side, where none is named. Nothing new is sent but what was signed
@@ -229,14 +235,14 @@ class Settlement:
 
     async def moved(
         self,
-        entry: Entry,
-        state: State,
+        entry: LedgerEntry,
+        state: PaymentState,
         *,
-        attempt: Attempt | None = None,
+        attempt: SettlementAttempt | None = None,
         reason: str = "",
         lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry:
+        stored: StoredResponse | None = None,
+    ) -> LedgerEntry:
         """The entry moved on; raises `PaymentPending` when somebody else has taken it over."""
         if attempt is not None:
             attempt = after(entry.attempt, attempt)
@@ -248,7 +254,7 @@ class Settlement:
         return moved
 
 
-def _may_be_sent(entry: Entry, now: datetime) -> bool:
+def _may_be_sent(entry: LedgerEntry, now: datetime) -> bool:
     """Whether nothing of an entry was sent, and its buyer's return may have that tried again.
 
     Its look is for the chain's word, which a settlement does not need; while no node answers, none

@@ -11,12 +11,18 @@ from assay.common.dataclass_copy import changed
 from assay.common.tasks import finish
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import paid_responses, payments
-from assay.db.sql_transaction import Desk, Row
-from assay.payments.claims import Claim, Committed, carried_look
+from assay.db.sql_transaction import Row, SqlTransaction
+from assay.payments.claims import Claim, InFlightAmount, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
-from assay.payments.model import Entry, IdentifierReused, Payment, State, Stored
-from assay.payments.outcomes import Attempt
+from assay.payments.model import (
+    IdentifierReused,
+    LedgerEntry,
+    Payment,
+    PaymentState,
+    StoredResponse,
+)
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.store_gas import GasReservations
 from assay.payments.store_ledger_statements import (
@@ -43,7 +49,7 @@ from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
 from assay.payments.watched_payments import first_look
 
-_WATCHED = (State.SETTLED, State.FAILED, State.REVERSED)
+_WATCHED = (PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED)
 
 
 class SqlLedgerStore:
@@ -60,14 +66,14 @@ class SqlLedgerStore:
         self._storing = storing(database.kind)
 
     async def claim(
-        self, fresh: Entry, failures_since: datetime, gas: GasTerms | None = None
+        self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> Claim:
-        async def work(desk: Desk) -> Claim:
+        async def work(desk: SqlTransaction) -> Claim:
             # One payer's claims in one order: what is in flight is then counted exactly.
             await desk.lock(f"payer {fresh.network} {fresh.payer}")
             entry, is_ours = await self._claim(desk, fresh, gas)
             if not is_ours:
-                return Claim(entry, is_ours=False, committed=Committed(), failures=0)
+                return Claim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
             values = _in_flight(entry, self._clock.now()) | {"since_us": to_us(failures_since)}
             (row,) = await desk.rows(OF_A_CLAIM, values)
             failures = int(row["failures"])
@@ -75,7 +81,7 @@ class SqlLedgerStore:
 
         return await finish(self._database.change(work))
 
-    async def committed(self, entry: Entry) -> Committed:
+    async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         values = _in_flight(entry, self._clock.now())
         (row,) = await self._database.look(lambda desk: desk.rows(COMMITTED, values))
         return _committed_of(row)
@@ -88,26 +94,26 @@ class SqlLedgerStore:
         )
         return bool(rows)
 
-    async def find(self, network: str, digest: str) -> Entry | None:
+    async def find(self, network: str, digest: str) -> LedgerEntry | None:
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
         return entry_of(rows[0]) if rows else None
 
     async def move(
         self,
-        entry: Entry,
-        state: State,
+        entry: LedgerEntry,
+        state: PaymentState,
         *,
-        attempt: Attempt | None = None,
+        attempt: SettlementAttempt | None = None,
         reason: str = "",
         lease_until: datetime | None = None,
-        stored: Stored | None = None,
-    ) -> Entry | None:
+        stored: StoredResponse | None = None,
+    ) -> LedgerEntry | None:
         now = self._clock.now()
         moved = changed(
             entry,
             state=state,
-            settled_at=entry.settled_at or (now if state is State.SETTLED else None),
+            settled_at=entry.settled_at or (now if state is PaymentState.SETTLED else None),
             attempt=attempt or entry.attempt,
             reason=reason[:500],
             lease_until=lease_until or entry.lease_until,
@@ -118,7 +124,7 @@ class SqlLedgerStore:
         tally = tally_move(entry, moved)
 
         values = moved_values(entry, moved)
-        if moved.state is State.RELEASED or (
+        if moved.state is PaymentState.RELEASED or (
             moved.state in _WATCHED and moved.state is not entry.state
         ):
             values |= _watch(moved)
@@ -126,7 +132,7 @@ class SqlLedgerStore:
         values |= _as_read(entry)
         kept = None if stored is None else packed(moved.id, to_us(now), stored)
 
-        async def work(desk: Desk) -> bool:
+        async def work(desk: SqlTransaction) -> bool:
             if await desk.change(statement, values) != 1:
                 return False
             if kept is not None:
@@ -147,12 +153,12 @@ class SqlLedgerStore:
         rows = await self._database.look(lambda desk: desk.rows(STORED_BYTES, values))
         return int(rows[0]["size"]) if rows else None
 
-    async def stored(self, entry_id: str) -> Stored | None:
+    async def stored(self, entry_id: str) -> StoredResponse | None:
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda desk: desk.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
-    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
         values = {
             "a_network": due.network,
             "free_us": to_us(due.free_at),
@@ -162,27 +168,27 @@ class SqlLedgerStore:
             "until_us": to_us(lease_until),
         }
 
-        async def work(desk: Desk) -> list[Entry]:
+        async def work(desk: SqlTransaction) -> list[LedgerEntry]:
             # Of two at once the second takes the next ones.
             await desk.lock(f"unfinished payments {due.network}")
             return [entry_of(row) for row in await desk.rows(LEASE, values)]
 
         return await self._database.change(work)
 
-    async def put_off(self, entries: Sequence[Entry]) -> None:
+    async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
         now = self._clock.now()
 
-        async def work(desk: Desk) -> None:
+        async def work(desk: SqlTransaction) -> None:
             for entry in entries:
                 moves = entry.moves + 1
-                moved = changed(entry, state=State.PENDING, updated_at=now, moves=moves)
+                moved = changed(entry, state=PaymentState.PENDING, updated_at=now, moves=moves)
                 values = values_of(moved)
                 put_off = {name: values[name] for name in PUTTING_OFF}
                 await desk.change(PUT_OFF, put_off | _as_read(entry))
 
         await self._database.change(work)
 
-    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+    async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
         values = {
             "a_network": leased.network,
             "a_look_us": look_us(look),
@@ -199,8 +205,8 @@ class SqlLedgerStore:
             return (await connection.execute(statement)).rowcount
 
     async def list(
-        self, operator_id: str | None, states: Sequence[State], at_most: int
-    ) -> Sequence[Entry]:
+        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+    ) -> Sequence[LedgerEntry]:
         statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
         if operator_id is not None:
             statement = statement.where(payments.c.operator_id == operator_id)
@@ -210,7 +216,9 @@ class SqlLedgerStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [entry_of(row) for row in rows]
 
-    async def _claim(self, desk: Desk, fresh: Entry, gas: GasTerms | None) -> tuple[Entry, bool]:
+    async def _claim(
+        self, desk: SqlTransaction, fresh: LedgerEntry, gas: GasTerms | None
+    ) -> tuple[LedgerEntry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         if fresh.identifier is not None:
             await _refuse_reuse(desk, fresh)
@@ -238,42 +246,42 @@ class SqlLedgerStore:
         return taken, True
 
 
-def _with_gas(entry: Entry, moved: Entry) -> Entry:
+def _with_gas(entry: LedgerEntry, moved: LedgerEntry) -> LedgerEntry:
     gas = closed(entry, moved)
     return moved if gas is moved.gas else changed(moved, gas=gas)
 
 
-def _may_take_over(known: Entry, now: datetime) -> bool:
-    abandoned = known.state is State.CLAIMED and known.lease_until <= now
-    return known.state is State.RELEASED or abandoned
+def _may_take_over(known: LedgerEntry, now: datetime) -> bool:
+    abandoned = known.state is PaymentState.CLAIMED and known.lease_until <= now
+    return known.state is PaymentState.RELEASED or abandoned
 
 
-def _in_flight(entry: Entry, now: datetime) -> dict[str, object]:
+def _in_flight(entry: LedgerEntry, now: datetime) -> dict[str, object]:
     """Of one network all payments are in one asset, so its index finds them."""
     return {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
 
 
-def _committed_of(row: Row) -> Committed:
-    return Committed(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
+def _committed_of(row: Row) -> InFlightAmount:
+    return InFlightAmount(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
 
 
-async def _refuse_reuse(desk: Desk, fresh: Entry) -> None:
+async def _refuse_reuse(desk: SqlTransaction, fresh: LedgerEntry) -> None:
     values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
     if await desk.rows(REUSED, values):
         raise IdentifierReused("This payment-identifier belongs to another payment.")
 
 
-def _as_read(known: Entry) -> dict[str, object]:
+def _as_read(known: LedgerEntry) -> dict[str, object]:
     """What a statement finds the row by, if it is still as it was read."""
     return {"an_id": known.id, "moves_read": known.moves}
 
 
-def _watch(moved: Entry) -> dict[str, object]:
+def _watch(moved: LedgerEntry) -> dict[str, object]:
     look = first_look(moved)
     return {"watch_us": None if look is None else to_us(look)}
 
 
-def _key(entry: Entry) -> dict[str, object]:
+def _key(entry: LedgerEntry) -> dict[str, object]:
     return {
         "a_network": entry.network,
         "an_asset": entry.asset,

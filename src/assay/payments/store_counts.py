@@ -11,7 +11,7 @@ from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments
 from assay.db.schema.gas import daily_budgets
 from assay.payments.gas import DAY_US
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.store_gas import ALL, SHARED
 
 ROWS_MAX: Final = 10_000
@@ -43,7 +43,7 @@ class PaymentCounts:
 
 _OPEN = (
     select(payments.c.network, payments.c.created_us)
-    .where(payments.c.state.in_([State.SETTLING, State.PENDING]))
+    .where(payments.c.state.in_([PaymentState.SETTLING, PaymentState.PENDING]))
     .limit(ROWS_MAX)
     .subquery()
 )

@@ -12,7 +12,7 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.cache import BoundedMap
 from assay.db.daily_budgets import DailyBudgets
@@ -20,10 +20,10 @@ from assay.db.engine import Database, to_us
 from assay.db.schema.accounts import operators
 from assay.db.schema.everything import payments, wrappers
 from assay.db.schema.gas import gas_accounts
-from assay.db.sql_transaction import Desk, Row
+from assay.db.sql_transaction import Row, SqlTransaction
 from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.gas_cost import Gas, GasPayer
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store_gas_in_flight import IN_FLIGHT, LIVE_CLAIM
 
 SHARED = "settlements of self-registered accounts"
@@ -69,7 +69,7 @@ _ABANDONED = (
         *(payments.c.gas_currency, payments.c.gas_reserved),
     )
     .where(
-        payments.c.state == State.CLAIMED,
+        payments.c.state == PaymentState.CLAIMED,
         payments.c.lease_us < bindparam("us"),
         payments.c.gas_payer == "prepaid",
     )
@@ -79,7 +79,7 @@ _RELEASE = (
     update(payments)
     .where(payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("moves_read"))
     .values(
-        state=State.RELEASED,
+        state=PaymentState.RELEASED,
         gas_payer="",
         gas_currency="",
         gas_reserved=0,
@@ -104,7 +104,7 @@ class GasReservations:
         self._free_until: BoundedMap[str, int] = BoundedMap(OPERATORS_KNOWN)
         """The day on which an account's free budget was found used up."""
 
-    async def reserve(self, desk: Desk, fresh: Entry, terms: GasTerms) -> Gas:
+    async def reserve(self, desk: SqlTransaction, fresh: LedgerEntry, terms: GasTerms) -> Gas:
         """Reserve for a claim that was just made. Raises `GasSpent`."""
         day = to_us(fresh.created_at) // DAY_US
         spent_free = self._free_until.get(fresh.operator_id) == day
@@ -117,7 +117,7 @@ class GasReservations:
                 return Gas(payer, terms.currency, terms.most)
         raise GasSpent(await self._wait_s(desk, fresh))
 
-    async def settle_up(self, desk: Desk, entry: Entry, moved: Entry) -> None:
+    async def settle_up(self, desk: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry) -> None:
         """Give back what a change of the ledger has not spent of a reservation.
 
         `moved.gas` is what `payments.gas.closed` says of the change.
@@ -133,7 +133,7 @@ class GasReservations:
         elif not after.payer:
             await self.give_back_free(desk, entry)
 
-    async def give_back_free(self, desk: Desk, entry: Entry) -> None:
+    async def give_back_free(self, desk: SqlTransaction, entry: LedgerEntry) -> None:
         """A free settlement that was not needed."""
         day = to_us(entry.created_at) // DAY_US
         await self._budgets.give_back_within(desk, name_of(entry.operator_id), day)
@@ -141,7 +141,9 @@ class GasReservations:
             await self._budgets.give_back_within(desk, SHARED, day)
         self._free_until.pop(entry.operator_id)
 
-    async def _free(self, desk: Desk, operator_id: str, day: int, terms: GasTerms) -> GasPayer:
+    async def _free(
+        self, desk: SqlTransaction, operator_id: str, day: int, terms: GasTerms
+    ) -> GasPayer:
         is_stranger = await self._is_self_registered(desk, operator_id)
         mine = name_of(operator_id)
         if await self._budgets.take_within(desk, mine, day, terms.free_per_account):
@@ -153,7 +155,7 @@ class GasReservations:
         self._free_until.put(operator_id, day)
         return ""
 
-    async def _is_self_registered(self, desk: Desk, operator_id: str) -> bool:
+    async def _is_self_registered(self, desk: SqlTransaction, operator_id: str) -> bool:
         known = self._is_stranger.get(operator_id)
         if known is None:
             rows = await desk.rows(_ORIGIN, {"an_operator": operator_id})
@@ -161,7 +163,7 @@ class GasReservations:
             self._is_stranger.put(operator_id, known)
         return known
 
-    async def _wait_s(self, desk: Desk, fresh: Entry) -> int:
+    async def _wait_s(self, desk: SqlTransaction, fresh: LedgerEntry) -> int:
         """Until tomorrow; or soon, while claims hold what they may give back."""
         now_us = to_us(fresh.created_at)
         is_stranger = await self._is_self_registered(desk, fresh.operator_id)
@@ -170,7 +172,7 @@ class GasReservations:
         return RETRY_S if claimed else ceil((DAY_US - now_us % DAY_US) / 1_000_000)
 
 
-async def _prepaid(desk: Desk, operator_id: str, terms: GasTerms) -> GasPayer:
+async def _prepaid(desk: SqlTransaction, operator_id: str, terms: GasTerms) -> GasPayer:
     values = {"an_operator": operator_id, "a_currency": terms.currency, "an_amount": terms.most}
     return "prepaid" if await desk.change(_SPEND, values) == 1 else ""
 
@@ -215,7 +217,7 @@ class SqlGasStore:
         return (await self._budgets.used([SHARED], day)).get(SHARED, 0)
 
     async def credit_for_admin(
-        self, operator_id: str, currency: str, amount: int, note: Note
+        self, operator_id: str, currency: str, amount: int, note: AuditEntry
     ) -> int:
         made = (sqlite_insert if self._database.kind == "sqlite" else postgresql_insert)(
             gas_accounts
@@ -240,7 +242,7 @@ class SqlGasStore:
                 await connection.execute(_ABANDONED, {"us": to_us(before), "n": at_most})
             ).all()
 
-        async def work(desk: Desk) -> int:
+        async def work(desk: SqlTransaction) -> int:
             released = 0
             for row in found:
                 if await desk.change(_RELEASE, {"an_id": row.id, "moves_read": row.moves}) == 1:

@@ -3,9 +3,11 @@
 from sqlalchemy import BigInteger, ColumnElement, ScalarSelect, and_, bindparam, func, select
 
 from assay.db.schema.everything import payments
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 
-LIVE_CLAIM = and_(payments.c.state == State.CLAIMED, payments.c.lease_us > bindparam("now_us"))
+LIVE_CLAIM = and_(
+    payments.c.state == PaymentState.CLAIMED, payments.c.lease_us > bindparam("now_us")
+)
 """One that a process is working on."""
 
 
@@ -20,11 +22,11 @@ _SINCE = bindparam("since_us", type_=BigInteger())
 IN_FLIGHT = select(
     (
         _count_of(LIVE_CLAIM)
-        + _count_of(payments.c.state == State.SETTLING)
-        + _count_of(payments.c.state == State.PENDING)
+        + _count_of(payments.c.state == PaymentState.SETTLING)
+        + _count_of(payments.c.state == PaymentState.PENDING)
         + _count_of(payments.c.settled_us >= _SINCE)
         # What failed on the chain has spent gas, while a process had it leased.
-        + _count_of(payments.c.state == State.FAILED, payments.c.lease_us >= _SINCE)
+        + _count_of(payments.c.state == PaymentState.FAILED, payments.c.lease_us >= _SINCE)
     ).label("total")
 )
 """By an index each: nothing that ended earlier is read."""

@@ -27,14 +27,14 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from assay.db.connect import Kind
 from assay.db.schema.everything import paid_responses, payments
 from assay.payments.claims import CUT_SHORT
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 
-_IN_FLIGHT = (State.CLAIMED, State.SETTLING, State.PENDING)
+_IN_FLIGHT = (PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING)
 
 BEING_SETTLED = (
     select(func.count())
     .select_from(payments)
-    .where(payments.c.state.in_((State.SETTLING, State.PENDING)))
+    .where(payments.c.state.in_((PaymentState.SETTLING, PaymentState.PENDING)))
 )
 """How many; they are few, and found by their state."""
 
@@ -80,7 +80,7 @@ PUTTING_OFF = (
     "is_used",
 )
 PUT_OFF = writing(frozenset(PUTTING_OFF))
-_OPEN = or_(payments.c.state == State.SETTLING, payments.c.state == State.PENDING)
+_OPEN = or_(payments.c.state == PaymentState.SETTLING, payments.c.state == PaymentState.PENDING)
 _look_us = bindparam("a_look_us", type_=BigInteger)
 _IS_SOONER = payments.c.look_us < _look_us
 _IS_LEASED = payments.c.lease_us == bindparam("leased_us", type_=BigInteger)
@@ -93,7 +93,7 @@ PUT_OFF_ALL = (
         lease_us=case(
             (_IS_LEASED, bindparam("now_us", type_=BigInteger)), else_=payments.c.lease_us
         ),
-        state=case((_IS_LEASED, State.PENDING.value), else_=payments.c.state),
+        state=case((_IS_LEASED, PaymentState.PENDING.value), else_=payments.c.state),
         reason=case((_IS_LEASED, bindparam("a_reason", type_=Text)), else_=payments.c.reason),
     )
 )
@@ -133,14 +133,16 @@ COMMITTED = select(
     func.coalesce(
         func.sum(case((payments.c.fee_token == bindparam("a_fee_token"), _FEES), else_=0)), 0
     ).label("fees"),
-    func.coalesce(func.sum(case((payments.c.state != State.CLAIMED, 1), else_=0)), 0).label("sent"),
+    func.coalesce(func.sum(case((payments.c.state != PaymentState.CLAIMED, 1), else_=0)), 0).label(
+        "sent"
+    ),
     # Each change has a moment of its own; of whole moments a sum of a few thousand would not fit.
     func.coalesce(func.sum(payments.c.updated_us % _MARK), 0).label("mark"),
 ).where(
     *_OF_THE_PAYER,
     payments.c.nonce != bindparam("a_nonce"),
     or_(*(payments.c.state == state for state in _IN_FLIGHT)),
-    or_(payments.c.state != State.CLAIMED, payments.c.lease_us > bindparam("now_us")),
+    or_(payments.c.state != PaymentState.CLAIMED, payments.c.lease_us > bindparam("now_us")),
 )
 
 
@@ -152,8 +154,8 @@ def _failures(*which: ColumnElement[bool]) -> ScalarSelect[int]:
 
 OF_A_CLAIM = COMMITTED.add_columns(
     (
-        _failures(payments.c.state == State.FAILED)
-        + _failures(payments.c.state == State.RELEASED, payments.c.reason == CUT_SHORT)
+        _failures(payments.c.state == PaymentState.FAILED)
+        + _failures(payments.c.state == PaymentState.RELEASED, payments.c.reason == CUT_SHORT)
     ).label("failures")
 )
 """The same, and the payer's failures, each by its state: with both in one condition, all of a
@@ -162,7 +164,7 @@ HAS_PAID = (
     select(payments.c.nonce)
     .where(
         *_OF_THE_PAYER,
-        or_(payments.c.state == State.SETTLED, payments.c.state == State.DELIVERED),
+        or_(payments.c.state == PaymentState.SETTLED, payments.c.state == PaymentState.DELIVERED),
     )
     .limit(1)
 )

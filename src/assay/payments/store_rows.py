@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from assay.db.engine import from_us, to_us
 from assay.db.sql_transaction import Row
-from assay.payments.model import DirectFee, Entry, Fees, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import DirectFee, Fees, LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.store_gas import gas_of, gas_values
 
 
-def values_of(entry: Entry) -> dict[str, object]:
+def values_of(entry: LedgerEntry) -> dict[str, object]:
     """The columns of an entry."""
     return {
         "id": entry.id,
@@ -53,13 +53,13 @@ def values_of(entry: Entry) -> dict[str, object]:
     }
 
 
-def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
+def moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
     """The columns that a move writes: what differs, and of a released entry all that may.
 
     What is released may differ from its row already, in what its mover found out meanwhile. State,
     reason and lease may differ in the row: `PUT_OFF_ALL` does not count as a move.
     """
-    is_released = moved.state is State.RELEASED
+    is_released = moved.state is PaymentState.RELEASED
     values: dict[str, object] = {
         "updated_us": to_us(moved.updated_at),
         "moves": moved.moves,
@@ -77,7 +77,7 @@ def moved_values(known: Entry, moved: Entry) -> dict[str, object]:
     return values | look_values(moved.look) if is_released else values
 
 
-def _attempt_values(attempt: Attempt) -> dict[str, object]:
+def _attempt_values(attempt: SettlementAttempt) -> dict[str, object]:
     return {
         "tx": attempt.transaction,
         "raw_tx": attempt.raw,
@@ -106,11 +106,11 @@ def direct_fee_of(row: Row) -> DirectFee | None:
     return DirectFee(row["direct_fee_payee"], amount) if amount else None
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> LedgerEntry:
     """A row of the ledger."""
     if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
         row = dict(zip(row.keys(), row, strict=True))
-    return Entry(
+    return LedgerEntry(
         id=row["id"],
         protocol=row["protocol"],
         network=row["network"],
@@ -123,8 +123,10 @@ def entry_of(row: Row) -> Entry:
         operator_id=row["operator_id"],
         wrapper_id=row["wrapper_id"],
         request_digest=row["request_digest"],
-        state=State(row["state"]),
-        attempt=Attempt(row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())),
+        state=PaymentState(row["state"]),
+        attempt=SettlementAttempt(
+            row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())
+        ),
         reason=row["reason"],
         credential=json.loads(row["credential"]),
         version=row["version"],

@@ -10,13 +10,13 @@ from sqlalchemy import and_, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.clock import Clock
 from assay.common.errors import Conflict
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments, transfer_transactions, transfers
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.statement import lines_of
 from assay.payments.store_statement import sums_of
 from assay.payments.store_transfer_rows import transfer_of, values_of
@@ -55,13 +55,13 @@ class SqlTransferStore:
         names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount", "direct_fee")
         return Received(
             **{name: row[name] for name in names},
-            state=State(row["state"]),
+            state=PaymentState(row["state"]),
             fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
             settled_at=_moment(row["settled_us"]),
             watch_at=_moment(row["watch_us"]),
         )
 
-    async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
+    async def add(self, made: Transfer, draft: Draft | None, told: AuditEntry) -> Transfer:
         try:
             async with self._database.write() as connection:
                 # One operator's transfers in one order: none is made of what another has taken.
@@ -96,7 +96,7 @@ class SqlTransferStore:
         *,
         transaction: str = "",
         reason: str = "",
-        told: Note | None = None,
+        told: AuditEntry | None = None,
     ) -> Transfer | None:
         moved = self._moved(known, state, transaction or known.transaction, reason)
         try:

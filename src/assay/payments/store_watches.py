@@ -21,8 +21,8 @@ from sqlalchemy import (
 from assay.db.connect import Kind
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments
-from assay.db.sql_transaction import Desk, Row, Values, places, texts
-from assay.payments.model import Entry, State
+from assay.db.sql_transaction import Row, SqlTransaction, Values, places, texts
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store_rows import direct_fee_of, entry_of
 from assay.payments.watched_payments import OPEN, WatchedPayment
 from assay.payments.watcher import Plan
@@ -114,14 +114,14 @@ class SqlWatchStore:
             return []
         named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
 
-        async def work(desk: Desk) -> Sequence[Row]:
+        async def work(desk: SqlTransaction) -> Sequence[Row]:
             await desk.lock(_LOCK)
             return await desk.rows(self._claim, named)
 
         rows = await self._database.change(work)
         return [_watched(row) for row in rows if row["state"] not in OPEN]
 
-    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+    async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         values = {"ids": json.dumps(ids)}
         rows = await self._database.look(lambda desk: desk.rows(self._entries, values))
         return [entry_of(row) for row in rows]
@@ -139,7 +139,7 @@ class SqlWatchStore:
             for plan in sorted(plans, key=lambda plan: plan.id)
         ]
 
-        async def work(desk: Desk) -> None:
+        async def work(desk: SqlTransaction) -> None:
             await desk.lock(_LOCK)
             await desk.connection.exec_driver_sql(self._plan, rows)
 
@@ -156,7 +156,7 @@ def _watched(row: Row) -> WatchedPayment:
         row["amount"],
         row["pay_to"],
         direct_fee_of(row),
-        State(row["state"]),
+        PaymentState(row["state"]),
         row["tx"],
         from_us(row["since_us"]),
     )

@@ -11,9 +11,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.common.errors import Conflict, NotFound
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 
 Kind: TypeAlias = Literal["refund", "payout"]
 
@@ -93,7 +93,7 @@ class Received:
     payer: str
     pay_to: str
     amount: int
-    state: State
+    state: PaymentState
     fee_rate: Decimal | None
     direct_fee: int
     """Of the amount, what its payer sent to the platform beside the seller."""
@@ -124,7 +124,7 @@ class TransferStore(Protocol):
         """A payment that may be given back."""
         ...
 
-    async def add(self, made: Transfer, draft: Draft | None, told: Note) -> Transfer:
+    async def add(self, made: Transfer, draft: Draft | None, told: AuditEntry) -> Transfer:
         """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
 
         Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
@@ -143,7 +143,7 @@ class TransferStore(Protocol):
         *,
         transaction: str = "",
         reason: str = "",
-        told: Note | None = None,
+        told: AuditEntry | None = None,
     ) -> Transfer | None:
         """Move a row on; None when it is not as `known` says any more.
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from assay.audit.service import TERMINAL, Action, Actor, Note, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock, iso
 from assay.common.errors import Conflict, InvalidRequest, Problem
 from assay.common.ids import new_id
-from assay.payments.model import PaymentNetwork, State
+from assay.payments.model import PaymentNetwork, PaymentState
 from assay.payments.payees import checksummed, payee_problem
 from assay.payments.statement import Statements
 from assay.payments.transfer_model import (
@@ -77,7 +77,7 @@ class Transfers:
         payment = await self._store.payment_for_admin(payment_id)
         if payment is None:
             raise TransferNotFound("There is no payment of this id.")
-        if payment.state not in {State.SETTLED, State.DELIVERED}:
+        if payment.state not in {PaymentState.SETTLED, PaymentState.DELIVERED}:
             raise Conflict("This payment has not arrived: there is nothing to give back.")
         self._require_final(payment)
         given = payment.amount if amount is None else amount
@@ -242,7 +242,7 @@ class Transfers:
             return False
         return payment.fee_rate is not None or payment.pay_to in self._payees
 
-    def _told(self, action: Action, made: Transfer, actor: Actor) -> Note:
+    def _told(self, action: Action, made: Transfer, actor: Actor) -> AuditEntry:
         return note(
             *(self._clock, actor, action, made.operator_id, made.id),
             amount=str(made.amount),

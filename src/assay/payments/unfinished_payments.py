@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol as Port
 
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.recheck_schedule import Look
 
 
@@ -26,18 +26,18 @@ class Due:
 class UnfinishedStore(Port):
     """Entries in settling or pending, many at once; durable as everything in the ledger."""
 
-    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[Entry]:
+    async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
         """Those that are due, leased until then: each of them to one asker."""
         ...
 
-    async def put_off(self, entries: Sequence[Entry]) -> None:
+    async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
         """Write each as pending, with its own `reason`, `lease_until` and `look`.
 
         Those that have moved since they were read stay as they are.
         """
         ...
 
-    async def put_off_all(self, leased: Entry, look: Look, reason: str) -> None:
+    async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
         """Look at no unfinished entry of its network before `look.at`, which is not None.
 
         Whatever was leased with it, to the same moment, is pending and free, for that reason.

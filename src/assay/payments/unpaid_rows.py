@@ -11,7 +11,7 @@ from typing import Final
 from typing import Protocol as Port
 
 from assay.common.costs import NAME_CHARS_MAX, Bearer, Cost, CostLedger
-from assay.payments.model import Payment, Stored
+from assay.payments.model import Payment, StoredResponse
 
 _COSTS: Final = (Cost.ROWS, Cost.DISK_BYTES)
 
@@ -45,7 +45,9 @@ class UnpaidRows:
         self._costs.require(*_COSTS, bearer=payer)
         return payer.name
 
-    def count(self, bearer: str, stored: Stored | None = None, *, is_new: bool = True) -> None:
+    def count(
+        self, bearer: str, stored: StoredResponse | None = None, *, is_new: bool = True
+    ) -> None:
         """Count a row that moved nothing, if it is new, and the answer that was kept for it."""
         if not bearer:
             return
@@ -57,7 +59,7 @@ class UnpaidRows:
 
     @contextmanager
     def unless_it_holds(
-        self, bearer: str, stored: Stored | None = None, *, is_new: bool = True
+        self, bearer: str, stored: StoredResponse | None = None, *, is_new: bool = True
     ) -> Generator[None]:
         """Count the row if what is done meanwhile fails, whatever becomes of it later."""
         try:

@@ -8,7 +8,7 @@ import hashlib
 from uuid import UUID
 
 from assay.common.keyring import MacKeys
-from assay.payments.model import Entry, Payment
+from assay.payments.model import LedgerEntry, Payment
 
 
 def payment_secret(keys: MacKeys, payment: Payment) -> str:
@@ -18,14 +18,14 @@ def payment_secret(keys: MacKeys, payment: Payment) -> str:
     return keys.mac("\0".join(said).encode("utf-8", "surrogateescape"))[:16].hex()
 
 
-def carried_secret(known: Entry, fresh: Entry) -> str:
+def carried_secret(known: LedgerEntry, fresh: LedgerEntry) -> str:
     """That of a new claim on an entry nobody works on: its upstream may have run already."""
     is_same = known.request_digest == fresh.request_digest
     kept = known.idempotency_key
     return kept if kept and (is_same or not _is_older(kept)) else fresh.idempotency_key
 
 
-def upstream_key(entry: Entry) -> str:
+def upstream_key(entry: LedgerEntry) -> str:
     """A UUID, which every upstream with such keys takes; empty for rows older than the keys."""
     secret = entry.idempotency_key
     if not secret or _is_older(secret):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.payments.model import DirectFee, Entry, Protocol, State
+from assay.payments.model import DirectFee, LedgerEntry, PaymentState, Protocol
 
 LOOKS: Final = (timedelta(seconds=5), timedelta(minutes=3), timedelta(minutes=25))
 """Ages of a payment at which it is looked at; then every 25 minutes until it is final. Five seconds
@@ -14,10 +14,10 @@ ENDED: Final = timedelta(seconds=130)
 """How long after its authorisation has ended an unpaid payment is looked at once more: the slack of
 a chain's clock, and a little."""
 
-REOPENED: Final = frozenset({State.FAILED, State.RELEASED, State.CLAIMED})
+REOPENED: Final = frozenset({PaymentState.FAILED, PaymentState.RELEASED, PaymentState.CLAIMED})
 """What becomes `settled` when somebody else has submitted it; an abandoned claim as well."""
 
-OPEN: Final = frozenset({State.SETTLING, State.PENDING})
+OPEN: Final = frozenset({PaymentState.SETTLING, PaymentState.PENDING})
 """What the reconciler asks about; it is watched again once it has settled."""
 
 SPENT: Final = frozenset(
@@ -38,13 +38,13 @@ class WatchedPayment:
     amount: int
     pay_to: str
     direct_fee: DirectFee | None
-    state: State
+    state: PaymentState
     transaction: str
     since: datetime
     """When it settled; when it ended, where it did not."""
 
 
-def watched_payment(entry: Entry, transaction: str) -> WatchedPayment:
+def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
     """That of an entry which that transaction is said to have paid."""
     return WatchedPayment(
         entry.id,
@@ -61,17 +61,19 @@ def watched_payment(entry: Entry, transaction: str) -> WatchedPayment:
     )
 
 
-def first_look(entry: Entry) -> datetime | None:
+def first_look(entry: LedgerEntry) -> datetime | None:
     """When an entry is looked at that has just moved; None for one that has ended."""
     now = entry.updated_at
-    if entry.state is State.FAILED:  # whoever holds its authorisation may still submit it
+    if entry.state is PaymentState.FAILED:  # whoever holds its authorisation may still submit it
         is_good = now < entry.expires_at and entry.reason not in SPENT
         return entry.expires_at + ENDED if is_good else None
-    if entry.state is State.CLAIMED or (entry.state is State.RELEASED and entry.look.at):
+    if entry.state is PaymentState.CLAIMED or (
+        entry.state is PaymentState.RELEASED and entry.look.at
+    ):
         return entry.expires_at + ENDED
     return now + LOOKS[0] if entry.has_paid else None
 
 
-def since(entry: Entry) -> datetime:
+def since(entry: LedgerEntry) -> datetime:
     """When it settled; when it ended, where it did not."""
     return entry.settled_at or entry.updated_at

@@ -18,8 +18,15 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.finality import View, Witness
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import (
+    Outcome,
+    Rejected,
+    Settled,
+    SettlementAttempt,
+    Undecided,
+    is_unused,
+)
 from assay.payments.ports import LedgerStore
 from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.settlement import Settlement
@@ -39,11 +46,11 @@ class Plan(NamedTuple):
     """When an entry is looked at next, if it is still in that state; None: never again."""
 
     id: str
-    state: State
+    state: PaymentState
     at: datetime | None
 
 
-def plan_of(one: Entry | WatchedPayment, at: datetime | None) -> Plan:
+def plan_of(one: LedgerEntry | WatchedPayment, at: datetime | None) -> Plan:
     """That of an entry as it was read."""
     return Plan(one.id, one.state, at)
 
@@ -61,7 +68,7 @@ class WatchStore(Port):
         """
         ...
 
-    async def entries(self, ids: Sequence[str]) -> Sequence[Entry]:
+    async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         """Entries as they are now."""
         ...
 
@@ -83,12 +90,12 @@ class Watcher:
         self._clock = clock
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
 
-    async def run(self, network: str) -> list[Entry]:
+    async def run(self, network: str) -> list[LedgerEntry]:
         """Look at all that is due on a network; the entries that changed.
 
         Where no node answers, the rest is left to the next pass.
         """
-        changed: list[Entry] = []
+        changed: list[LedgerEntry] = []
         while True:
             now, until = self._clock.now(), self._settlement.lease()
             due = await self._store.claim_due(network, now, until, LOOKED_AT_ONCE)
@@ -102,7 +109,7 @@ class Watcher:
 
     async def _looks(
         self, network: str, due: Sequence[WatchedPayment]
-    ) -> list[list[Entry] | Exception | None]:
+    ) -> list[list[LedgerEntry] | Exception | None]:
         """What has changed; None where no node answers."""
         groups: dict[int, list[WatchedPayment]] = {}
         unpaid = [one for one in due if one.state in REOPENED]
@@ -123,7 +130,7 @@ class Watcher:
 
     async def _look(
         self, network: str, turn: int, due: Sequence[WatchedPayment]
-    ) -> list[Entry] | None:
+    ) -> list[LedgerEntry] | None:
         """One batched question; whatever it does not show is looked at by itself."""
         view = self._witness.views(network)[turn]
         try:
@@ -144,7 +151,7 @@ class Watcher:
         entries = await self._entries([*missing, *hidden])
         return await _changed(self._find(entry, view) for entry in entries)
 
-    async def _entries(self, due: Sequence[WatchedPayment]) -> Sequence[Entry]:
+    async def _entries(self, due: Sequence[WatchedPayment]) -> Sequence[LedgerEntry]:
         """Their entries, of those that have not moved meanwhile."""
         if not due:
             return []
@@ -154,7 +161,7 @@ class Watcher:
 
     async def _look_at_unpaid(
         self, network: str, due: Sequence[WatchedPayment]
-    ) -> list[Entry] | None:
+    ) -> list[LedgerEntry] | None:
         """One question of every node for all of them: whatever they say together counts."""
         entries = await self._entries(due)
         if not entries:
@@ -190,7 +197,7 @@ class Watcher:
         ]
         return plans, [one for one, depth in told if not depth]
 
-    async def _find(self, entry: Entry, view: View) -> Entry | None:
+    async def _find(self, entry: LedgerEntry, view: View) -> LedgerEntry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""
         others = [one for one in self._witness.views(entry.network) if one is not view]
         async with self._sending:
@@ -204,7 +211,7 @@ class Watcher:
                 return await self._written(entry, Undecided("one endpoint shows it, one does not"))
             return await self._send_again(entry, unused)
 
-    async def _send_again(self, entry: Entry, view: View) -> Entry | None:
+    async def _send_again(self, entry: LedgerEntry, view: View) -> LedgerEntry | None:
         """The same authorisation once more, by the view that says that it is unused.
 
         Where that is a lie, the contract refuses what was paid already: that costs gas, so what
@@ -212,7 +219,7 @@ class Watcher:
         """
         latest, found = entry, Undecided("its payer sent it, and nobody else can")
 
-        async def note(attempt: Attempt) -> None:
+        async def note(attempt: SettlementAttempt) -> None:
             nonlocal latest
             if attempt.transaction:  # what somebody else makes is not known yet
                 latest = await self._settlement.moved(latest, entry.state, attempt=attempt)
@@ -227,7 +234,7 @@ class Watcher:
             found = sent if isinstance(sent, Settled) else Undecided("sent again")
         return await self._written(latest, found) or (latest if latest is not entry else None)
 
-    async def _written(self, entry: Entry, found: Outcome) -> Entry | None:
+    async def _written(self, entry: LedgerEntry, found: Outcome) -> LedgerEntry | None:
         """The entry moved on by what was found, where that moves it."""
         match found:
             case Settled():
@@ -239,24 +246,26 @@ class Watcher:
                 await self._store.plan([plan_of(moved or entry, self._next(since(entry)))])
                 return moved
             case Rejected():
-                return await self._ledger.move(entry, State.REVERSED, reason=found.reason)
+                return await self._ledger.move(entry, PaymentState.REVERSED, reason=found.reason)
             case Undecided():
                 await self._store.plan([plan_of(entry, self._again(since(entry)))])
                 return None
 
-    async def _late(self, entry: Entry, found: Outcome) -> Entry | None:
+    async def _late(self, entry: LedgerEntry, found: Outcome) -> LedgerEntry | None:
         """An unpaid payment that was submitted all the same, once a node shows its transfer."""
-        if entry.state is State.CLAIMED and entry.lease_until > self._clock.now():
+        if entry.state is PaymentState.CLAIMED and entry.lease_until > self._clock.now():
             await self._store.plan([plan_of(entry, entry.lease_until)])  # somebody works on it
             return None
         if isinstance(found, Settled):
             shown = replace(entry.attempt, transaction=found.transaction)
             attempt = after(entry.attempt, shown)
-            return await self._ledger.move(entry, State.SETTLED, attempt=attempt)
+            return await self._ledger.move(entry, PaymentState.SETTLED, attempt=attempt)
         is_known = isinstance(found, Rejected)
-        if is_known and entry.state is not State.FAILED:  # it never moves: nothing is left to ask
+        if (
+            is_known and entry.state is not PaymentState.FAILED
+        ):  # it never moves: nothing is left to ask
             ended = replace(entry, look=AT_ONCE)
-            await self._ledger.move(ended, State.RELEASED, reason=entry.reason)
+            await self._ledger.move(ended, PaymentState.RELEASED, reason=entry.reason)
             return None
         at = None if is_known else self._again(since(entry))
         await self._store.plan([plan_of(entry, at)])
@@ -271,17 +280,17 @@ class Watcher:
         now = self._clock.now()
         return now + min(max((now - paid_at) / 2, AGAIN_MIN), AGAIN_MAX)
 
-    def _age(self, entry: Entry) -> timedelta:
+    def _age(self, entry: LedgerEntry) -> timedelta:
         return self._clock.now() - since(entry)
 
 
-async def _changed(looks: Iterable[Awaitable[Entry | None]]) -> list[Entry]:
+async def _changed(looks: Iterable[Awaitable[LedgerEntry | None]]) -> list[LedgerEntry]:
     """The entries that looks have changed."""
     found = await all_results(looks)
     for fault in found:
         if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
             raise fault  # a service error is one payment's: its lease ends, and it is due again
-    return [entry for entry in found if isinstance(entry, Entry)]
+    return [entry for entry in found if isinstance(entry, LedgerEntry)]
 
 
 def _together(told: Sequence[Outcome]) -> Outcome:

@@ -15,8 +15,15 @@ from assay.gate.model import GateInput
 from assay.gate.service import Asker, Gate
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.fields import REQUEST_FIELDS, via_mark
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.playground.model import (
     HEADER_CHARS_MAX,
     HEADERS_MAX,
@@ -53,7 +60,7 @@ class Caller:
     """
 
     def __init__(
-        self, http: SafeHttp, egress: EgressPolicy, credentials: OwnCredentials, address: str
+        self, http: EgressClient, egress: EgressPolicy, credentials: OwnCredentials, address: str
     ) -> None:
         """`address` is this service's own."""
         self._http = http
@@ -71,7 +78,7 @@ class Caller:
         """
         found = _problems(asked)
         target = parse_target(asked.url, self._egress)
-        if isinstance(target, Refused):
+        if isinstance(target, RefusedUrl):
             found.append(Problem(("body", field), target.why))
         if found:
             raise InvalidRequest("The request cannot be sent like this.", details=found[:20])
@@ -93,7 +100,7 @@ class Caller:
         self.check(asked, field)
         body = (asked.body or "").encode()
         headers = self._headers(asked.headers) | self._named | dict(added or {})
-        outgoing = Outgoing(asked.method, self._url(asked.url), headers, body)
+        outgoing = OutboundRequest(asked.method, self._url(asked.url), headers, body)
         try:
             with egress_use(EgressUse(account=operator_id)):
                 reply = await self._http.send(outgoing, LIMITS)
@@ -171,7 +178,7 @@ def _problems(asked: ProxyCall) -> list[Problem]:
     return found
 
 
-def _reply(reply: Reply) -> ProxyReply:
+def _reply(reply: EgressResponse) -> ProxyReply:
     headers: dict[str, str] = {}
     for name, value in reply.headers:
         if name not in _DECODED:

@@ -55,7 +55,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaygroundNeeds:
+class PlaygroundDependencies:
     """What the playground stands on."""
 
     caller: Caller
@@ -68,7 +68,7 @@ class PlaygroundNeeds:
 class Playground:
     """Tries endpoints for the operator they belong to."""
 
-    def __init__(self, needs: PlaygroundNeeds) -> None:
+    def __init__(self, needs: PlaygroundDependencies) -> None:
         self._needs = needs
 
     async def call(self, operator_id: str, network: Network, trial: Trial) -> Tried:

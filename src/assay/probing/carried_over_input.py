@@ -7,7 +7,7 @@ session it may be meant, so it counts only when another session hears it. Source
 from assay.probing.answers import says_it_shares
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX
 from assay.probing.instructions import seeded, word
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.session import is_tight, require_room
 from assay.probing.shared_answers import said_over_http
 from assay.probing.text_forms import find_word
@@ -17,12 +17,12 @@ ROUNDS, ROUNDS_UNANNOUNCED = 3, 2
 """Of words and a usual value, where nothing was repeated yet."""
 
 
-async def repeated_by_takers(visit: Visit) -> int:
+async def repeated_by_takers(visit: ProbeSession) -> int:
     """How often other sessions heard our words. Asked once a visit."""
     return await visit.asked.get("repeated by takers", lambda: _repeated(visit))
 
 
-async def _repeated(visit: Visit) -> int:
+async def _repeated(visit: ProbeSession) -> int:
     listener = _Listener(visit)
     try:
         asked = [t for t in await takers(visit) if t.usual and not says_it_shares(t.about)]
@@ -47,7 +47,7 @@ async def _confirmed(listener: "_Listener", taker: Taker) -> int:
 class _Listener:
     """Says words, and listens for them."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: ProbeSession) -> None:
         self._visit = visit
         self._chance = seeded(visit.nonce or visit.seed, "repeating")
         self._words: list[str] = []

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from assay.common.json import JsonObject
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.function import function_rows
-from assay.probing.ports import Visit, Visited
+from assay.probing.ports import ProbeSession, Visited
 from assay.probing.session import VisitHttp
 
 
@@ -15,7 +15,7 @@ def entered_row(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:
     return {"entry": row} if row else {}
 
 
-def deposited_for(visit: Visit) -> frozenset[str]:
+def deposited_for(visit: ProbeSession) -> frozenset[str]:
     """The services of the visit that a credential was deposited for."""
     if not isinstance(visit.http, VisitHttp):
         return frozenset()
@@ -23,7 +23,7 @@ def deposited_for(visit: Visit) -> frozenset[str]:
 
 
 def closed_to(
-    visit: Visit, transcripts: Sequence[JsonObject], deposited: frozenset[str]
+    visit: ProbeSession, transcripts: Sequence[JsonObject], deposited: frozenset[str]
 ) -> Sequence[str]:
     """Those of them that are closed to whoever brings no credential."""
     if not isinstance(visit.http, VisitHttp):

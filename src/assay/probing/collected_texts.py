@@ -7,7 +7,7 @@ from assay.probing.answers import named_data, parts_said
 from assay.probing.carried_over_input import repeated_by_takers
 from assay.probing.conversations import a2a_talk
 from assay.probing.malformed_requests import Provoked, provoked
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.text_inputs import heard_by_takers
@@ -16,7 +16,7 @@ from assay.probing.tool_listing import Called, ListedOnce
 from assay.probing.wrong_values import wrongly_asked
 
 
-async def heard_of(visit: Visit) -> Sequence[Provoked]:
+async def heard_of(visit: ProbeSession) -> Sequence[Provoked]:
     """What was made of requests of all kinds, those of the proof of function included."""
     await repeated_by_takers(visit)
     first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
@@ -24,7 +24,7 @@ async def heard_of(visit: Visit) -> Sequence[Provoked]:
     return [*first_ones, *await heard_by_takers(visit), *await _called(visit)]
 
 
-async def _called(visit: Visit) -> Sequence[Provoked]:
+async def _called(visit: ProbeSession) -> Sequence[Provoked]:
     """The results of ordinary calls of tools."""
     service = first(visit, "mcp")
     if service is None:
@@ -38,7 +38,7 @@ async def _called(visit: Visit) -> Sequence[Provoked]:
     return [_as_provoked(visit, url, call) for call in calls]
 
 
-def _as_provoked(visit: Visit, url: str, call: Called) -> Provoked:
+def _as_provoked(visit: ProbeSession, url: str, call: Called) -> Provoked:
     async def again() -> str:
         try:
             async with visit.dialers.mcp(url, visit.http) as server:
@@ -55,7 +55,7 @@ def _text_of(result: JsonObject) -> str:
     return "\n".join([*parts_said(result), *filter(None, [named_data(result)])])
 
 
-async def said_by_agent(visit: Visit) -> Sequence[str]:
+async def said_by_agent(visit: ProbeSession) -> Sequence[str]:
     """What an A2A agent answered; to the proof of function as well, where it shares the lines."""
     talk = await a2a_talk(visit)
     if isinstance(visit.dialers, SharedDialers):

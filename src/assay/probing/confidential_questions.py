@@ -8,7 +8,7 @@ from assay.probing.conversations import CONFIRMED_FROM, RULES_AGAIN
 from assay.probing.instruction_texts import language_of
 from assay.probing.instructions import seeded, word
 from assay.probing.malformed_requests import public_pages
-from assay.probing.ports import BudgetExhausted, CountsMessages, Visit
+from assay.probing.ports import BudgetExhausted, CountsMessages, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.rule_questions import draw_way, question
 from assay.probing.session import require_room
@@ -18,12 +18,12 @@ QUESTIONS = 2
 """Ways to ask in a visit."""
 
 
-async def told_by_takers(visit: Visit) -> list[str]:
+async def told_by_takers(visit: ProbeSession) -> list[str]:
     """What of a briefing was given away, once for each answer that did. Asked once a visit."""
     return await visit.asked.get("told by takers", lambda: _told(visit))
 
 
-async def _told(visit: Visit) -> list[str]:
+async def _told(visit: ProbeSession) -> list[str]:
     meant = [t for t in await takers(visit) if t.is_for_questions and not invents(t.about)]
     told: list[str] = []
     for taker in meant[:1]:
@@ -34,7 +34,7 @@ async def _told(visit: Visit) -> list[str]:
     return told
 
 
-async def _ask(visit: Visit, taker: Taker, told: list[str]) -> None:
+async def _ask(visit: ProbeSession, taker: Taker, told: list[str]) -> None:
     chance = seeded(visit.nonce or visit.seed, "questioning")
     way, left = draw_way(chance), QUESTIONS + RULES_AGAIN
     for number in range(left):
@@ -56,7 +56,7 @@ async def _ask(visit: Visit, taker: Taker, told: list[str]) -> None:
             way = draw_way(chance, way)
 
 
-async def _count(visit: Visit, taker: Taker) -> None:
+async def _count(visit: ProbeSession, taker: Taker) -> None:
     service = first(visit, taker.kind)
     if service is not None and isinstance(visit.dialers, CountsMessages):
         await visit.dialers.count_message(service.service.endpoint)

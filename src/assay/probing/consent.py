@@ -11,7 +11,7 @@ from assay.common.egress_budget import BudgetRules
 from assay.common.json import JsonValue, is_array, is_object
 from assay.net.egress.consent import Consents, origin_of
 from assay.net.egress.domain import is_exempt
-from assay.net.egress.ports import EgressError, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressError, EgressResponse, OutboundRequest
 from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.ports import BudgetExhausted
 from assay.probing.probe_client import decode
@@ -32,7 +32,7 @@ class HostConsents:
         self._rules = rules
 
     async def read(
-        self, subject: Subject, endpoints: Sequence[str], http: SafeHttp
+        self, subject: Subject, endpoints: Sequence[str], http: EgressClient
     ) -> frozenset[str]:
         """As the port says. One request for each origin, within its budget."""
         targets = [parse_target(endpoint, self._policy) for endpoint in endpoints]
@@ -45,7 +45,9 @@ class HostConsents:
             ]
         )
 
-    async def _agrees(self, subject: Subject, origin: str, target: Target, http: SafeHttp) -> bool:
+    async def _agrees(
+        self, subject: Subject, origin: str, target: Target, http: EgressClient
+    ) -> bool:
         if is_exempt(target.host, self._policy, self._rules):
             return True
         try:
@@ -60,12 +62,12 @@ class HostConsents:
         return False
 
 
-def binding_request(url: str) -> Outgoing:
+def binding_request(url: str) -> OutboundRequest:
     """The question for the file of the host of `url`; the same for all who ask it."""
-    return Outgoing("GET", urljoin(url, WELL_KNOWN), {"accept": "application/json"})
+    return OutboundRequest("GET", urljoin(url, WELL_KNOWN), {"accept": "application/json"})
 
 
-def lists_agent(reply: Reply, subject: Subject) -> bool | None:
+def lists_agent(reply: EgressResponse, subject: Subject) -> bool | None:
     """Whether the host's file lists this agent; None when there is no such file."""
     document = decode(reply.body) if reply.status == _OK else None
     listed = document.get("registrations") if is_object(document) else None

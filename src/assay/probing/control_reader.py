@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.control.ports import Card, LookUpUnavailable, Tool
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import ask
 from assay.probing.x402_reader import read, unpaid
 
@@ -17,9 +17,9 @@ TOOL_CHARS_MAX = 4_000
 class VisitReader:
     """Implements `egress.ports.SafeHttp` and `control.ports.ServiceReader` over one visit."""
 
-    visit: Visit
+    visit: ProbeSession
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         """As `SafeHttp.send`; what the visit may not cost is `Failure.BUDGET`."""
         try:
             return await self.visit.http.send(request, limits)
@@ -59,5 +59,5 @@ class VisitReader:
             return frozenset()
         return frozenset(offer.pay_to for offer in found.offers)
 
-    async def _get(self, url: str) -> Reply | Failure:
-        return await ask(self.visit, Outgoing("GET", url, {}))
+    async def _get(self, url: str) -> EgressResponse | Failure:
+        return await ask(self.visit, OutboundRequest("GET", url, {}))

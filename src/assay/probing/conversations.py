@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.net.egress.ports import Outgoing
+from assay.net.egress.ports import OutboundRequest
 from assay.probing.answers import parts_said, says_it_fetches, says_it_shares
 from assay.probing.briefings import find_briefing, invents
 from assay.probing.function.words import leaves
@@ -32,7 +32,7 @@ from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
     BudgetExhausted,
-    Visit,
+    ProbeSession,
 )
 from assay.probing.probe_client import ask, canary, first, speaks, text_of
 from assay.probing.rule_questions import Way, draw_way, question
@@ -73,12 +73,12 @@ class Talk:
     """Whether a text held an address of ours that nobody was asked to fetch."""
 
 
-async def a2a_talk(visit: Visit) -> Talk | None:
+async def a2a_talk(visit: ProbeSession) -> Talk | None:
     """The conversations with the first A2A service; None where there is nobody to talk to."""
     return await visit.asked.get("a2a talk", lambda: _talk(visit))
 
 
-async def _talk(visit: Visit) -> Talk | None:
+async def _talk(visit: ProbeSession) -> Talk | None:
     service = first(visit, "a2a")
     if service is None:
         return None
@@ -92,7 +92,7 @@ async def _talk(visit: Visit) -> Talk | None:
 class _Speaker:
     """One visit's side of the conversations."""
 
-    def __init__(self, visit: Visit, agent: A2aConversation) -> None:
+    def __init__(self, visit: ProbeSession, agent: A2aConversation) -> None:
         self._visit = visit
         self._agent = agent
         self._language = language_of(_card_text(agent.card))
@@ -191,7 +191,9 @@ class _Speaker:
         if (
             given is not None
         ):  # the public page is asked for only when there is something to compare
-            page = await ask(self._visit, Outgoing("GET", urljoin(self._agent.card_url, "/")))
+            page = await ask(
+                self._visit, OutboundRequest("GET", urljoin(self._agent.card_url, "/"))
+            )
             given = await self._visit.slices.run(find_briefing(answer, [*known, text_of(page)]))
         self._talk.briefings += [given] if given is not None else []
 

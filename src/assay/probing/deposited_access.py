@@ -16,7 +16,7 @@ from urllib.parse import quote
 from assay.common.json import JsonObject, JsonValue
 from assay.control.scope import Scope, document_scope, scope_of
 from assay.net.egress.deposit_rules import Place
-from assay.net.egress.ports import EgressError, Outgoing, Reply, Tap
+from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest, Tap
 from assay.net.egress.redaction import Redaction, secrets_in
 from assay.registries.subject import Subject
 
@@ -57,12 +57,12 @@ class EvaluationCredential:
         # A path that servers read in several ways may be one of the others'.
         return not (self.others and (target.is_exact or any(o.covers(target) for o in self.others)))
 
-    def is_in(self, request: Outgoing) -> bool:
+    def is_in(self, request: OutboundRequest) -> bool:
         """Whether the request has a header of its own where the credential would stand."""
         name = self.name.lower()
         return self.place == "header" and any(n.lower() == name for n in request.headers)
 
-    def put_into(self, request: Outgoing) -> Outgoing:
+    def put_into(self, request: OutboundRequest) -> OutboundRequest:
         """The request with the credential; of the query it takes its name's place."""
         if self.place == "query":
             return replace(request, url=_with_parameter(request.url, self.name, self.value))
@@ -115,16 +115,16 @@ class Entry:
         self.carried = 0
         """Requests that went out with a credential."""
 
-    def knows(self, request: Outgoing) -> bool:
+    def knows(self, request: OutboundRequest) -> bool:
         """Whether a credential was deposited for the request's address."""
         return any(use.credential.is_for(request.url) for use in self._uses)
 
-    def carries(self, request: Outgoing) -> bool:
+    def carries(self, request: OutboundRequest) -> bool:
         """Whether the request carries its credential at once: its service was closed before."""
         use = self._use_for(request)
         return use is not None and use.is_sent
 
-    def opens(self, request: Outgoing, reply: Reply) -> bool:
+    def opens(self, request: OutboundRequest, reply: EgressResponse) -> bool:
         """Whether a request that was sent without its credential is to be sent with it."""
         if reply.status not in REFUSED:
             return False
@@ -135,7 +135,7 @@ class Entry:
         use.is_sent = True
         return True
 
-    def outgoing(self, request: Outgoing, *, carries: bool) -> Outgoing:
+    def outgoing(self, request: OutboundRequest, *, carries: bool) -> OutboundRequest:
         """The request as it goes out."""
         use = self._use_for(request) if carries else None
         found = request if use is None else use.credential.put_into(request)
@@ -144,7 +144,9 @@ class Entry:
             return found
         return replace(found, tap=_CleanTap(found.tap, self.clean_line))
 
-    def read(self, request: Outgoing, reply: Reply, *, carries: bool) -> Reply:
+    def read(
+        self, request: OutboundRequest, reply: EgressResponse, *, carries: bool
+    ) -> EgressResponse:
         """The answer without any credential in it."""
         use = self._use_for(request) if carries else None
         if use is not None:
@@ -206,7 +208,7 @@ class Entry:
         }
         return {name: value for name, value in said.items() if value}
 
-    def _use_for(self, request: Outgoing) -> _Use | None:
+    def _use_for(self, request: OutboundRequest) -> _Use | None:
         if not self._is_carried or request.is_bare:
             return None
         use = next((use for use in self._uses if use.credential.is_for(request.url)), None)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.domain import domain_of
-from assay.net.egress.ports import EgressError, Outgoing, Reply
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit, Visited
+from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, Visited
 from assay.probing.probe_client import ask, decode
 from assay.probing.session import VisitHttp
 from assay.probing.x402_reader import Asked, read
@@ -38,7 +38,7 @@ _ACTS: Final = frozenset((
 
 
 async def collect_fingerprints(
-    visit: Visit,
+    visit: ProbeSession,
     services: Sequence[Visited],
     limit_s: float,
     but_of: frozenset[str] = frozenset(),
@@ -68,7 +68,7 @@ def evidence_of(facts: JsonObject) -> JsonObject:
     return {"fingerprints": facts["fingerprints"], "facts": kept}
 
 
-async def _read(visit: Visit, visited: Visited, facts: "_Facts") -> None:
+async def _read(visit: ProbeSession, visited: Visited, facts: "_Facts") -> None:
     url = visited.service.endpoint
     try:
         if visited.kind == "mcp":
@@ -76,13 +76,13 @@ async def _read(visit: Visit, visited: Visited, facts: "_Facts") -> None:
                 facts.tools(url, await server.list_tools())
         elif visited.kind == "a2a":
             async with visit.dialers.a2a(url, visit.http) as agent:
-                again = await ask(visit, Outgoing("GET", agent.card_url, VisitHttp.FRESH))
-                is_same = isinstance(again, Reply) and decode(again.body) == agent.card
+                again = await ask(visit, OutboundRequest("GET", agent.card_url, VisitHttp.FRESH))
+                is_same = isinstance(again, EgressResponse) and decode(again.body) == agent.card
                 facts.card(url, agent.card, agent.card_url, is_same=is_same)
         else:
-            first = read(await ask(visit, Outgoing("GET", url)))
+            first = read(await ask(visit, OutboundRequest("GET", url)))
             if first is not None and first.is_valid:
-                again = read(await ask(visit, Outgoing("GET", url, VisitHttp.FRESH)))
+                again = read(await ask(visit, OutboundRequest("GET", url, VisitHttp.FRESH)))
                 facts.payment(url, first, again)
     except (AgentCallFailed, BudgetExhausted, EgressError):
         return  # nothing is known of this service now: that is no change
@@ -98,7 +98,7 @@ class _Facts:
         self._unstable: set[str] = set()
         self._uri: str | None = None
 
-    def declared(self, visit: Visit, services: Sequence[Visited]) -> None:
+    def declared(self, visit: ProbeSession, services: Sequence[Visited]) -> None:
         """What the registration says of itself."""
         agent = visit.subject.agent
         if agent is None:

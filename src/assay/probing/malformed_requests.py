@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode, urljoin, urlsplit
 
-from assay.net.egress.ports import Outgoing, Reply
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.net.egress.ports import EgressResponse, OutboundRequest
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import (
     MALFORMED_JSON,
     MALFORMED_RPC,
@@ -57,30 +57,32 @@ class Provoked:
     """Whether anything came back but a demand to wait."""
 
 
-async def provoked(visit: Visit) -> list[Provoked]:
+async def provoked(visit: ProbeSession) -> list[Provoked]:
     """What each declared service says to such requests; asked once a visit."""
     asked = await visit.asked.get("provoked", lambda: _provoked(visit))
     return [one for kind in asked.values() for one in kind if one.text]
 
 
-async def unanswered_kinds(visit: Visit) -> list[str]:
+async def unanswered_kinds(visit: ProbeSession) -> list[str]:
     """The kinds of services that answered none of them."""
     asked = await visit.asked.get("provoked", lambda: _provoked(visit))
     return [k for k, rows in asked.items() if rows and not any(one.is_answered for one in rows)]
 
 
-async def public_pages(visit: Visit) -> list[str]:
+async def public_pages(visit: ProbeSession) -> list[str]:
     """What the HTTP service shows to everybody: the declared address and its host's first page."""
     service = first(visit, "http")
     if service is None:
         return []
     endpoint = service.service.endpoint
     urls = dict.fromkeys([endpoint, urljoin(endpoint, "/")])
-    heard = [await ask(visit, Outgoing("GET", url)) for url in urls]
-    return [text_of(page) for page in heard if isinstance(page, Reply) and page.status == _OK]
+    heard = [await ask(visit, OutboundRequest("GET", url)) for url in urls]
+    return [
+        text_of(page) for page in heard if isinstance(page, EgressResponse) and page.status == _OK
+    ]
 
 
-def forwarding_request(visit: Visit, endpoint: str) -> Outgoing:
+def forwarding_request(visit: ProbeSession, endpoint: str) -> OutboundRequest:
     """A well-formed request that names another host and a line break where a value belongs.
 
     The host is in `.invalid`: nobody is called (RFC 2606).
@@ -89,10 +91,10 @@ def forwarding_request(visit: Visit, endpoint: str) -> Outgoing:
     values = dict.fromkeys(_FORWARDS[:5], f"https://{word}.invalid/")
     values |= {"id": word, "lang": f"en\r\n{SPLIT_HEADER}: {word}"}
     bare = urlsplit(endpoint)._replace(query=urlencode(values), fragment="")
-    return Outgoing("GET", bare.geturl())
+    return OutboundRequest("GET", bare.geturl())
 
 
-async def _provoked(visit: Visit) -> Mapping[str, list[Provoked]]:
+async def _provoked(visit: ProbeSession) -> Mapping[str, list[Provoked]]:
     if not visit.announced:
         return {}
     sources = {"http": _from_http, "a2a": _from_a2a, "mcp": _from_mcp}
@@ -101,18 +103,18 @@ async def _provoked(visit: Visit) -> Mapping[str, list[Provoked]]:
     return {kind: task.result() for kind, task in asked.items()}
 
 
-async def _from_http(visit: Visit) -> list[Provoked]:
+async def _from_http(visit: ProbeSession) -> list[Provoked]:
     service = first(visit, "http")
     if service is None:
         return []
     endpoint = service.service.endpoint
     target, _ = await json_target(visit, endpoint)
-    requests: Mapping[str, Outgoing] = {
-        "GET an unknown path": Outgoing("GET", unknown_url(visit, endpoint)),
+    requests: Mapping[str, OutboundRequest] = {
+        "GET an unknown path": OutboundRequest("GET", unknown_url(visit, endpoint)),
         "POST broken JSON": post_json(target, MALFORMED_JSON),
         FORWARDING: forwarding_request(visit, endpoint),
-        ENVIRONMENT: Outgoing("GET", urljoin(endpoint, "/.env")),
-        REPOSITORY: Outgoing("GET", urljoin(endpoint, "/.git/config")),
+        ENVIRONMENT: OutboundRequest("GET", urljoin(endpoint, "/.env")),
+        REPOSITORY: OutboundRequest("GET", urljoin(endpoint, "/.git/config")),
     }
     asked: list[Provoked] = []
     for label, request in requests.items():
@@ -125,7 +127,7 @@ async def _from_http(visit: Visit) -> list[Provoked]:
     return asked
 
 
-async def _from_a2a(visit: Visit) -> list[Provoked]:
+async def _from_a2a(visit: ProbeSession) -> list[Provoked]:
     service = first(visit, "a2a")
     url = None if service is None else await rpc_url(visit, service)
     if url is None:
@@ -133,7 +135,7 @@ async def _from_a2a(visit: Visit) -> list[Provoked]:
     return [await _asked(visit, "POST broken JSON-RPC", post_json(url, MALFORMED_RPC))]
 
 
-async def _asked(visit: Visit, label: str, request: Outgoing) -> Provoked:
+async def _asked(visit: ProbeSession, label: str, request: OutboundRequest) -> Provoked:
     async def again() -> str:
         headers = {**request.headers, **VisitHttp.FRESH}
         try:
@@ -146,19 +148,19 @@ async def _asked(visit: Visit, label: str, request: Outgoing) -> Provoked:
     return Provoked(label, _shown(label, heard), again, is_answered)
 
 
-def _with(request: Outgoing, headers: Mapping[str, str]) -> Outgoing:
-    return Outgoing(request.method, request.url, headers, request.body)
+def _with(request: OutboundRequest, headers: Mapping[str, str]) -> OutboundRequest:
+    return OutboundRequest(request.method, request.url, headers, request.body)
 
 
-def _shown(label: str, heard: Reply | object) -> str:
+def _shown(label: str, heard: EgressResponse | object) -> str:
     """The text of an answer; of a path that should not be there, only a file and not a page."""
-    if not isinstance(heard, Reply):
+    if not isinstance(heard, EgressResponse):
         return ""
     is_file = label in {ENVIRONMENT, REPOSITORY}
     return "" if is_file and (heard.status != _OK or is_html(heard)) else text_of(heard)
 
 
-async def _from_mcp(visit: Visit) -> list[Provoked]:
+async def _from_mcp(visit: ProbeSession) -> list[Provoked]:
     service = first(visit, "mcp")
     if service is None:
         return []

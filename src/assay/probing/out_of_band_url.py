@@ -21,7 +21,7 @@ MAC_BYTES = 16
 _WORD = re.compile(r"([0-9a-f-]{36}\.([0-9a-f]{16}))\.([0-9a-f]{32})")
 
 
-class Bait:
+class OutOfBandCall:
     """One address, and whether it was called. Implements `trust.sources.Lure`."""
 
     def __init__(self, url: str, subject: str, state: SharedState) -> None:
@@ -37,7 +37,7 @@ class Bait:
         return await self._state.take(_key(self._subject)) is not None
 
 
-class Baits:
+class OutOfBandCalls:
     """Makes baits, and notes who takes them."""
 
     def __init__(self, state: SharedState, secrets: Secrets, addresses: Sequence[str]) -> None:
@@ -46,12 +46,12 @@ class Baits:
         self._keys = MacKeys(b"bait/", secrets)
         self._addresses = [address.rstrip("/") for address in addresses]
 
-    def new(self, subject_key: str = "") -> Bait:
+    def new(self, subject_key: str = "") -> OutOfBandCall:
         """A bait that nobody has seen, for an agent."""
         subject = hashlib.sha256(subject_key.encode()).hexdigest()[:16]
         name = f"{new_id()}.{subject}"
         word = f"{name}.{self._keys.mac(name.encode())[:MAC_BYTES].hex()}"
-        return Bait(f"{choice(self._addresses)}{PREFIX}/{word}", subject, self._state)
+        return OutOfBandCall(f"{choice(self._addresses)}{PREFIX}/{word}", subject, self._state)
 
     async def taken(self, word: str) -> None:
         """Somebody called the address of a word; of one that is not ours nothing is noted."""

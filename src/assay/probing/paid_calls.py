@@ -19,7 +19,7 @@ from assay.common.ids import new_id
 from assay.common.json import JsonObject
 from assay.common.money import DECIMALS
 from assay.net.egress.domain import domain_of, registered_domain
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentNetwork
 from assay.payments.payees import payee_problem
 from assay.payments.transfer_model import Signed, Transfer, TransferChain, TransferState
@@ -51,7 +51,7 @@ def _no_note(what: str, more: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PaidCallNeeds:
+class PaidCallDependencies:
     """What paid calls are made with."""
 
     store: PaidCallStore
@@ -84,7 +84,7 @@ class _Purse:
     def calls_left(self) -> int:
         return self.left // self.price
 
-    def pay(self, demand: Reply) -> Mapping[str, str] | None:
+    def pay(self, demand: EgressResponse) -> Mapping[str, str] | None:
         one = _fitting(demand, (self.network,), self.call.payee, self.left)
         if one is None:
             return None
@@ -100,7 +100,7 @@ class _Purse:
 class BoughtCalls:
     """Implements `probing.buying.PaidCalls`."""
 
-    def __init__(self, needs: PaidCallNeeds) -> None:
+    def __init__(self, needs: PaidCallDependencies) -> None:
         self._needs = needs
 
     async def open(self, sale: Sale) -> Purse | None:
@@ -192,7 +192,7 @@ def _affordable(price: int, day_budget: int) -> int:
 
 
 def _fitting(
-    demand: Reply, networks: Sequence[PaymentNetwork], payee: str, most: int
+    demand: EgressResponse, networks: Sequence[PaymentNetwork], payee: str, most: int
 ) -> Requirement | None:
     """The cheapest requirement of a demand for this payee; None where any of it pays another."""
     found = requirements(demand, networks)

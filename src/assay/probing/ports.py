@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work_runner import Slices
 from assay.net.egress.consent import origin_of
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.judge import TextJudge
 from assay.probing.purchases import PaidCalls
@@ -18,7 +18,7 @@ from assay.registries.model import Service
 from assay.registries.subject import Subject
 
 
-class Lure(Protocol):
+class OutOfBandUrl(Protocol):
     """An address of ours that nobody has a reason to call."""
 
     url: str
@@ -182,11 +182,11 @@ class AgentDialers(Protocol):
     Each HTTP request they make is counted against the visit's budget (`BudgetExhausted`).
     """
 
-    def mcp(self, url: str, http: SafeHttp) -> AbstractAsyncContextManager[McpConversation]:
+    def mcp(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[McpConversation]:
         """Connect and initialise. Raises `AgentCallFailed` on entry."""
         ...
 
-    def a2a(self, url: str, http: SafeHttp) -> AbstractAsyncContextManager[A2aConversation]:
+    def a2a(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[A2aConversation]:
         """Read the card (well-known path, or `url` when it is the card itself).
 
         Raises `AgentCallFailed` on entry.
@@ -220,7 +220,7 @@ class Visited:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ProbeSession:
     """One evaluation's visit to an agent, shared by its probes.
 
     `http` and the conversations count every request against one budget and one deadline; they
@@ -229,12 +229,12 @@ class Visit:
 
     subject: Subject
     services: tuple[Visited, ...]
-    http: SafeHttp
+    http: EgressClient
     dialers: AgentDialers
     seed: str
     """Derived from the subject: canaries and unknown names are made from it, so that the same
     agent gives the same evidence."""
-    bait: Lure | None = None
+    bait: OutOfBandUrl | None = None
     """An address of ours, where there is one that agents can reach."""
     agreed: frozenset[str] | None = None
     """Origins that may be asked more than a stranger's; None: all of them."""
@@ -277,7 +277,7 @@ class Probe(Protocol):
     family: ClassVar[str]
     severity: ClassVar[Severity]
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         """What was seen, or None when there is nothing this probe applies to."""
         ...
 
@@ -290,7 +290,7 @@ class ReadsConsents(Protocol):
     """Finds out which hosts agree to be tested as an agent, beyond what a stranger's may be."""
 
     async def read(
-        self, subject: Subject, endpoints: Sequence[str], http: SafeHttp
+        self, subject: Subject, endpoints: Sequence[str], http: EgressClient
     ) -> frozenset[str]:
         """The origins of `endpoints` that agree, and those that have no budget; raises nothing."""
         ...

@@ -21,8 +21,8 @@ from assay.common.json import (
     is_object,
 )
 from assay.net.egress.grpc_address import GRPC, grpc_origins
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
-from assay.probing.ports import A2aConversation, AgentCallFailed, ServiceKind, Visit, Visited
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
+from assay.probing.ports import A2aConversation, AgentCallFailed, ProbeSession, ServiceKind, Visited
 
 AnswerClass = Literal[
     "ok", "redirect", "closed", "busy", "refused", "broken", "timeout", "unreachable", "cut"
@@ -57,12 +57,12 @@ _NOT_IMPLEMENTED = 501
 _FAILURES: dict[Failure, AnswerClass] = {Failure.TIMEOUT: "timeout", Failure.PROTOCOL: "cut"}
 
 
-def first(visit: Visit, kind: ServiceKind) -> Visited | None:
+def first(visit: ProbeSession, kind: ServiceKind) -> Visited | None:
     """The first declared service of that kind: the one that is probed in depth."""
     return next((v for v in visit.services if v.kind == kind), None)
 
 
-def canary(visit: Visit, purpose: str) -> str:
+def canary(visit: ProbeSession, purpose: str) -> str:
     """A word nobody else uses, the same at every visit to this agent.
 
     In a visit that does not say whose it is, a word of that visit without our name.
@@ -73,7 +73,9 @@ def canary(visit: Visit, purpose: str) -> str:
     return "assay" + hashlib.sha256(f"{visit.seed}/{purpose}".encode()).hexdigest()[:12]
 
 
-async def ask(visit: Visit, request: Outgoing, limits: Limits = LIMITS) -> Reply | Failure:
+async def ask(
+    visit: ProbeSession, request: OutboundRequest, limits: Limits = LIMITS
+) -> EgressResponse | Failure:
     """The reply, or why there is none."""
     try:
         return await visit.http.send(request, limits)
@@ -81,7 +83,7 @@ async def ask(visit: Visit, request: Outgoing, limits: Limits = LIMITS) -> Reply
         return error.failure
 
 
-async def ask_class(visit: Visit, request: Outgoing) -> Reply | Failure:
+async def ask_class(visit: ProbeSession, request: OutboundRequest) -> EgressResponse | Failure:
     """As `ask`, where the answer's class is all that is wanted.
 
     Of a host that has not agreed to more only the beginning is read: many long pages are a small
@@ -92,7 +94,7 @@ async def ask_class(visit: Visit, request: Outgoing) -> Reply | Failure:
     return await ask(visit, request, replace(LIMITS, body_bytes_max=GLANCE_BYTES))
 
 
-def answer_class(heard: Reply | Failure) -> AnswerClass:
+def answer_class(heard: EgressResponse | Failure) -> AnswerClass:
     """The class of a reply (see `AnswerClass`)."""
     if isinstance(heard, Failure):
         return _FAILURES.get(heard, "unreachable")
@@ -118,7 +120,7 @@ def failure_class(error: AgentCallFailed) -> str:
     return error.kind
 
 
-def retry_after_s(reply: Reply) -> float | None:
+def retry_after_s(reply: EgressResponse) -> float | None:
     """Seconds after which a 429 or 503 asks to be asked again, where it says so in seconds."""
     said = (reply.header("retry-after") or "").strip()
     if reply.status not in _BUSY or not (said.isascii() and said.isdigit() and len(said) < 6):  # noqa: PLR2004 - a day
@@ -126,14 +128,16 @@ def retry_after_s(reply: Reply) -> float | None:
     return float(said)
 
 
-def is_html(reply: Reply | Failure) -> bool:
+def is_html(reply: EgressResponse | Failure) -> bool:
     """Whether the reply is a page for people."""
-    return isinstance(reply, Reply) and "html" in (reply.header("content-type") or "").lower()
+    return (
+        isinstance(reply, EgressResponse) and "html" in (reply.header("content-type") or "").lower()
+    )
 
 
-def text_of(heard: Reply | Failure) -> str:
+def text_of(heard: EgressResponse | Failure) -> str:
     """The body as text; empty when nothing came back."""
-    return heard.body.decode("utf-8", "replace") if isinstance(heard, Reply) else ""
+    return heard.body.decode("utf-8", "replace") if isinstance(heard, EgressResponse) else ""
 
 
 def decode(body: bytes) -> JsonValue:
@@ -163,7 +167,7 @@ def same_site(url: str, other: str) -> bool:
     return bool(a) and (a == b or ("." in a and b.endswith("." + a)))
 
 
-def unknown_url(visit: Visit, endpoint: str) -> str:
+def unknown_url(visit: ProbeSession, endpoint: str) -> str:
     """An address below the endpoint that cannot exist.
 
     Two segments deep, so that a route with one parameter (`/{name}`) does not rightly answer it.
@@ -180,13 +184,13 @@ def _folder(endpoint: str) -> str:
     return bare.removesuffix(last) if is_file else bare.rstrip("/") + "/"
 
 
-def post_json(url: str, body: bytes) -> Outgoing:
+def post_json(url: str, body: bytes) -> OutboundRequest:
     """A POST that says it is JSON, whether or not it is."""
     headers = {"content-type": "application/json", "accept": "application/json"}
-    return Outgoing("POST", url, headers, body)
+    return OutboundRequest("POST", url, headers, body)
 
 
-async def json_target(visit: Visit, endpoint: str) -> tuple[str, bool]:
+async def json_target(visit: ProbeSession, endpoint: str) -> tuple[str, bool]:
     """Where a JSON body is read, and whether the service documents that it is.
 
     The first operation of its OpenAPI document that takes JSON, else the endpoint itself. Only
@@ -194,11 +198,13 @@ async def json_target(visit: Visit, endpoint: str) -> tuple[str, bool]:
     """
     root = urljoin(endpoint, "/")
     places = [endpoint, urljoin(_folder(endpoint), "openapi.json"), root + "openapi.json"]
-    if not visit.may_burden(endpoint) and is_html(await ask(visit, Outgoing("GET", endpoint))):
+    if not visit.may_burden(endpoint) and is_html(
+        await ask(visit, OutboundRequest("GET", endpoint))
+    ):
         places.remove(endpoint)  # a page for people, which is not asked for twice
     for url in dict.fromkeys(places):
-        heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}))
-        document = decode(heard.body) if isinstance(heard, Reply) else None
+        heard = await ask(visit, OutboundRequest("GET", url, {"accept": "application/json"}))
+        document = decode(heard.body) if isinstance(heard, EgressResponse) else None
         if is_object(document) and "openapi" in document:
             return _documented(document, url) or endpoint, _documented(document, url) is not None
     return endpoint, False
@@ -225,7 +231,7 @@ def _server(document: JsonObject) -> str:
     return url if isinstance(url, str) else "/"
 
 
-async def rpc_url(visit: Visit, service: Visited) -> str | None:
+async def rpc_url(visit: ProbeSession, service: Visited) -> str | None:
     """Where the A2A agent's card says JSON-RPC is spoken; None without one, or on another site.
 
     Probes go where the registration sent them: a card must not aim them at somebody else.

@@ -7,7 +7,7 @@ from typing import Final
 
 from assay.common.json import JsonObject
 from assay.probing.call_tally import odd_requests
-from assay.probing.ports import Probe, Severity, Visit
+from assay.probing.ports import Probe, ProbeSession, Severity
 from assay.probing.unannounced import ANNOUNCED_ONLY
 
 AT_ONCE: Final = 6
@@ -24,7 +24,7 @@ Seen = dict[str, JsonObject | str | None]
 _LIGHTEST_LAST: Final = (Severity.CRITICAL, Severity.MAJOR, Severity.MINOR, Severity.INFO)
 
 
-async def run_probes(visit: Visit, probes: Mapping[str, Probe], deadline_s: float) -> Seen:
+async def run_probes(visit: ProbeSession, probes: Mapping[str, Probe], deadline_s: float) -> Seen:
     """What every probe saw within `deadline_s` and the visit's requests. Raises nothing.
 
     What critical checks need is not left to what the others leave over. In a visit that is not
@@ -58,7 +58,7 @@ def _turn(named: tuple[str, Probe]) -> tuple[bool, int, str]:
 
 
 async def _probe(
-    name: str, probe: Probe, visit: Visit, turns: asyncio.Semaphore, ends_at: float
+    name: str, probe: Probe, visit: ProbeSession, turns: asyncio.Semaphore, ends_at: float
 ) -> JsonObject | str | None:
     manner = odd_requests() if name in ANNOUNCED_ONLY else nullcontext()
     try:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from assay.common.json import JsonObject
 from assay.control.scope import scope_of
-from assay.net.egress.ports import Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
 
 _PAYMENT_REQUIRED: Final = 402
 _OURS: Final = frozenset({"accept", "cache-control", "pragma"})
@@ -25,7 +25,7 @@ class Sale:
     payee: str
     """The agent's registered wallet, in lower case."""
     owner: str
-    demand: Reply
+    demand: EgressResponse
 
 
 class Purse(Protocol):
@@ -36,7 +36,7 @@ class Purse(Protocol):
         """Calls that can still be paid for, at the price of the first demand."""
         ...
 
-    def pay(self, demand: Reply) -> Mapping[str, str] | None:
+    def pay(self, demand: EgressResponse) -> Mapping[str, str] | None:
         """The headers that pay what a 402 asks; None where it asks for more, or for another payee.
 
         What they move counts as spent, whether the seller takes it or not.
@@ -61,17 +61,17 @@ class PaidCalls(Protocol):
 
 
 class PayingHttp:
-    """The `SafeHttp` of a customer: what is asked to be paid on one origin is paid, once a call."""
+    """The `EgressClient` of a customer: pays what one origin asks for, once a call."""
 
-    def __init__(self, http: SafeHttp, purse: Purse, url: str) -> None:
+    def __init__(self, http: EgressClient, purse: Purse, url: str) -> None:
         self._http = http
         self._purse = purse
         self._origin = _origin(url)
         self.paid = 0
         """Calls that were sent with a payment."""
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
-        """As `SafeHttp.send`; a demand that the purse does not meet is the answer."""
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
+        """As `EgressClient.send`; a demand that the purse does not meet is the answer."""
         reply = await self._http.send(request, limits)
         if reply.status != _PAYMENT_REQUIRED or _origin(request.url) != self._origin:
             return reply

@@ -4,7 +4,7 @@ from dataclasses import replace
 from urllib.parse import urljoin
 
 from assay.common.json import JsonObject, is_array
-from assay.net.egress.ports import Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
 from assay.probing.probe_client import LIMITS, same_site
 
 REDIRECTS_MAX = 3
@@ -13,7 +13,9 @@ REDIRECTS_MAX = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-async def follow(http: SafeHttp, request: Outgoing, limits: Limits = LIMITS) -> tuple[str, Reply]:
+async def follow(
+    http: EgressClient, request: OutboundRequest, limits: Limits = LIMITS
+) -> tuple[str, EgressResponse]:
     """Where a GET ends after redirects that stay on its site, and the reply there.
 
     A redirect to another site is itself the reply. Raises `EgressError`.

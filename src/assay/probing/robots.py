@@ -2,19 +2,19 @@
 
 from urllib.parse import urlsplit
 
-from assay.net.egress.ports import EgressError, Limits, Outgoing, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressError, Limits, OutboundRequest
 
 ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
 """A site that has a wish says so quickly; a dead one must not cost the visit half its time."""
 
 
-async def opted_out(url: str, http: SafeHttp) -> bool:
+async def opted_out(url: str, http: EgressClient) -> bool:
     """Whether the site of `url` asks Assay by name not to test this address."""
     refused = await refused_prefixes(url, http)
     return any((urlsplit(url).path or "/").startswith(prefix) for prefix in refused or ())
 
 
-async def refused_prefixes(url: str, http: SafeHttp) -> list[str] | None:
+async def refused_prefixes(url: str, http: EgressClient) -> list[str] | None:
     """The path prefixes that the site of `url` closes to Assay by name; None without an answer.
 
     Only a robots.txt group that names `Assay` counts: `User-agent: *` is about crawlers that
@@ -23,7 +23,7 @@ async def refused_prefixes(url: str, http: SafeHttp) -> list[str] | None:
     parts = urlsplit(url)  # of a declared service: it can be taken apart
     robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
     try:
-        reply = await http.send(Outgoing("GET", robots, is_bare=True), ROBOTS_LIMITS)
+        reply = await http.send(OutboundRequest("GET", robots, is_bare=True), ROBOTS_LIMITS)
     except EgressError:
         return None
     if reply.status != 200:  # noqa: PLR2004 - anything else is no robots.txt (RFC 9309, 2.3.1)

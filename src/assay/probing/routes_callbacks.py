@@ -10,7 +10,7 @@ from assay.server.request_context import JSON, Receive, Scope, Send, exchange_of
 _ANSWER = b"{}"
 
 
-class CallbackLane:
+class CallbackHandler:
     """Answers every delivery alike: nobody learns whether an address was one, or still is.
 
     How often one caller may ask is bounded as for everybody without a key.

@@ -13,12 +13,19 @@ from urllib.parse import urlsplit
 
 from assay.common.clock import Clock
 from assay.common.single_flight import SingleFlight
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 from assay.probing.call_tally import CallTally
 from assay.probing.deposited_access import Entry
 from assay.probing.ports import (
     BudgetExhausted,
-    Visit,
+    ProbeSession,
 )
 
 USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assay, Disallow: /)"
@@ -53,7 +60,7 @@ class Exchange:
     heard: str
 
 
-def exchange(request: Outgoing, reply: Reply) -> Exchange:
+def exchange(request: OutboundRequest, reply: EgressResponse) -> Exchange:
     """As much of both as is kept."""
     sent = " ".join((request.url, *request.headers.values()))[:SENT_CHARS]
     heard = "\n".join(value for _, value in reply.headers)[:HEARD_CHARS]
@@ -63,7 +70,7 @@ def exchange(request: Outgoing, reply: Reply) -> Exchange:
 
 
 class VisitHttp:
-    """The `SafeHttp` of one visit: counted, timed, and saying who we are.
+    """The `EgressClient` of one visit: counted, timed, and saying who we are.
 
     A plain request (no headers but `accept` and `content-type`) is asked once and remembered, so
     that two probes with the same question cost the agent one request: probes read documents, or
@@ -78,7 +85,7 @@ class VisitHttp:
 
     def __init__(
         self,
-        http: SafeHttp,
+        http: EgressClient,
         clock: Clock,
         requests_max: int,
         deadline_s: float,
@@ -99,8 +106,8 @@ class VisitHttp:
         self._clock = clock
         self._requests_max = requests_max
         self._ends_s = clock.monotonic_s() + deadline_s
-        self._remembered: dict[str, Reply | EgressError] = {}
-        self._flights: SingleFlight[Reply] = SingleFlight()
+        self._remembered: dict[str, EgressResponse | EgressError] = {}
+        self._flights: SingleFlight[EgressResponse] = SingleFlight()
         self._waited_for: Counter[str] = Counter()
         self._refused: set[str] = set()
         self._woken: set[str] = set()
@@ -122,8 +129,8 @@ class VisitHttp:
         """Seconds until the visit ends."""
         return max(0.0, self._ends_s - self._clock.monotonic_s())
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
-        """As `SafeHttp.send`; raises `BudgetExhausted` when requests or time are used up."""
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
+        """As `EgressClient.send`; raises `BudgetExhausted` when requests or time are used up."""
         if request.is_bare and not self.entry.knows(request):
             request = replace(request, is_bare=False)  # the same question as any other
         is_repeat = bool(request.headers.keys() & self.REPEAT.keys())
@@ -149,7 +156,7 @@ class VisitHttp:
             raise known
         return known
 
-    async def _remember(self, key: str, request: Outgoing, limits: Limits) -> Reply:
+    async def _remember(self, key: str, request: OutboundRequest, limits: Limits) -> EgressResponse:
         try:
             reply = await self._send(request, limits)
         except EgressError as error:
@@ -158,7 +165,7 @@ class VisitHttp:
         self._remembered[key] = reply
         return reply
 
-    async def _send(self, request: Outgoing, limits: Limits) -> Reply:
+    async def _send(self, request: OutboundRequest, limits: Limits) -> EgressResponse:
         if (
             self._announced or request.method == "DELETE"
         ):  # a client that hangs up waits for nothing
@@ -168,7 +175,7 @@ class VisitHttp:
                 await asyncio.sleep(min(self._pause_s(), self.left_s))
             return await self._send_now(request, limits)
 
-    async def _send_now(self, request: Outgoing, limits: Limits) -> Reply:
+    async def _send_now(self, request: OutboundRequest, limits: Limits) -> EgressResponse:
         left_s = self.left_s
         if left_s <= 0 or self.sent >= self._requests_max:
             raise BudgetExhausted
@@ -186,7 +193,7 @@ class VisitHttp:
             self._forget_timeouts()
         return reply
 
-    async def _entered(self, request: Outgoing, limits: Limits, site: str) -> Reply:
+    async def _entered(self, request: OutboundRequest, limits: Limits, site: str) -> EgressResponse:
         """The reply; where the service is closed without one, that to a deposited credential."""
         signed = self._signed(request)
         carries = self.entry.carries(signed)
@@ -197,7 +204,9 @@ class VisitHttp:
             raise BudgetExhausted
         return await self._dial(signed, limits, site, carries=True)
 
-    async def _dial(self, asked: Outgoing, limits: Limits, site: str, *, carries: bool) -> Reply:
+    async def _dial(
+        self, asked: OutboundRequest, limits: Limits, site: str, *, carries: bool
+    ) -> EgressResponse:
         """One request on the wire, with its credential if it `carries` it; the reply is clean."""
         left_s = self.left_s
         request = self.entry.outgoing(asked, carries=carries)
@@ -236,7 +245,7 @@ class VisitHttp:
             if not (isinstance(known, EgressError) and known.failure is Failure.TIMEOUT)
         }
 
-    def _signed(self, request: Outgoing) -> Outgoing:
+    def _signed(self, request: OutboundRequest) -> OutboundRequest:
         """The request as it goes out: under our name, or as a stock client sends it."""
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         if self._announced:
@@ -261,14 +270,14 @@ class VisitHttp:
             raise EgressError(Failure.TIMEOUT, "the site kept this visit waiting before")
 
 
-def _question(request: Outgoing) -> str:
+def _question(request: OutboundRequest) -> str:
     """One text for equal requests."""
     headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
     body = hashlib.sha256(request.body).hexdigest()
     return f"{request.method} {request.url} {headers} {body} {request.is_bare}"
 
 
-def is_tight(visit: Visit) -> bool:
+def is_tight(visit: ProbeSession) -> bool:
     """Whether there is little room: several services share what requests and probes leave over.
 
     Visits that are not announced ask far less else, and have room.
@@ -280,7 +289,7 @@ ROOM: Final = 12
 """Requests that what goes on for as long as nothing is found leaves to the other checks."""
 
 
-def require_room(visit: Visit) -> None:
+def require_room(visit: ProbeSession) -> None:
     """Raises `BudgetExhausted` when the other checks of the visit need what is left."""
     if isinstance(visit.http, VisitHttp) and visit.announced and visit.http.left < ROOM:
         raise BudgetExhausted

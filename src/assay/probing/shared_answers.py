@@ -10,13 +10,13 @@ from random import Random
 from urllib.parse import urlencode, urlsplit
 
 from assay.common.sliced_work import Sliced
-from assay.net.egress.ports import Outgoing
+from assay.net.egress.ports import OutboundRequest
 from assay.probing.answers import says_it_shares
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.function.words import leaves
 from assay.probing.instructions import seeded, word
 from assay.probing.malformed_requests import FORWARDED, provoked
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.probe_client import ask, canary, first, unknown_url
 from assay.probing.session import Exchange, VisitHttp, is_tight
 from assay.probing.text_forms import find_word
@@ -29,7 +29,7 @@ PARAMETER = "ref"
 _SYLLABLES = 6
 
 
-async def said_over_http(visit: Visit) -> list[str]:
+async def said_over_http(visit: ProbeSession) -> list[str]:
     """The words of ours that went out in requests without a session; to be added to."""
     return await visit.asked.get("said over http", _none)
 
@@ -38,12 +38,12 @@ async def _none() -> list[str]:
     return []
 
 
-async def overheard(visit: Visit) -> int:
+async def overheard(visit: ProbeSession) -> int:
     """How many answers told of another request. Asked once a visit."""
     return await visit.asked.get("overheard", lambda: _overheard(visit))
 
 
-async def _overheard(visit: Visit) -> int:
+async def _overheard(visit: ProbeSession) -> int:
     service, http = first(visit, "http"), visit.http
     if service is None or not isinstance(http, VisitHttp):
         return 0
@@ -70,15 +70,15 @@ async def _overheard(visit: Visit) -> int:
     return await visit.slices.run(find_foreign(http.exchanges, words))
 
 
-async def _say(visit: Visit, url: str, chance: Random, *, asks_unknown: bool) -> list[str]:
+async def _say(visit: ProbeSession, url: str, chance: Random, *, asks_unknown: bool) -> list[str]:
     """A request with words of ours, then one without: of the same address, or of none there is."""
     words = [word(chance, _SYLLABLES) for _ in range(2)]
     parts = urlsplit(url)
     query = "&".join(filter(None, [parts.query, urlencode({PARAMETER: words[0]})]))
     said = parts._replace(query=query, fragment="").geturl()
-    await ask(visit, Outgoing("GET", said, {"authorization": f"Bearer {words[1]}"}))
+    await ask(visit, OutboundRequest("GET", said, {"authorization": f"Bearer {words[1]}"}))
     then = unknown_url(visit, url) if asks_unknown else url
-    await ask(visit, Outgoing("GET", then, VisitHttp.REPEAT))
+    await ask(visit, OutboundRequest("GET", then, VisitHttp.REPEAT))
     return words
 
 

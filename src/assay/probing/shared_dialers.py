@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
@@ -72,20 +72,20 @@ class SharedDialers:
         """What A2A agents answered, to probes and to the proof of function; as many as messages."""
 
     @asynccontextmanager
-    async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
+    async def mcp(self, url: str, http: EgressClient) -> AsyncGenerator[McpConversation]:
         """As `AgentDialers.mcp`; leaving the block does not hang up."""
         line = await self._line(self._mcp, url, lambda: self._dialers.mcp(url, http))
         yield self._listed.setdefault(url, ListedOnce(line))
 
     @asynccontextmanager
-    async def a2a(self, url: str, http: SafeHttp) -> AsyncGenerator[A2aConversation]:
+    async def a2a(self, url: str, http: EgressClient) -> AsyncGenerator[A2aConversation]:
         """As `AgentDialers.a2a`; leaving the block does not hang up."""
         async with self.counted_a2a(url, http, MESSAGES_MAX) as line:
             yield line
 
     @asynccontextmanager
     async def counted_a2a(
-        self, url: str, http: SafeHttp, messages_max: int
+        self, url: str, http: EgressClient, messages_max: int
     ) -> AsyncGenerator[A2aConversation]:
         """As `a2a`, with no message beyond that many of the visit's."""
         line = await self._line(self._a2a, url, lambda: self._dialers.a2a(url, http))
@@ -150,11 +150,11 @@ class FunctionDialers:
     def __init__(self, dialers: SharedDialers) -> None:
         self._dialers = dialers
 
-    def mcp(self, url: str, http: SafeHttp) -> AbstractAsyncContextManager[McpConversation]:
+    def mcp(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[McpConversation]:
         """As `AgentDialers.mcp`."""
         return self._dialers.mcp(url, http)
 
-    def a2a(self, url: str, http: SafeHttp) -> AbstractAsyncContextManager[A2aConversation]:
+    def a2a(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[A2aConversation]:
         """As `AgentDialers.a2a`."""
         return self._dialers.counted_a2a(url, http, FUNCTION_MESSAGES_MAX)
 

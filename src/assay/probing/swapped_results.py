@@ -17,7 +17,7 @@ from random import Random
 from assay.probing.answers import says_it_shares
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.instructions import seeded, word
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.session import is_tight, require_room
 from assay.probing.shared_answers import said_over_http
 from assay.probing.text_forms import find_word
@@ -38,12 +38,12 @@ AGAIN_MAX = 4
 """Pairs after one that was mixed up."""
 
 
-async def mixed_by_takers(visit: Visit) -> int:
+async def mixed_by_takers(visit: ProbeSession) -> int:
     """How often one input got another's result. Asked once a visit."""
     return await visit.asked.get("mixed by takers", lambda: _mixed(visit))
 
 
-async def _mixed(visit: Visit) -> int:
+async def _mixed(visit: ProbeSession) -> int:
     most = TAKERS_ASKED if visit.announced else TAKERS_ASKED_UNANNOUNCED
     chosen = [] if is_tight(visit) else [t for t in await takers(visit) if _is_meant(t)][:most]
     chance, found = seeded(visit.nonce or visit.seed, "mixing"), 0
@@ -74,7 +74,7 @@ class _Pair:
 class _Mixer:
     """Asks one taker for pairs."""
 
-    def __init__(self, visit: Visit, taker: Taker, chance: Random, said: list[str]) -> None:
+    def __init__(self, visit: ProbeSession, taker: Taker, chance: Random, said: list[str]) -> None:
         self._visit, self._taker, self._chance, self._said = visit, taker, chance, said
         self.sightings = 0
 

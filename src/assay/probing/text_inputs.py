@@ -11,7 +11,7 @@ from random import Random
 from urllib.parse import quote, urlencode
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import EgressError, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
 from assay.probing.answers import parts_said
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.identify import Address, find_openapi
@@ -20,7 +20,7 @@ from assay.probing.function.request import Operation
 from assay.probing.function.words import leaves
 from assay.probing.instructions import seeded
 from assay.probing.malformed_requests import Provoked
-from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit
+from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import LIMITS, ask, decode, first, text_of
 
 TAKERS_MAX = 8
@@ -70,12 +70,12 @@ class Heard:
         return "\n".join(self.parts)
 
 
-async def takers(visit: Visit) -> Sequence[Taker]:
+async def takers(visit: ProbeSession) -> Sequence[Taker]:
     """Those of the first MCP server and of the first HTTP service, in the visit's own order."""
     return await visit.asked.get("takers", lambda: _takers(visit))
 
 
-async def _takers(visit: Visit) -> Sequence[Taker]:
+async def _takers(visit: ProbeSession) -> Sequence[Taker]:
     chance = seeded(visit.nonce or visit.seed, "takers")
     found: list[Taker] = []
     for of_kind in (await _tools(visit, chance), await _operations(visit, chance)):
@@ -85,7 +85,7 @@ async def _takers(visit: Visit) -> Sequence[Taker]:
     return [_noting(taker, heard) for taker in found]
 
 
-async def heard_by_takers(visit: Visit) -> list[Provoked]:
+async def heard_by_takers(visit: ProbeSession) -> list[Provoked]:
     """What takers answered so far, the first of each."""
     return await visit.asked.get("heard by takers", _nothing)
 
@@ -109,7 +109,7 @@ def _noting(taker: Taker, heard: list[Provoked]) -> Taker:
     return replace(taker, hand=hand)
 
 
-async def _tools(visit: Visit, chance: Random) -> list[Taker]:
+async def _tools(visit: ProbeSession, chance: Random) -> list[Taker]:
     service = first(visit, "mcp")
     if service is None:
         return []
@@ -125,7 +125,7 @@ async def _tools(visit: Visit, chance: Random) -> list[Taker]:
 
 
 def _tool(
-    visit: Visit, url: str, tool: McpTool, chosen: tuple[str, JsonObject], chance: Random
+    visit: ProbeSession, url: str, tool: McpTool, chosen: tuple[str, JsonObject], chance: Random
 ) -> Taker:
     name, others = chosen
 
@@ -154,7 +154,7 @@ def _usual(schema: JsonObject, name: str, about: str, chance: Random) -> str:
     return str(given.get(name, ""))
 
 
-async def _operations(visit: Visit, chance: Random) -> list[Taker]:
+async def _operations(visit: ProbeSession, chance: Random) -> list[Taker]:
     address = await documented_at(visit)
     if address is None or address.document is None:
         return []
@@ -170,18 +170,18 @@ async def _operations(visit: Visit, chance: Random) -> list[Taker]:
     return found
 
 
-async def documented(visit: Visit) -> JsonObject | None:
+async def documented(visit: ProbeSession) -> JsonObject | None:
     """What documents the operations of the first HTTP service."""
     address = await documented_at(visit)
     return None if address is None else address.document
 
 
-async def documented_at(visit: Visit) -> Address | None:
+async def documented_at(visit: ProbeSession) -> Address | None:
     """The same, with where it was found; asked once a visit."""
     return await visit.asked.get("documented", lambda: _documented(visit))
 
 
-async def _documented(visit: Visit) -> Address | None:
+async def _documented(visit: ProbeSession) -> Address | None:
     service = first(visit, "http")
     if service is None:
         return None
@@ -193,7 +193,7 @@ async def _documented(visit: Visit) -> Address | None:
 
 
 def _operation(
-    visit: Visit,
+    visit: ProbeSession,
     base: str,
     operation: Operation,
     chosen: tuple[str, JsonObject],
@@ -210,8 +210,10 @@ def _operation(
                 query[key] = str(given).lower() if isinstance(given, bool) else str(given)
         url = f"{base}/{path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
         limits = replace(LIMITS, total_s=_TEXT_S, events_s=None)
-        heard = await ask(visit, Outgoing("GET", url, {"accept": "application/json"}), limits)
-        if not isinstance(heard, Reply):
+        heard = await ask(
+            visit, OutboundRequest("GET", url, {"accept": "application/json"}), limits
+        )
+        if not isinstance(heard, EgressResponse):
             return Heard()
         document = decode(heard.body)
         parts = leaves(document) if document is not None else [text_of(heard)]

@@ -21,7 +21,7 @@ from assay.probing.instructions import (
     word,
 )
 from assay.probing.malformed_requests import Provoked
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, Visit
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.session import is_tight
 from assay.probing.text_inputs import Taker, takers
@@ -45,17 +45,17 @@ class Handed:
     results: list[Provoked] = field(default_factory=list[Provoked])
 
 
-async def handed(visit: Visit) -> Handed:
+async def handed(visit: ProbeSession) -> Handed:
     """What was made of instructions; asked once a visit."""
     return await visit.asked.get("handed", lambda: _handed(visit))
 
 
-async def mistaken(visit: Visit) -> Sequence[Provoked]:
+async def mistaken(visit: ProbeSession) -> Sequence[Provoked]:
     """What was said to well-formed input that is wrong; asked once a visit."""
     return await visit.asked.get("mistaken", lambda: _mistaken(visit))
 
 
-async def listed_tools(visit: Visit, *, again: bool = False) -> Sequence[McpTool] | None:
+async def listed_tools(visit: ProbeSession, *, again: bool = False) -> Sequence[McpTool] | None:
     """The tools of the first MCP server; None without an answer. `again`: as listed later."""
     service = first(visit, "mcp")
     if service is None:
@@ -67,7 +67,7 @@ async def listed_tools(visit: Visit, *, again: bool = False) -> Sequence[McpTool
         return None
 
 
-async def _handed(visit: Visit) -> Handed:
+async def _handed(visit: ProbeSession) -> Handed:
     made, random = Handed(), seeded(visit.nonce or visit.seed, "text tools")
     chosen = [taker for taker in await takers(visit) if taker.is_for_texts]
     try:
@@ -83,7 +83,7 @@ async def _handed(visit: Visit) -> Handed:
 class _Hander:
     """Hands instructions to one taker; more to one that obeyed."""
 
-    visit: Visit
+    visit: ProbeSession
     taker: Taker
     made: Handed
     random: Random
@@ -124,7 +124,7 @@ class _Hander:
         self.made.results.append(Provoked(self.taker.request, text, again))
 
 
-async def _mistaken(visit: Visit) -> Sequence[Provoked]:
+async def _mistaken(visit: ProbeSession) -> Sequence[Provoked]:
     chance = seeded(visit.nonce or visit.seed, "mistakes")
     found = await takers(visit)
     most = MISTAKES_MAX if visit.announced else MISTAKES_FEW

@@ -20,7 +20,7 @@ from assay.common.errors import Unavailable
 from assay.common.json import JsonObject
 from assay.common.shared_state import SharedState
 from assay.net.egress.consent import origin_of
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, Target, parse_target
 from assay.probing.ports import AgentDialers, BudgetExhausted, Probe, Severity
 from assay.probing.robots import refused_prefixes
@@ -134,7 +134,7 @@ class Manner:
     """How a visit goes out."""
 
     label: Label
-    http: SafeHttp
+    http: EgressClient
     dialers: AgentDialers
     prompts: tuple[str, ...]
     pause_s: Callable[[], float] = lambda: 0.0
@@ -169,8 +169,8 @@ class UnannouncedVisits:
         state: SharedState,
         control: ProvenControl,
         policy: EgressPolicy,
-        ways: Sequence[SafeHttp],
-        direct: SafeHttp,
+        ways: Sequence[EgressClient],
+        direct: EgressClient,
         dialers: AgentDialers,
         prompts: Sequence[str],
         chance: Callable[[], float] | None = None,

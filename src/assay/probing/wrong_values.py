@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.answers import parts_said
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.function.arguments import arguments_for
@@ -20,7 +20,7 @@ from assay.probing.function.openapi import Operation, base_of, operations_of
 from assay.probing.function.request import request_for
 from assay.probing.instructions import seeded, word
 from assay.probing.malformed_requests import Provoked
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ServiceKind, Visit
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import ask, first, text_of
 from assay.probing.session import VisitHttp, is_tight, require_room
 from assay.probing.text_inputs import documented_at
@@ -50,17 +50,17 @@ class Reader:
     call: Callable[[JsonObject], Awaitable[str]]
 
 
-async def wrongly_asked(visit: Visit) -> Sequence[Provoked]:
+async def wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
     """What was said to such calls; asked once a visit."""
     return await visit.asked.get("wrongly asked", lambda: _wrongly_asked(visit))
 
 
-async def neighbours_told(visit: Visit) -> int:
+async def neighbours_told(visit: ProbeSession) -> int:
     """How many customers somebody without credentials was told of. Asked once a visit."""
     return await visit.asked.get("neighbours told", lambda: _neighbours_told(visit))
 
 
-async def _wrongly_asked(visit: Visit) -> Sequence[Provoked]:
+async def _wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
     chance, made = seeded(visit.nonce or visit.seed, "wrong values"), list[Provoked]()
     found: list[Reader] = [] if is_tight(visit) else [*await _readers(visit)]
     chance.shuffle(found)
@@ -140,11 +140,11 @@ def _wrong(kind: str, usual: JsonValue, chance: Random, *, is_number: bool) -> J
     return str(number)
 
 
-async def _readers(visit: Visit) -> Sequence[Reader]:
+async def _readers(visit: ProbeSession) -> Sequence[Reader]:
     return await visit.asked.get("readers", lambda: _find_readers(visit))
 
 
-async def _find_readers(visit: Visit) -> Sequence[Reader]:
+async def _find_readers(visit: ProbeSession) -> Sequence[Reader]:
     found: list[Reader] = []
     service = first(visit, "mcp")
     if service is not None:
@@ -162,7 +162,7 @@ async def _find_readers(visit: Visit) -> Sequence[Reader]:
     return found
 
 
-def _of_tool(visit: Visit, url: str, tool: McpTool) -> Reader:
+def _of_tool(visit: ProbeSession, url: str, tool: McpTool) -> Reader:
     async def call(arguments: JsonObject) -> str:
         try:
             async with visit.dialers.mcp(url, visit.http) as server:
@@ -173,25 +173,27 @@ def _of_tool(visit: Visit, url: str, tool: McpTool) -> Reader:
     return Reader("mcp", f"{tool.name} {tool.description}", tool.input_schema, call)
 
 
-def _of_operation(visit: Visit, address: Address, operation: Operation) -> Reader:
+def _of_operation(visit: ProbeSession, address: Address, operation: Operation) -> Reader:
     base = base_of(address.document or {}, address)
 
     async def call(arguments: JsonObject) -> str:
         request = request_for(operation, base, arguments)
         if "{" in request.url:  # without its name there is no address
             return ""
-        heard = await ask(visit, Outgoing("GET", request.url, {"accept": "application/json"}))
-        return text_of(heard) if isinstance(heard, Reply) else ""
+        heard = await ask(
+            visit, OutboundRequest("GET", request.url, {"accept": "application/json"})
+        )
+        return text_of(heard) if isinstance(heard, EgressResponse) else ""
 
     return Reader("http", f"{operation.path} {operation.about}", operation.schema, call)
 
 
-def _carried(visit: Visit) -> int:
+def _carried(visit: ProbeSession) -> int:
     """Requests of the visit that went out with a deposited credential."""
     return visit.http.entry.carried if isinstance(visit.http, VisitHttp) else 0
 
 
-async def _neighbours_told(visit: Visit) -> int:
+async def _neighbours_told(visit: ProbeSession) -> int:
     chance = seeded(visit.nonce or visit.seed, "neighbours")
     is_asked = visit.announced and not is_tight(visit)
     readers: Sequence[Reader] = await _readers(visit) if is_asked else ()

@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Failure, Outgoing, Reply
-from assay.probing.ports import Visit
+from assay.net.egress.ports import EgressResponse, Failure, OutboundRequest
+from assay.probing.ports import ProbeSession
 from assay.probing.probe_client import ask, decode, first
 
 HEADER_CHARS_MAX = 65_536
@@ -44,30 +44,32 @@ class Asked:
         return frozenset(self.body) | frozenset(self.header)
 
 
-async def asked(visit: Visit, headers: dict[str, str] | None = None) -> Asked | None:
+async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> Asked | None:
     """What the first HTTP service asks of an unpaid call; None where it is no x402 payment."""
     service = first(visit, "http")
     if service is None:
         return None
-    heard = await ask(visit, Outgoing("GET", service.service.endpoint, headers or {}))
+    heard = await ask(visit, OutboundRequest("GET", service.service.endpoint, headers or {}))
     return read(heard)
 
 
-async def unpaid(visit: Visit, url: str, headers: dict[str, str] | None = None) -> Reply | Failure:
+async def unpaid(
+    visit: ProbeSession, url: str, headers: dict[str, str] | None = None
+) -> EgressResponse | Failure:
     """The answer to a call without payment, where payment is known or declared to be asked for.
 
     A GET; where only a POST is sold, that, with an empty object: before it is paid it does nothing.
     """
-    heard = await ask(visit, Outgoing("GET", url, headers or {}))
-    if not isinstance(heard, Reply) or heard.status not in _NOT_BY_GET:
+    heard = await ask(visit, OutboundRequest("GET", url, headers or {}))
+    if not isinstance(heard, EgressResponse) or heard.status not in _NOT_BY_GET:
         return heard
     posted = {**(headers or {}), "content-type": "application/json"}
-    return await ask(visit, Outgoing("POST", url, posted, b"{}"))
+    return await ask(visit, OutboundRequest("POST", url, posted, b"{}"))
 
 
-def read(heard: Reply | Failure) -> Asked | None:
+def read(heard: EgressResponse | Failure) -> Asked | None:
     """The offers of a 402, or None where there is none of x402's."""
-    if not isinstance(heard, Reply) or heard.status != _PAYMENT_REQUIRED:
+    if not isinstance(heard, EgressResponse) or heard.status != _PAYMENT_REQUIRED:
         return None
     document = decode(heard.body)
     spoken = is_object(document) and "x402Version" in document

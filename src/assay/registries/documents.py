@@ -9,7 +9,14 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from assay.common.egress_budget import current_use, egress_use
 from assay.net.data_uri import DataUriError, read_data_uri
 from assay.net.egress.host_timeout import count_own_waits
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 from assay.registries.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 
 REDIRECTS_MAX = 3
@@ -39,7 +46,7 @@ _SENTENCES = {
 
 
 class GuardedDocuments:
-    """Fetches documents through a `SafeHttp`; whether plain `http:` is let through is its policy.
+    """Fetches documents through an `EgressClient`; its policy says whether plain `http:` may be.
 
     `ipfs:` goes to `ipfs_gateway`, `ar:` to `arweave_gateway` (None switches them off). What the
     first returns is checked against the CID where the CID is the hash of the file itself (CIDv1,
@@ -49,7 +56,7 @@ class GuardedDocuments:
 
     def __init__(
         self,
-        http: SafeHttp,
+        http: EgressClient,
         ipfs_gateway: str | None,
         limits: Limits = DOCUMENT_LIMITS,
         *,
@@ -104,8 +111,8 @@ class GuardedDocuments:
             url = _next_hop(url, reply.header("location"))
         raise DocumentUnavailable("the document's server redirects too often")
 
-    async def _send(self, url: str) -> Reply:
-        request = Outgoing("GET", url, {"accept": "application/json, */*;q=0.5"})
+    async def _send(self, url: str) -> EgressResponse:
+        request = OutboundRequest("GET", url, {"accept": "application/json, */*;q=0.5"})
         try:
             with count_own_waits(is_visit=True):
                 return await self._http.send(request, self._limits)
@@ -114,7 +121,7 @@ class GuardedDocuments:
             raise told(_SENTENCES[error.failure]) from error
 
 
-def _body_of(reply: Reply, limits: Limits) -> bytes:
+def _body_of(reply: EgressResponse, limits: Limits) -> bytes:
     if reply.over_budget:
         raise DocumentOverBudget(OVER_BUDGET)
     if reply.status != _OK:

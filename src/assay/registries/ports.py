@@ -61,7 +61,7 @@ class AgentIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderNeeds:
+class ReaderDependencies:
     """What a reader reads with."""
 
     rpc: Rpc
@@ -139,6 +139,6 @@ class ChainFamily(Protocol):
 
     name: ClassVar[Family]
 
-    def reader(self, needs: ReaderNeeds) -> ChainReader:
+    def reader(self, needs: ReaderDependencies) -> ChainReader:
         """A reader of every network of this family."""
         ...

@@ -62,7 +62,7 @@ _HALVES_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class ReviewerRating:
     """One reviewer: the latest value given, and what is known of whoever gave it.
 
     None is what could not be learnt. Times are unix seconds.
@@ -81,23 +81,23 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedRating:
     """A voice and what it counts; `cluster` names the group it was found to be part of."""
 
-    voice: Voice
+    voice: ReviewerRating
     standing: float
     weight: float
     cluster: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ReputationResult:
     """What all feedback is worth. `mass` is the number of voices it counts like."""
 
     value: float
     confidence: float
     mass: float
-    voices: tuple[Weighted, ...]
+    voices: tuple[WeightedRating, ...]
     clusters: Mapping[str, int]
     """Size by name."""
     own: int
@@ -107,7 +107,9 @@ class Judgement:
     """Reviewers of whom nothing could be learnt."""
 
 
-def judge(voices: Sequence[Voice], as_of_s: int, since_s: int | None) -> Judgement | None:
+def judge(
+    voices: Sequence[ReviewerRating], as_of_s: int, since_s: int | None
+) -> ReputationResult | None:
     """The judgement at a time; None without any voice that counts.
 
     `since_s` is from when on the times of feedback are known: one without a time is older.
@@ -127,7 +129,7 @@ def judge(voices: Sequence[Voice], as_of_s: int, since_s: int | None) -> Judgeme
     total = sum(w.weight for w in weighted)
     mass = min(total, total * total / sum(w.weight * w.weight for w in weighted))
     value, betrayed = _value(weighted, total)
-    return Judgement(
+    return ReputationResult(
         value=round(value, 2),
         confidence=round(mass / (mass + HALF_SURE_AT), 4),
         mass=round(mass, 4),
@@ -140,7 +142,7 @@ def judge(voices: Sequence[Voice], as_of_s: int, since_s: int | None) -> Judgeme
     )
 
 
-def standing(voice: Voice, as_of_s: int) -> float:
+def standing(voice: ReviewerRating, as_of_s: int) -> float:
     """What a reviewer has at stake, `STANDING_MIN` to 1: a third each for history, age, range."""
     sent = voice.transactions or 0
     history = (sent - TRANSACTIONS_FROM) / (TRANSACTIONS_FULL - TRANSACTIONS_FROM)
@@ -164,28 +166,28 @@ def voices_of_cluster(size: int) -> float:
 
 
 def _weigh(
-    voice: Voice,
+    voice: ReviewerRating,
     standings: Mapping[str, float],
     cluster: str | None,
     sizes: Mapping[str, int],
     as_of_s: int,
     since_s: int | None,
-) -> Weighted:
+) -> WeightedRating:
     rank = standings[voice.address]
     weight = rank * _recency(voice, as_of_s, since_s)
     if voice.relation == "reciprocal":
         weight *= RECIPROCAL
     if cluster is not None:
         weight *= voices_of_cluster(sizes[cluster]) / sizes[cluster]
-    return Weighted(voice, rank, weight, cluster)
+    return WeightedRating(voice, rank, weight, cluster)
 
 
-def _recency(voice: Voice, as_of_s: int, since_s: int | None) -> float:
+def _recency(voice: ReviewerRating, as_of_s: int, since_s: int | None) -> float:
     given_s = voice.given_s if voice.given_s is not None else since_s
     return _UNKNOWN_DECAY if given_s is None else decay(as_of_s - given_s)
 
 
-def _clusters(voices: Sequence[Voice], standings: Mapping[str, float]) -> dict[str, str]:
+def _clusters(voices: Sequence[ReviewerRating], standings: Mapping[str, float]) -> dict[str, str]:
     """The cluster of each reviewer that is in one; the first that fits, largest suspicion first."""
     found: dict[str, str] = {}
     for voice in voices:
@@ -200,7 +202,7 @@ def _clusters(voices: Sequence[Voice], standings: Mapping[str, float]) -> dict[s
     return found
 
 
-def _rings(voices: Sequence[Voice]) -> list[list[str]]:
+def _rings(voices: Sequence[ReviewerRating]) -> list[list[str]]:
     """Groups that rated the same other agents."""
     by_set: dict[frozenset[str], list[str]] = {}
     for voice in voices:
@@ -223,7 +225,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= SAME_SET_SHARE * len(one | other)
 
 
-def _bursts(voices: Sequence[Voice]) -> list[list[str]]:
+def _bursts(voices: Sequence[ReviewerRating]) -> list[list[str]]:
     timed = sorted((v.given_s, v.address) for v in voices if v.given_s is not None)
     bursts: list[list[str]] = []
     last_s: int | None = None
@@ -235,14 +237,14 @@ def _bursts(voices: Sequence[Voice]) -> list[list[str]]:
     return [burst for burst in bursts if len(burst) >= BURST_MIN]
 
 
-def _value(weighted: Sequence[Weighted], total: float) -> tuple[float, bool]:
+def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, bool]:
     """The weighted mean, or that of the newest voices where they tell of a betrayal."""
     newest = sorted(
         (w for w in weighted if w.voice.given_s is not None),
         key=lambda w: (-(w.voice.given_s or 0), w.voice.address),
     )
     points = sum(w.weight * w.voice.value for w in weighted)
-    recent: list[Weighted] = []
+    recent: list[WeightedRating] = []
     mass = 0.0
     while mass < RECENT_MASS and len(recent) < len(newest):
         recent.append(newest[len(recent)])
@@ -256,7 +258,7 @@ def _value(weighted: Sequence[Weighted], total: float) -> tuple[float, bool]:
     return newer / mass, True
 
 
-def _median(weighted: Sequence[Weighted], mass: float) -> float:
+def _median(weighted: Sequence[WeightedRating], mass: float) -> float:
     """Half of the mass is at or below it: a few loud voices do not move it."""
     below = 0.0
     ranked = sorted(weighted, key=lambda w: (w.voice.value, w.voice.address))
@@ -267,18 +269,18 @@ def _median(weighted: Sequence[Weighted], mass: float) -> float:
     return ranked[-1].voice.value
 
 
-def voices_of(seen: JsonObject) -> tuple[Voice, ...]:
+def voices_of(seen: JsonObject) -> tuple[ReviewerRating, ...]:
     """The voices of a signal's evidence (see `signals/registry_8004.py`)."""
     reviewers = seen["reviewers"]
     rows = reviewers.items() if is_object(reviewers) else ()
     return tuple(voice_of(address, row) for address, row in rows if is_object(row))
 
 
-def voice_of(address: str, row: JsonObject) -> Voice:
+def voice_of(address: str, row: JsonObject) -> ReviewerRating:
     """One reviewer of the evidence."""
     rated = row.get("rated")
     relation = row.get("relation")
-    return Voice(
+    return ReviewerRating(
         address=address,
         value=float(str(row["value"])),
         given_s=_whole(row.get("given")),

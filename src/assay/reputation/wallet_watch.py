@@ -6,7 +6,7 @@ from typing import Final
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.common.clock import Clock
-from assay.reputation.write_back import LAMPORTS_MIN, WriteBack
+from assay.reputation.write_back import LAMPORTS_MIN, FeedbackPublisher
 
 WAIT_S: Final = 2.0
 """How long a reading may take."""
@@ -27,7 +27,7 @@ class WalletReading:
 class WalletWatch:
     """Remembers the last reading: who scrapes asks no chain."""
 
-    def __init__(self, write_back: WriteBack, network: Network, clock: Clock) -> None:
+    def __init__(self, write_back: FeedbackPublisher, network: Network, clock: Clock) -> None:
         self.network = network
         self.reading: WalletReading | None = None
         self._write_back = write_back

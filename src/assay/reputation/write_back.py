@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PublishResult:
     """One score's end, for the log. `told` is the signature, or the reason."""
 
     outcome: Outcome
@@ -69,7 +69,7 @@ class _Score:
     bearer: Bearer
 
 
-class WriteBack:
+class FeedbackPublisher:
     """Hands scores to one writer, in order."""
 
     def __init__(
@@ -77,7 +77,7 @@ class WriteBack:
         subjects: Subjects,
         networks: Networks,
         writer: ChainWriter,
-        note: Callable[[Written], None],
+        note: Callable[[PublishResult], None],
         fees: WriteFees | None = None,
     ) -> None:
         """Without `fees` nothing bounds what is written."""
@@ -167,7 +167,7 @@ class WriteBack:
 
     def _end(self, score: _Score, outcome: Outcome, told: str) -> None:
         self._counts[outcome] += 1
-        self._note(Written(outcome, score.agent_id, score.score, told))
+        self._note(PublishResult(outcome, score.agent_id, score.score, told))
 
 
 def _rounded(score: float) -> int:

@@ -8,14 +8,14 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from assay.reputation.wallet_watch import WalletWatch
-from assay.reputation.write_back import WriteBack
+from assay.reputation.write_back import FeedbackPublisher
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Where the numbers are."""
 
-    back: WriteBack
+    back: FeedbackPublisher
     wallet: WalletWatch
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.common.origins import ANY
-from assay.server.request_context import Exchange, Scope, Send
+from assay.server.request_context import RequestContext, Scope, Send
 
 MAX_AGE_S: Final = 600
 """How long a browser may remember a preflight."""
@@ -34,7 +34,7 @@ class Cors:
         """`origins` are in the spelling browsers send, or `*`; without any, nothing is said."""
         self._origins = frozenset(origins)
 
-    def headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+    def headers(self, exchange: RequestContext) -> list[tuple[bytes, bytes]]:
         """The headers of every answer to this request, refusals included."""
         if not self._origins:
             return []
@@ -43,7 +43,7 @@ class Cors:
             return [_VARY]
         return [*allowed, (b"access-control-expose-headers", _EXPOSED)]
 
-    def is_preflight(self, scope: Scope, exchange: Exchange) -> bool:
+    def is_preflight(self, scope: Scope, exchange: RequestContext) -> bool:
         """Whether a browser asks, before it calls, for a page that may."""
         return (
             scope["method"] == "OPTIONS"
@@ -63,7 +63,7 @@ class Cors:
         await send({"type": "http.response.start", "status": 204, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    def _allowed(self, exchange: Exchange) -> list[tuple[bytes, bytes]] | None:
+    def _allowed(self, exchange: RequestContext) -> list[tuple[bytes, bytes]] | None:
         origin = exchange.headers.get("origin")
         if origin is None:
             return None

@@ -13,7 +13,7 @@ from typing_extensions import override
 from assay.common.addresses import caller_of, parsed_address
 from assay.common.clock import Clock
 from assay.common.errors import TooMany
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 
 __all__ = [
     "RateLimit",
@@ -104,7 +104,7 @@ class SharedRateLimit(RateLimit):
     alone, whatever the shared count forgets.
     """
 
-    def __init__(self, name: str, per_minute: int, clock: Clock, leases: Leases) -> None:
+    def __init__(self, name: str, per_minute: int, clock: Clock, leases: QuotaLease) -> None:
         super().__init__(per_minute, clock)
         self._prefix = f"traffic {name} "
         self._leases = leases
@@ -151,7 +151,7 @@ class SharedRateLimit(RateLimit):
         return Verdict(allowed=True, limit=self.per_minute, remaining=left, reset_s=reset_s)
 
 
-def rate_limit(name: str, per_minute: int, clock: Clock, leases: Leases | None) -> RateLimit:
+def rate_limit(name: str, per_minute: int, clock: Clock, leases: QuotaLease | None) -> RateLimit:
     """A limit of this process, or of all that share their limits; then by its name."""
     if leases is None:
         return RateLimit(per_minute, clock)

@@ -10,8 +10,8 @@ from typing import Final
 
 from assay.common.addresses import caller_of
 from assay.common.errors import InvalidRequest, RequestTimeout, TooLarge
-from assay.common.memory_budget import Room, Share
-from assay.server.request_context import SMALL_BYTES, Exchange, Receive, Scope, exchange_of
+from assay.common.memory_budget import MemoryBudget, Reservation
+from assay.server.request_context import SMALL_BYTES, Receive, RequestContext, Scope, exchange_of
 
 BODY_S = 15.0
 """How long a body may take to arrive."""
@@ -29,14 +29,14 @@ class BodyRooms:
     """The rooms for bodies of callers without a credential, and of operators."""
 
     def __init__(self) -> None:
-        self.anonymous = Room(ANONYMOUS_BYTES, parts=PARTS)
-        self.keyed = Room(KEYED_BYTES, parts=PARTS)
+        self.anonymous = MemoryBudget(ANONYMOUS_BYTES, parts=PARTS)
+        self.keyed = MemoryBudget(KEYED_BYTES, parts=PARTS)
 
-    def share(self, exchange: Exchange) -> Share:
+    def share(self, exchange: RequestContext) -> Reservation:
         """What the request's caller holds of its room: nothing yet."""
         if exchange.counted_for is not None:
-            return Share(self.keyed, exchange.counted_for, SMALL_BYTES)
-        return Share(self.anonymous, caller_of(exchange.client_address), SMALL_BYTES)
+            return Reservation(self.keyed, exchange.counted_for, SMALL_BYTES)
+        return Reservation(self.anonymous, caller_of(exchange.client_address), SMALL_BYTES)
 
 
 def body_bytes_max(scope: Scope, usual: int) -> int:
@@ -78,14 +78,14 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     return bytes(body)
 
 
-def give_back(exchange: Exchange) -> None:
+def give_back(exchange: RequestContext) -> None:
     """Give back what is held for the request's body and its answer."""
     for share in (exchange.body_share, exchange.answer_share):
         if share is not None:
             share.close()
 
 
-async def _hold(exchange: Exchange, size: int) -> None:
+async def _hold(exchange: RequestContext, size: int) -> None:
     if size <= SMALL_BYTES:
         return
     if exchange.body_share is None and exchange.bodies is not None:

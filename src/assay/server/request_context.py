@@ -13,7 +13,7 @@ from assay.accounts.model import Operator
 from assay.common.costs import Bearer, address_bearer
 from assay.common.errors import ServiceError
 from assay.common.ids import new_id
-from assay.common.memory_budget import Share
+from assay.common.memory_budget import Reservation
 from assay.http1.callers import Caller
 from assay.server.errors import envelope, error_headers, status_of
 
@@ -49,13 +49,13 @@ def _http_date(second: int) -> bytes:
 class SharesBodies(Protocol):
     """Rooms for bodies."""
 
-    def share(self, exchange: "Exchange") -> Share:
+    def share(self, exchange: "RequestContext") -> Reservation:
         """What the request's caller holds of its room: nothing yet."""
         ...
 
 
 @dataclass(slots=True)
-class Exchange:
+class RequestContext:
     """What is known of a request. `headers` has lower-case names, the first of each name."""
 
     request_id: str
@@ -73,9 +73,9 @@ class Exchange:
     """The session of its dashboard token, once that is known."""
     bodies: "SharesBodies | None" = None
     """Where room for its body is had."""
-    body_share: Share | None = None
+    body_share: Reservation | None = None
     """What is held for its body until it is answered."""
-    answer_share: Share | None = None
+    answer_share: Reservation | None = None
     """What is held for a large answer until it is out."""
     wrapper_caller: Caller | None = None
     """Whom a wrapper call is counted for, as far as is known now."""
@@ -108,7 +108,7 @@ def headers_of(scope: Scope) -> Headers:
     }
 
 
-def exchange_of(scope: Mapping[str, Any]) -> Exchange:
+def exchange_of(scope: Mapping[str, Any]) -> RequestContext:
     """The exchange the edge put into the scope."""
     return scope[KEY]
 
@@ -121,7 +121,7 @@ class Warns(Protocol):
         ...
 
 
-def note_detail(log: Warns, exchange: Exchange, error: ServiceError) -> None:
+def note_detail(log: Warns, exchange: RequestContext, error: ServiceError) -> None:
     """Write down what a refusal does not tell its caller."""
     if error.detail is not None:
         log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)

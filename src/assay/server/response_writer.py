@@ -9,9 +9,9 @@ from typing import Final
 
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
-from assay.common.memory_budget import SMALL_BYTES, Room, Share
+from assay.common.memory_budget import SMALL_BYTES, MemoryBudget, Reservation
 from assay.http1.bounds import BOUNDS, PIECE_BYTES
-from assay.server.request_context import Exchange, Message, Send, date_header, refuse
+from assay.server.request_context import Message, RequestContext, Send, date_header, refuse
 
 ANSWERS_BYTES: Final = 128 * 1024 * 1024
 """What large answers to operators may hold that are not read yet; one operator has a sixteenth, but
@@ -27,7 +27,7 @@ _ALWAYS = (
 _NO_STORE = (b"cache-control", b"no-store")
 
 
-class EdgeAnswer:
+class ApiResponseWriter:
     """`send`, with the headers every answer has, and a memory of the status.
 
     A large answer to an operator has room until it is out; where there is none, it is refused.
@@ -35,7 +35,9 @@ class EdgeAnswer:
 
     __slots__ = ("_clock", "_exchange", "_is_over", "_room", "_send", "status")
 
-    def __init__(self, send: Send, exchange: Exchange, clock: Clock, room: Room) -> None:
+    def __init__(
+        self, send: Send, exchange: RequestContext, clock: Clock, room: MemoryBudget
+    ) -> None:
         self._send = send
         self._clock = clock
         self._exchange = exchange
@@ -79,7 +81,7 @@ class EdgeAnswer:
         whose = self._exchange.counted_for
         length = next((value for name, value in message["headers"] if name == b"content-length"), 0)
         if whose is not None and int(length) > SMALL_BYTES:
-            share = Share(self._room, whose)
+            share = Reservation(self._room, whose)
             await share.take(int(length))
             self._exchange.answer_share = share
 

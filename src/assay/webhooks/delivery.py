@@ -10,7 +10,14 @@ from assay.common.clock import Clock
 from assay.common.egress_budget import UseClass, egress_use
 from assay.common.tasks import finish
 from assay.evaluation.model import EvaluationCompleted
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 from assay.webhooks.delivery_slots import SLOW_S, DeliverySlots
 from assay.webhooks.model import (
     DELIVERY_S,
@@ -69,7 +76,7 @@ class Deliverer:
         self,
         store: WebhookStore,
         secrets: Secrets,
-        http: SafeHttp,
+        http: EgressClient,
         clock: Clock,
         spawn: Spawn,
         proofs: ReceiverProofs,
@@ -145,7 +152,7 @@ class Deliverer:
             headers = self._headers(delivery, found)
         except ValueError:
             return _failed("the secret cannot be opened any more")
-        outgoing = Outgoing("POST", delivery.url, headers, delivery.payload.encode())
+        outgoing = OutboundRequest("POST", delivery.url, headers, delivery.payload.encode())
         try:
             reply = await self._send(delivery, outgoing)
         except EgressError as error:
@@ -157,7 +164,7 @@ class Deliverer:
         what = "redirects are not followed" if reply.status in _REDIRECT else "the receiver refused"
         return _Ended(DeliveryState.FAILED, reply.status, what)
 
-    async def _send(self, delivery: Delivery, outgoing: Outgoing) -> Reply:
+    async def _send(self, delivery: Delivery, outgoing: OutboundRequest) -> EgressResponse:
         """Within the budget of the receiver's domain, or its own where it proved itself.
 
         The proof is asked for when there is need of it: the budget has been used up before.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.webhooks.model import Delivery, DeliveryState, Registration
 
 
@@ -14,7 +14,9 @@ class WebhookStore(Protocol):
     A delivery row is made in the transaction that stores the evaluation it tells of.
     """
 
-    async def add(self, made: Registration, keys: Sequence[str], at_most: int, note: Note) -> bool:
+    async def add(
+        self, made: Registration, keys: Sequence[str], at_most: int, note: AuditEntry
+    ) -> bool:
         """Store; False when the operator has `at_most` already. `keys` are the agents', or `*`."""
         ...
 
@@ -26,11 +28,11 @@ class WebhookStore(Protocol):
         """One of the operator's registrations; None also while its account is suspended."""
         ...
 
-    async def remove(self, operator_id: str, webhook_id: str, note: Note) -> bool:
+    async def remove(self, operator_id: str, webhook_id: str, note: AuditEntry) -> bool:
         """Whether there was one; what is still pending for it is failed."""
         ...
 
-    async def reseal(self, made: Registration, note: Note) -> None:
+    async def reseal(self, made: Registration, note: AuditEntry) -> None:
         """Replace the sealed secret, if the operator has such a registration."""
         ...
 

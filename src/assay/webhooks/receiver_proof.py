@@ -14,7 +14,7 @@ from assay.common.egress_budget import EgressUse, UseClass, egress_use
 from assay.common.keyring import MacKeys, Secrets
 from assay.common.single_flight import SingleFlight
 from assay.net.egress.consent import Consents
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, OutboundRequest
 from assay.webhooks.address import origin_of_url
 
 WELL_KNOWN: Final = "/.well-known/assay-webhook-verification"
@@ -41,7 +41,9 @@ class Verification:
 class ReceiverProofs:
     """Finds out whether receivers want an account's events."""
 
-    def __init__(self, consents: Consents, http: SafeHttp, secrets: Secrets, clock: Clock) -> None:
+    def __init__(
+        self, consents: Consents, http: EgressClient, secrets: Secrets, clock: Clock
+    ) -> None:
         self._consents = consents
         self._http = http
         self._keys = MacKeys(b"assay.webhook-receiver|", secrets)
@@ -86,7 +88,7 @@ class ReceiverProofs:
         if not now and self._was_asked(name):
             return False
         try:
-            reply = await self._http.send(Outgoing("GET", shown.url), _LIMITS)
+            reply = await self._http.send(OutboundRequest("GET", shown.url), _LIMITS)
         except EgressError as error:
             if error.failure is not Failure.BUDGET or error.is_sent:
                 self._note_asked(name)

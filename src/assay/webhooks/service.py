@@ -11,7 +11,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 from assay.registries.model import TOKEN_ID_MAX
 from assay.webhooks.model import (
     EVENTS,
@@ -197,7 +197,7 @@ def _url_problem(url: str, egress: EgressPolicy) -> str | None:
     if len(url) > URL_CHARS_MAX:
         return f"is longer than {URL_CHARS_MAX} characters"
     target = parse_target(url, egress)
-    if isinstance(target, Refused):
+    if isinstance(target, RefusedUrl):
         return target.why
     if target.scheme == "http" and not _is_own(target, egress):
         return "only https addresses are called"

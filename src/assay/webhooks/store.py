@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, delete, func, insert, select, update
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, webhook_agents, webhook_deliveries, webhooks
@@ -33,7 +33,9 @@ class SqlWebhookStore:
         self._after = ""
         """The operator whose turn was last."""
 
-    async def add(self, made: Registration, keys: Sequence[str], at_most: int, note: Note) -> bool:
+    async def add(
+        self, made: Registration, keys: Sequence[str], at_most: int, note: AuditEntry
+    ) -> bool:
         mine = webhooks.c.operator_id == made.operator_id
         values = {
             "id": made.id,
@@ -80,7 +82,7 @@ class SqlWebhookStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _registration(row)
 
-    async def remove(self, operator_id: str, webhook_id: str, note: Note) -> bool:
+    async def remove(self, operator_id: str, webhook_id: str, note: AuditEntry) -> bool:
         mine = (webhooks.c.operator_id == operator_id, webhooks.c.id == webhook_id)
         waiting = (_ROWS.c.webhook_id == webhook_id, _ROWS.c.state == DeliveryState.PENDING)
         gone = {
@@ -100,7 +102,7 @@ class SqlWebhookStore:
             await write_note(connection, note)
         return True
 
-    async def reseal(self, made: Registration, note: Note) -> None:
+    async def reseal(self, made: Registration, note: AuditEntry) -> None:
         statement = (
             update(webhooks)
             .where(webhooks.c.operator_id == made.operator_id, webhooks.c.id == made.id)

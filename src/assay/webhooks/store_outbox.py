@@ -39,7 +39,7 @@ AT_ONCE: Final = 250
 _ANY = select(webhook_events.c.seq).limit(1)
 
 
-class Outbox:
+class WebhookOutbox:
     """Adds a pending delivery for every registration that wants to hear of the agent.
 
     Equal addresses of one account get it once. Each is a row and bytes of the registration's owner:

@@ -13,7 +13,7 @@ from assay.common.cache import BoundedMap
 from assay.http1.callers import payer_at
 from assay.http1.unread_answers import UnreadAnswers
 from assay.server.rate_limits import caller_of, rate_limit
-from assay.server.request_context import Exchange
+from assay.server.request_context import RequestContext
 from assay.wrappers.payment_limits import PaymentLimits
 
 PAYERS_MAX: Final = 100_000
@@ -33,16 +33,16 @@ class PayerLimits:
         self.payers = rate_limit("wrapper payers", per_minute, clock, leases)
         self.have_paid: BoundedMap[str, bool] = BoundedMap(PAYERS_MAX)
 
-    def within(self, exchange: Exchange) -> PaymentLimits:
+    def within(self, exchange: RequestContext) -> PaymentLimits:
         """For a call within the limit of its address: only its payer is looked at."""
         return _Within(self, exchange)
 
-    async def beyond(self, exchange: Exchange) -> PaymentLimits:
+    async def beyond(self, exchange: RequestContext) -> PaymentLimits:
         """For a call with a payment beyond the limit of its address. Raises `TooMany`."""
         await self.read.require(caller_of(exchange.client_address))
         return _Beyond(self, exchange)
 
-    def recognise(self, payer: str, exchange: Exchange) -> None:
+    def recognise(self, payer: str, exchange: RequestContext) -> None:
         """The call is its payer's from now on. Raises `UpstreamUnread`."""
         self.have_paid.put(payer, value=True)
         exchange.wrapper_caller = payer_at(payer, exchange.client_address)
@@ -50,7 +50,7 @@ class PayerLimits:
 
 
 class _Within(PaymentLimits):
-    def __init__(self, limits: PayerLimits, exchange: Exchange) -> None:
+    def __init__(self, limits: PayerLimits, exchange: RequestContext) -> None:
         self._limits = limits
         self._exchange = exchange
 
@@ -60,7 +60,7 @@ class _Within(PaymentLimits):
 
 
 class _Beyond(PaymentLimits):
-    def __init__(self, limits: PayerLimits, exchange: Exchange) -> None:
+    def __init__(self, limits: PayerLimits, exchange: RequestContext) -> None:
         self._limits = limits
         self._exchange = exchange
         self._caller = caller_of(exchange.client_address)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from assay.common.memory_budget import Room, Share
+from assay.common.memory_budget import MemoryBudget, Reservation
 
 WAIT_S: Final = 10.0
 """How long an answer's room is waited for, before anything is paid for or asked of the upstream."""
@@ -16,9 +16,9 @@ WRAPPERS_MAX: Final = 10_000
 class Shares:
     """What one paid call holds; of three rooms, so that none of them waits for another."""
 
-    request: Share
-    answer: Share
-    replay: Share
+    request: Reservation
+    answer: Reservation
+    replay: Reservation
 
     def close(self) -> None:
         """Nothing is held any more."""
@@ -26,7 +26,7 @@ class Shares:
             share.close()
 
 
-class HeldBodies:
+class BufferBudget:
     """Bodies of requests as they come, answers that are not paid for yet, and bought ones.
 
     An upstream that has run has run, so there is room for its answer before it is asked: as much
@@ -36,14 +36,14 @@ class HeldBodies:
 
     def __init__(self, bytes_max: int) -> None:
         """At most so many of each kind, and as many again of answers larger than expected."""
-        self._requests, self._replays = Room(bytes_max), Room(bytes_max)
-        self._answers = Room(bytes_max, WAIT_S)
+        self._requests, self._replays = MemoryBudget(bytes_max), MemoryBudget(bytes_max)
+        self._answers = MemoryBudget(bytes_max, WAIT_S)
         self._sizes: dict[str, int] = {}
 
     def shares(self, caller: str) -> Shares:
         """Those of one call."""
         rooms = (self._requests, self._answers, self._replays)
-        return Shares(*(Share(room, caller) for room in rooms))
+        return Shares(*(Reservation(room, caller) for room in rooms))
 
     def expected(self, wrapper_id: str) -> int:
         """Bytes of the wrapper's next answer: as its largest, which is forgotten by eighths."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.common.errors import ServiceError
 from assay.common.money import DECIMALS
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.wrappers.endpoint_rules import Found, NewEndpoint
 from assay.wrappers.model import WrapperConfig
 
@@ -82,9 +82,9 @@ def secret_problems(
     if config.auth is None or not change.keeps_secret:
         return []
     old, new = (parse_target(url or "", egress) for url in (config.target_url, asked.target_url))
-    if isinstance(new, Refused):
+    if isinstance(new, RefusedUrl):
         return []  # which is said of the target
-    if isinstance(old, Refused) or (old.scheme, old.authority) != (new.scheme, new.authority):
+    if isinstance(old, RefusedUrl) or (old.scheme, old.authority) != (new.scheme, new.authority):
         message = "is needed again: the target is another host, and the secret is not sent there"
         return [("upstreamAuthSecret", message)]
     return []

@@ -9,7 +9,13 @@ from collections.abc import Awaitable, Callable
 
 from assay.common.http_heads import Headers
 from assay.common.origins import ANY
-from assay.wrappers.model import Answer, Incoming, RouteMatch, WrapperConfig, WrapperNotFound
+from assay.wrappers.model import (
+    InboundRequest,
+    RouteMatch,
+    WrapperConfig,
+    WrapperNotFound,
+    WrapperResponse,
+)
 
 MAX_AGE_S = 600
 """How long a browser may remember a preflight."""
@@ -23,7 +29,7 @@ _VARY = (b"vary", b"Origin")
 _EXPOSE = (b"access-control-expose-headers", b"*")
 
 
-def preflighted_method(incoming: Incoming) -> str | None:
+def preflighted_method(incoming: InboundRequest) -> str | None:
     """The method that a preflight asks about; None for what is no preflight."""
     if incoming.method != "OPTIONS" or _first(incoming, b"origin") is None:
         return None
@@ -33,9 +39,9 @@ def preflighted_method(incoming: Incoming) -> str | None:
 
 async def answer_preflight(
     operator_id: str,
-    incoming: Incoming,
+    incoming: InboundRequest,
     find: Callable[[str, str, str], Awaitable[RouteMatch]],
-) -> Answer | None:
+) -> WrapperResponse | None:
     """The answer to a browser that asks before it calls, where the wrapper has origins.
 
     It is no call: it asks for no payment and no trust, and leaves no row. `find` is `Routes.find`.
@@ -50,10 +56,10 @@ async def answer_preflight(
     config = found.route.config
     if not config.cors_origins:
         return None
-    return Answer(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
+    return WrapperResponse(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
 
 
-def preflight_headers(config: WrapperConfig, incoming: Incoming, method: str) -> Headers:
+def preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> Headers:
     """The answer to a preflight of a wrapper with origins; an origin not named gets no leave."""
     allowed = _allowed(config, incoming)
     if allowed is None:
@@ -69,7 +75,7 @@ def preflight_headers(config: WrapperConfig, incoming: Incoming, method: str) ->
     return headers
 
 
-def cors_headers(config: WrapperConfig, incoming: Incoming) -> Headers:
+def cors_headers(config: WrapperConfig, incoming: InboundRequest) -> Headers:
     """What every answer of the wrapper says to a browser, refusals included; () without origins."""
     if not config.cors_origins:
         return ()
@@ -77,7 +83,7 @@ def cors_headers(config: WrapperConfig, incoming: Incoming) -> Headers:
     return [_VARY] if allowed is None else [*allowed, _EXPOSE]
 
 
-def _allowed(config: WrapperConfig, incoming: Incoming) -> list[tuple[bytes, bytes]] | None:
+def _allowed(config: WrapperConfig, incoming: InboundRequest) -> list[tuple[bytes, bytes]] | None:
     origin = _first(incoming, b"origin")
     if ANY in config.cors_origins:
         return [(b"access-control-allow-origin", b"*")]
@@ -86,5 +92,5 @@ def _allowed(config: WrapperConfig, incoming: Incoming) -> list[tuple[bytes, byt
     return [(b"access-control-allow-origin", origin), _VARY]
 
 
-def _first(incoming: Incoming, name: bytes) -> bytes | None:
+def _first(incoming: InboundRequest, name: bytes) -> bytes | None:
     return next((value for key, value in incoming.headers if key == name), None)

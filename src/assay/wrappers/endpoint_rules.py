@@ -8,7 +8,7 @@ from decimal import Decimal
 from assay.common.money import DECIMALS
 from assay.common.origins import ANY, canonical_origin
 from assay.gate.model import ColdStart
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import PaymentNetwork, Protocol
 from assay.payments.networks import DEFAULTS, accepted_names, network_id
 from assay.payments.payees import payee_problem
@@ -140,7 +140,7 @@ def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     if not asked.target_url:
         return [("targetUrl", "is needed: where requests are forwarded to")]
     target = parse_target(asked.target_url, rules.egress)
-    if isinstance(target, Refused):
+    if isinstance(target, RefusedUrl):
         return [("targetUrl", target.why + _how_to_open(asked.target_url, rules.operator_id))]
     if "?" in asked.target_url or "#" in asked.target_url:
         return [("targetUrl", "has a query or a fragment; the request's own query is passed on")]
@@ -155,7 +155,7 @@ def _how_to_open(url: str, operator_id: str) -> str:
     The same for everybody: whether an address is opened to somebody else is not told.
     """
     target = parse_target(url, _PRIVATE)
-    if isinstance(target, Refused):
+    if isinstance(target, RefusedUrl):
         return ""
     if target.is_literal_ip and _PUBLIC.judge(target.host) is None:
         return ""

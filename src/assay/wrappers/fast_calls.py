@@ -1,6 +1,6 @@
 """Free requests that need no waiting: sent on at once, by the same stages as all others.
 
-What the bytes of a request decide is found out once, and remembered by whoever holds a `Carried`;
+What the bytes of a request decide is found out once, and remembered in a `FastPathRequest`;
 what time, a revocation or another request may change is asked anew for every one of them. Source:
 decisions, section 9; facts, performance (both sides at protocol level).
 """
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 from assay.analytics.model import CallKind
 from assay.common.http_heads import Headers
-from assay.http1.model import AnswerHead, Exchange, Prepared, ReplySink
+from assay.http1.model import PreparedUpstreamRequest, ResponseHead, ResponseSink, UpstreamExchange
 from assay.wrappers.cors import cors_headers, preflighted_method
-from assay.wrappers.model import Admitted, Incoming, Matched, Trust
+from assay.wrappers.model import InboundRequest, RateLimitedRequest, RoutedRequest, Trust
 from assay.wrappers.origin import WrapperOrigin, host_of
-from assay.wrappers.pipeline import Steps
-from assay.wrappers.ports import Trip
+from assay.wrappers.pipeline import Stages
+from assay.wrappers.ports import FastPathCall
 from assay.wrappers.stages.forward import asks_itself, lines_of
 from assay.wrappers.stages.limit import caller_by, limit_lines
 from assay.wrappers.stages.trust import Claim
@@ -23,29 +23,29 @@ _PAYMENT_REQUIRED = 402
 
 
 @dataclass(slots=True)
-class Carried:
+class FastPathRequest:
     """A request as it may come again, and what was found out about it."""
 
     operator_id: str
     path: str
     """As it came; `matched` has the path that is forwarded."""
-    matched: Matched
+    matched: RoutedRequest
     trust: Trust
     claim: Claim | None
-    prepared: Prepared
+    prepared: PreparedUpstreamRequest
     kind: CallKind
     cors: Headers = ()
     """What every answer says to a browser."""
 
 
-class Direct:
+class FastCalls:
     """Carries what can be carried without waiting; everything else is `Pipeline.answer`'s."""
 
-    def __init__(self, steps: Steps, origin: WrapperOrigin) -> None:
+    def __init__(self, steps: Stages, origin: WrapperOrigin) -> None:
         self._steps = steps
         self._origin = origin
 
-    def prepare(self, operator_id: str, incoming: Incoming) -> Carried | None:
+    def prepare(self, operator_id: str, incoming: InboundRequest) -> FastPathRequest | None:
         """A free wrapper's request of an agent that passed a moment ago, else None.
 
         `incoming` has no body. Nothing is counted or sent; the answer to whether it may be is
@@ -60,18 +60,20 @@ class Direct:
         route, path = route_match
         if path != sent_path:
             incoming = replace(incoming, path=path)
-        matched = Matched(incoming, route)
+        matched = RoutedRequest(incoming, route)
         found = steps.trust.check_cached(matched)
         if found is None:
             return None
         trusted, claim = found
-        paid = steps.pay.free(Admitted(trusted, ()))
+        paid = steps.pay.free(RateLimitedRequest(trusted, ()))
         prepared = steps.forward.prepare(paid)
         kind = steps.record.kind_of_free(matched, trusted.trust)
         cors = cors_headers(route.config, incoming)
-        return Carried(operator_id, sent_path, matched, trusted.trust, claim, prepared, kind, cors)
+        return FastPathRequest(
+            operator_id, sent_path, matched, trusted.trust, claim, prepared, kind, cors
+        )
 
-    def _is_plain(self, incoming: Incoming) -> bool:
+    def _is_plain(self, incoming: InboundRequest) -> bool:
         """Whether it is for wrappers at all, no browser's question before a call, and not paid."""
         if not self._origin.is_shared and not self._origin.serves_wrappers(
             host_of(incoming.headers)
@@ -83,13 +85,15 @@ class Direct:
             return False
         return preflighted_method(incoming) is None
 
-    def known_cors(self, operator_id: str, incoming: Incoming) -> Headers:
+    def known_cors(self, operator_id: str, incoming: InboundRequest) -> Headers:
         """What a browser is told with a refusal before its wrapper is looked for. No I/O."""
         method = preflighted_method(incoming) or incoming.method
         route = self._steps.routes.last_known(operator_id, method, incoming.path)
         return () if route is None else cors_headers(route.config, incoming)
 
-    def begin(self, carried: Carried, trip: Trip, sink: ReplySink) -> tuple[Exchange, bytes] | None:
+    def begin(
+        self, carried: FastPathRequest, trip: FastPathCall, sink: ResponseSink
+    ) -> tuple[UpstreamExchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.
 
         The same wrapper must answer, the same decision must stand, and a kept connection must be
@@ -113,13 +117,13 @@ class Direct:
             lines = limit_lines(limit, left, reset_s)
         return (exchange, lines) if exchange.begin(lines_of(trip)) else None
 
-    def answer_headers(self, carried: Carried, head: AnswerHead) -> Headers:
+    def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> Headers:
         """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
         if head.status == _PAYMENT_REQUIRED:
             raise asks_itself()
         headers = self._steps.forward.answer_headers(carried.matched.config, head.headers)
         return [*headers, *carried.cors]
 
-    def record(self, carried: Carried, trip: Trip) -> None:
+    def record(self, carried: FastPathRequest, trip: FastPathCall) -> None:
         """Write down how it ended."""
         self._steps.record.record_free(carried.kind, trip)

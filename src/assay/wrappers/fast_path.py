@@ -14,12 +14,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from assay.app import App
 from assay.common.errors import ServiceError
-from assay.common.write_coalescer import Outbox
+from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.callers import Caller
-from assay.http1.model import AnswerHead, Exchange, UpstreamFailed
+from assay.http1.model import ResponseHead, UpstreamExchange, UpstreamFailed
 from assay.server.errors import envelope, error_headers, status_of
 from assay.server.request_context import date_header
-from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, Rendered, Repeat
+from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, ParsedRequest, Rendered
 from assay.wrappers.stages.forward import SANDBOX
 
 JOINED_BYTES_MAX = 16 * 1024
@@ -33,7 +33,7 @@ class CallerConnection(Protocol):
     """The connection a request came on."""
 
     transport: asyncio.Transport
-    outbox: Outbox
+    outbox: WriteCoalescer
 
     def take_ordinary(self, cycle: "FastCycle") -> bool:
         """Let the ordinary lane answer, where the upstream has not seen the request."""
@@ -64,14 +64,14 @@ class FastCycle:
         self,
         app: App,
         protocol: CallerConnection,
-        repeat: Repeat,
+        repeat: ParsedRequest,
         client: tuple[str, Caller],
         request_id: str,
         is_repeated: bool,  # noqa: FBT001
     ) -> None:
         self._app = app
         self._protocol = protocol
-        self._exchange: Exchange | None = None
+        self._exchange: UpstreamExchange | None = None
         self._limits = b""
         self._out: list[bytes | memoryview] = []
         self._is_chunked = self._is_out = self.is_waiting = False
@@ -107,7 +107,7 @@ class FastCycle:
 
     # -- wrapper.ports.ReplySink ----------------------------------------------------------------
 
-    def on_head(self, head: AnswerHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         """Write the head of the answer."""
         known = self.repeat.answers.get(head)
         if known is None:
@@ -188,7 +188,7 @@ class FastCycle:
         if self._exchange is not None:
             self._exchange.resume()
 
-    def _render(self, head: AnswerHead) -> Rendered:
+    def _render(self, head: ResponseHead) -> Rendered:
         """What all answers with this head to this request have in common. Raises as `Direct`."""
         repeat, status = self.repeat, head.status
         passed = list(self._app.direct.answer_headers(repeat.carried, head))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from assay.http1.callers import anonymous_at
 from assay.http1.request_parser import RequestParser
 from assay.server.request_context import given_request_id
-from assay.wrappers.model import Incoming
+from assay.wrappers.model import InboundRequest
 from assay.wrappers.routes_calls import incoming_of
 
 _METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
@@ -23,16 +23,16 @@ _NOBODY = anonymous_at("")
 """Who calls differs between two of the same requests: the trip says it."""
 
 
-class Plain(NamedTuple):
+class PlainRequest(NamedTuple):
     """A request without a body; `incoming` is without what differs between two of the same."""
 
     operator_id: str
-    incoming: Incoming
+    incoming: InboundRequest
     request_id: str | None
     """The caller's own, where it has sent a good one."""
 
 
-def read_plain(requests: RequestParser) -> Plain | None:
+def read_plain(requests: RequestParser) -> PlainRequest | None:
     """The request whose head was just parsed, where it is a plain one."""
     method, raw = requests.method, requests.headers
     found = _TARGET.fullmatch(requests.target)
@@ -54,4 +54,4 @@ def read_plain(requests: RequestParser) -> Plain | None:
         content_length=0,
         caller=_NOBODY,
     )
-    return Plain(found[1].decode("ascii"), incoming, given_request_id(headers))
+    return PlainRequest(found[1].decode("ascii"), incoming, given_request_id(headers))

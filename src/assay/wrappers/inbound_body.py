@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, RequestTimeout
-from assay.server.request_context import Exchange, Receive
+from assay.server.request_context import Receive, RequestContext
 from assay.wrappers.model import WrapperTooLarge
 
 PIECE_S: Final = 15.0
@@ -26,7 +26,7 @@ WATCH_AFTER_S: Final = 0.05
 class WrapperBody:
     """The request's body, and whether the caller is still there."""
 
-    def __init__(self, receive: Receive, exchange: Exchange, clock: Clock) -> None:
+    def __init__(self, receive: Receive, exchange: RequestContext, clock: Clock) -> None:
         self._receive = receive
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
@@ -91,7 +91,7 @@ class WrapperBody:
         task.cancel()
 
 
-def _length(exchange: Exchange) -> int | None:
+def _length(exchange: RequestContext) -> int | None:
     """The declared length; None for a body in chunks, 0 for none."""
     if "transfer-encoding" in exchange.headers:
         return None

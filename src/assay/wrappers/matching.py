@@ -144,7 +144,7 @@ def _entry(row: Row[T]) -> _Entry[T]:
     return _Entry(row, segments, rank_of(segments), core, rank_of(core))
 
 
-class Table(Generic[T]):
+class RouteTable(Generic[T]):
     """An operator's routes."""
 
     def __init__(self, rows: Iterable[Row[T]]) -> None:
@@ -157,7 +157,7 @@ class Table(Generic[T]):
             pass
 
     @classmethod
-    async def by_turns(cls, rows: Iterable[Row[T]]) -> "Table[T]":
+    async def by_turns(cls, rows: Iterable[Row[T]]) -> "RouteTable[T]":
         """The same, where many rows hold up nobody; they are asked for as they are needed."""
         table = cls(())
         for number, _ in enumerate(table._steps(rows), 1):

@@ -19,7 +19,7 @@ from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.callers import Caller
 from assay.identity.model import AgentHeaders
 from assay.net.egress.url import Target
-from assay.payments.model import Entry, Held, Protocol, Quote
+from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
 from assay.wrappers.caller_terms import Terms
 from assay.wrappers.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
 
@@ -134,7 +134,7 @@ class WrapperConfig:
 
 
 @dataclass(slots=True)
-class Incoming:
+class InboundRequest:
     """A request below `/wrap/{operatorId}`, as it came.
 
     `path` begins with a slash and is still percent-encoded; header names are lower case.
@@ -177,10 +177,10 @@ class RouteMatch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Matched:
+class RoutedRequest:
     """A request and the wrapper that answers it. `incoming.path` is the path that is forwarded."""
 
-    incoming: Incoming
+    incoming: InboundRequest
     route: Route
 
     @property
@@ -223,22 +223,22 @@ Trust: TypeAlias = NotRequired | Known
 
 
 @dataclass(slots=True)
-class Trusted:
+class AuthorizedRequest:
     """A request whose agent passed, or need not."""
 
-    matched: Matched
+    matched: RoutedRequest
     trust: Trust
 
 
 @dataclass(slots=True)
-class Admitted:
+class RateLimitedRequest:
     """A request within its limit; `limits` are the headers that say how much is left."""
 
-    trusted: Trusted
+    trusted: AuthorizedRequest
     limits: Headers
 
     @property
-    def matched(self) -> Matched:
+    def matched(self) -> RoutedRequest:
         """The request."""
         return self.trusted.matched
 
@@ -249,17 +249,17 @@ class Free:
 
 
 @dataclass(slots=True)
-class Paid:
+class PayableRequest:
     """A request whose payment is claimed and verified, or that is free."""
 
-    admitted: Admitted
-    payment: "Free | Held"
+    admitted: RateLimitedRequest
+    payment: "Free | ClaimedPayment"
     body: bytes | None = None
     """The body, where it had to be read for the payment's sake."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WrapperResponse:
     """What goes back. `close` is called in any case; `delivered` when the last byte is out."""
 
     status: int
@@ -270,17 +270,17 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Journey:
+class CallRecord:
     """What the call log will say of a request; the stages fill it in."""
 
-    incoming: Incoming
+    incoming: InboundRequest
     operator_id: str
     begun_s: float
     config: WrapperConfig | None = None
     quote: Quote | None = None
     trust: Trust | None = None
     payer: str | None = None
-    entry: Entry | None = None
+    entry: LedgerEntry | None = None
     is_sale: bool = False
     """Whether the answer is what a settled payment bought, handed out for the first time."""
     outcome: str = "forwarded"

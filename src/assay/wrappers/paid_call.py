@@ -8,14 +8,14 @@ import asyncio
 
 from assay.common.addresses import caller_of
 from assay.common.http_heads import Headers
-from assay.common.memory_budget import Share
-from assay.http1.model import UpstreamFailed, UpstreamReply
+from assay.common.memory_budget import Reservation
+from assay.http1.model import UpstreamFailed, UpstreamResponse
 from assay.payments.claims import CUT_SHORT
-from assay.payments.model import Held, Stored
-from assay.payments.service import LATE_S, Till
-from assay.wrappers.buffer_budget import HeldBodies
-from assay.wrappers.model import Answer, Journey, Paid
-from assay.wrappers.stages.forward import ForwardStep
+from assay.payments.model import ClaimedPayment, StoredResponse
+from assay.payments.service import LATE_S, PaymentService
+from assay.wrappers.buffer_budget import BufferBudget
+from assay.wrappers.model import CallRecord, PayableRequest, WrapperResponse
+from assay.wrappers.stages.forward import ForwardStage
 
 _REDIRECTED_FROM = 300
 _NOT_MODIFIED = 304
@@ -42,14 +42,20 @@ class PaidCalls:
     """Serves what is paid for, and hands out what was bought."""
 
     def __init__(
-        self, forward: ForwardStep, till: Till, response_bytes_max: int, held: HeldBodies
+        self,
+        forward: ForwardStage,
+        till: PaymentService,
+        response_bytes_max: int,
+        held: BufferBudget,
     ) -> None:
         self._forward = forward
         self._till = till
         self._response_bytes_max = response_bytes_max
         self._held = held
 
-    async def serve(self, journey: Journey, paid: Paid, held: Held, share: Share) -> Answer:
+    async def serve(
+        self, journey: CallRecord, paid: PayableRequest, held: ClaimedPayment, share: Reservation
+    ) -> WrapperResponse:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
         journey.entry = held.entry
         try:
@@ -68,7 +74,7 @@ class PaidCalls:
             await self._till.release(held, f"upstream {stored.status}")
             paid_for = held.entry.has_paid
             receipts = self._till.receipt(held.entry, is_refusal=True) if paid_for else ()
-            return Answer(stored.status, (*stored.headers, *receipts), stored.body)
+            return WrapperResponse(stored.status, (*stored.headers, *receipts), stored.body)
         if held.entry.has_paid:
             journey.entry = await self._till.keep(held.entry, stored)
         else:
@@ -76,7 +82,7 @@ class PaidCalls:
         journey.is_sale = True
         return self.bought(journey, stored)
 
-    def bought(self, journey: Journey, stored: Stored) -> Answer:
+    def bought(self, journey: CallRecord, stored: StoredResponse) -> WrapperResponse:
         """What was paid for, with its receipt, for nobody's shared cache."""
         entry = journey.entry
         if entry is None:
@@ -89,14 +95,14 @@ class PaidCalls:
         async def finish() -> None:
             await self._till.delivered(entry)
 
-        return Answer(stored.status, headers, stored.body, delivered=finish)
+        return WrapperResponse(stored.status, headers, stored.body, delivered=finish)
 
-    def answer_headers(self, paid: Paid, found: Headers) -> Headers:
+    def answer_headers(self, paid: PayableRequest, found: Headers) -> Headers:
         """The upstream's headers as they go back, with those of the limit."""
         config = paid.admitted.matched.config
         return [*self._forward.answer_headers(config, found), *paid.admitted.limits]
 
-    def _is_served(self, stored: Stored) -> bool:
+    def _is_served(self, stored: StoredResponse) -> bool:
         """Whether an answer is what was bought, rather than a word about where or whether it is."""
         if stored.status < _REDIRECTED_FROM:
             return True
@@ -104,7 +110,9 @@ class PaidCalls:
             return False
         return self._forward.leads_away(stored.headers)
 
-    async def _forward_whole(self, paid: Paid, held: Held, share: Share) -> Stored:
+    async def _forward_whole(
+        self, paid: PayableRequest, held: ClaimedPayment, share: Reservation
+    ) -> StoredResponse:
         """The upstream's whole answer, held back until it is paid for."""
         config = paid.admitted.matched.config
         work_s = held.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
@@ -122,9 +130,11 @@ class PaidCalls:
         self._held.learn(config.id, len(body))
         headers = self.answer_headers(paid, reply.headers)
         caller = caller_of(paid.admitted.matched.incoming.client_address)
-        return Stored(reply.status, tuple(headers), body, caller)
+        return StoredResponse(reply.status, tuple(headers), body, caller)
 
-    def _with_payment(self, error: UpstreamFailed, held: Held, paid: Paid) -> UpstreamFailed:
+    def _with_payment(
+        self, error: UpstreamFailed, held: ClaimedPayment, paid: PayableRequest
+    ) -> UpstreamFailed:
         """The failure, with what is known of the payment: who verified it may have submitted it."""
         work_s = paid.admitted.matched.config.timeout_ms / 1000
         told = _PAID
@@ -137,7 +147,7 @@ class PaidCalls:
             **error.extras,
         )
 
-    async def _whole(self, reply: UpstreamReply, share: Share) -> bytes:
+    async def _whole(self, reply: UpstreamResponse, share: Reservation) -> bytes:
         """The body of an answer that is one."""
         if reply.status >= _FAILED_FROM:
             raise UpstreamFailed("The upstream failed.", upstreamStatus=reply.status)
@@ -152,7 +162,7 @@ class PaidCalls:
         return bytes(body)
 
 
-def target_of(journey: Journey) -> str:
+def target_of(journey: CallRecord) -> str:
     """Path and query as they were sent: what was bought is known by them."""
     incoming = journey.incoming
     path = f"/wrap/{journey.operator_id}{incoming.path}"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from assay.common.http_heads import END, Headers, is_plain
-from assay.http1.model import AnswerHead
-from assay.wrappers.fast_calls import Carried
+from assay.http1.model import ResponseHead
+from assay.wrappers.fast_calls import FastPathRequest
 
 REPEATS_MAX = 1000
 """Requests remembered by their bytes. Most callers send few, again and again."""
@@ -26,10 +26,10 @@ class Rendered:
 
 
 @dataclass(slots=True)
-class Repeat:
+class ParsedRequest:
     """A request as its bytes have it: what may come again, and how it was answered."""
 
-    carried: Carried
+    carried: FastPathRequest
     raw_headers: Headers
     request_id: str | None
     """The caller's own, where it has sent a good one."""
@@ -38,7 +38,7 @@ class Repeat:
     """The agent whose session it shows."""
     data: bytes = b""
     """The request itself, once it is known to be all of what one packet held."""
-    answers: dict[AnswerHead, Rendered] = field(default_factory=dict[AnswerHead, Rendered])
+    answers: dict[ResponseHead, Rendered] = field(default_factory=dict[ResponseHead, Rendered])
 
     @property
     def is_head(self) -> bool:
@@ -46,7 +46,7 @@ class Repeat:
         return self.carried.matched.incoming.method == "HEAD"
 
 
-class Repeats:
+class ParsedRequestCache:
     """Requests of the fast lane by their bytes: what came before need not be parsed again.
 
     A parser between two messages gives the same result for the same bytes. Only that is skipped:
@@ -54,11 +54,11 @@ class Repeats:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Repeat] = {}
+        self._known: dict[bytes, ParsedRequest] = {}
         self.find = self._known.get
         """The request of these very bytes, or None."""
 
-    def remember(self, data: bytes, repeat: Repeat) -> None:
+    def remember(self, data: bytes, repeat: ParsedRequest) -> None:
         """Remember a request that a parser has just read from `data`, and nothing else."""
         if (
             len(data) <= REPEAT_BYTES_MAX

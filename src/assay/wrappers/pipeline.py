@@ -13,54 +13,56 @@ from dataclasses import dataclass, replace
 
 from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
-from assay.payments.model import Held, PaymentRefused, PaymentRequired, Quote, Replay
+from assay.payments.model import ClaimedPayment, PaymentRefused, PaymentRequired, Quote, Replay
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.retries import Spent
-from assay.payments.service import Till
-from assay.wrappers.buffer_budget import HeldBodies, Shares
+from assay.payments.service import PaymentService
+from assay.wrappers.buffer_budget import BufferBudget, Shares
 from assay.wrappers.cors import answer_preflight, cors_headers
 from assay.wrappers.model import (
-    Admitted,
-    Answer,
-    Incoming,
-    Journey,
-    Matched,
-    Paid,
+    CallRecord,
+    InboundRequest,
+    PayableRequest,
+    RateLimitedRequest,
+    RoutedRequest,
     TrustDenied,
     WrapperNotFound,
+    WrapperResponse,
 )
 from assay.wrappers.paid_call import PaidCalls, target_of
 from assay.wrappers.request_body import read_body, require_size
 from assay.wrappers.route_table import Routes
-from assay.wrappers.stages.forward import ForwardStep
-from assay.wrappers.stages.limit import LimitStep
-from assay.wrappers.stages.pay import PayStep
-from assay.wrappers.stages.record import RecordStep
-from assay.wrappers.stages.trust import TrustStep
+from assay.wrappers.stages.forward import ForwardStage
+from assay.wrappers.stages.limit import LimitStage
+from assay.wrappers.stages.pay import PayStage
+from assay.wrappers.stages.record import RecordStage
+from assay.wrappers.stages.trust import TrustStage
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Stages:
     """The stages, each of which only its own place in the order can call."""
 
     routes: Routes
-    trust: TrustStep
-    limit: LimitStep
-    pay: PayStep
-    forward: ForwardStep
-    record: RecordStep
+    trust: TrustStage
+    limit: LimitStage
+    pay: PayStage
+    forward: ForwardStage
+    record: RecordStage
 
 
 class Pipeline:
     """Answers requests below `/wrap/{operatorId}`."""
 
-    def __init__(self, steps: Steps, till: Till, response_bytes_max: int, held: HeldBodies) -> None:
+    def __init__(
+        self, steps: Stages, till: PaymentService, response_bytes_max: int, held: BufferBudget
+    ) -> None:
         self._steps = steps
         self._till = till
         self._held = held
         self._calls = PaidCalls(steps.forward, till, response_bytes_max, held)
 
-    async def answer(self, journey: Journey) -> Answer:
+    async def answer(self, journey: CallRecord) -> WrapperResponse:
         """The answer, or a refusal, raised (spec 7.3)."""
         find = self._steps.routes.find
         preflight = await answer_preflight(journey.operator_id, journey.incoming, find)
@@ -75,13 +77,15 @@ class Pipeline:
                 return await self._serve_again(journey, spent, target)
         return await self._serve(journey, presented, target)
 
-    def record(self, journey: Journey, status: int, response_bytes: int) -> None:
+    def record(self, journey: CallRecord, status: int, response_bytes: int) -> None:
         """Write down how it ended; nothing of it is held any more."""
         if journey.let_go is not None:
             journey.let_go()
         self._steps.record.record(journey, status, response_bytes)
 
-    async def _serve(self, journey: Journey, presented: Sequence[Presented], target: str) -> Answer:
+    async def _serve(
+        self, journey: CallRecord, presented: Sequence[Presented], target: str
+    ) -> WrapperResponse:
         """A call that buys now, or is free, or is told what it costs."""
         matched = await self._match(journey)
         asked = journey.quote = self._steps.pay.quote(matched)
@@ -100,7 +104,7 @@ class Pipeline:
                 raise
             raise await self._till.refused(asked, refusal.__cause__) from refusal
 
-    async def _match(self, journey: Journey) -> Matched:
+    async def _match(self, journey: CallRecord) -> RoutedRequest:
         incoming = journey.incoming
         found = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
         route, path = found
@@ -110,9 +114,11 @@ class Pipeline:
         if path != incoming.path:
             incoming = journey.incoming = replace(incoming, path=path)
         require_size(incoming.content_length, route.config.max_body_bytes)
-        return Matched(incoming, route)
+        return RoutedRequest(incoming, route)
 
-    async def _trust(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+    async def _trust(
+        self, journey: CallRecord, matched: RoutedRequest, payer: str | None
+    ) -> RateLimitedRequest:
         try:
             trusted = await self._steps.trust.check(matched, payer)
         except TrustDenied as refusal:
@@ -122,15 +128,17 @@ class Pipeline:
         session = getattr(trusted.trust, "session", None)
         if session is not None:
             journey.answer_headers.append((b"x-agent-session", session.encode()))
-        return Admitted(trusted, ())
+        return RateLimitedRequest(trusted, ())
 
-    async def _admit(self, journey: Journey, matched: Matched, payer: str | None) -> Admitted:
+    async def _admit(
+        self, journey: CallRecord, matched: RoutedRequest, payer: str | None
+    ) -> RateLimitedRequest:
         admitted = await self._trust(journey, matched, payer)
         return await self._steps.limit.admit(admitted.trusted, payer)
 
     async def _serve_free(
-        self, journey: Journey, matched: Matched, body: bytes | None = None
-    ) -> Answer:
+        self, journey: CallRecord, matched: RoutedRequest, body: bytes | None = None
+    ) -> WrapperResponse:
         """Forward it; `body` is the request's, where it has been read."""
         if journey.refusal is not None:
             raise journey.refusal
@@ -140,9 +148,13 @@ class Pipeline:
         reply = await self._steps.forward.send(paid)
         headers = self._calls.answer_headers(paid, reply.headers)
         whole = reply.whole
-        return Answer(reply.status, headers, reply.body() if whole is None else whole, reply.close)
+        return WrapperResponse(
+            reply.status, headers, reply.body() if whole is None else whole, reply.close
+        )
 
-    async def _ask(self, journey: Journey, matched: Matched, quote: Quote) -> Answer:
+    async def _ask(
+        self, journey: CallRecord, matched: RoutedRequest, quote: Quote
+    ) -> WrapperResponse:
         """Raises the 402 that says how to pay, or what the caller is refused for before that."""
         if journey.refusal is not None:
             raise journey.refusal
@@ -154,8 +166,8 @@ class Pipeline:
         raise await self._till.demand(quote)
 
     async def _agreed(
-        self, matched: Matched, asked: Quote, presented: Sequence[Presented]
-    ) -> tuple[Matched, Quote]:
+        self, matched: RoutedRequest, asked: Quote, presented: Sequence[Presented]
+    ) -> tuple[RoutedRequest, Quote]:
         """The terms that are paid: those of now, or earlier ones whose quotes still hold."""
         pay = self._steps.pay
         if not any(pay.is_payable(asked, one) for one in presented):
@@ -167,12 +179,12 @@ class Pipeline:
 
     async def _serve_paid(
         self,
-        journey: Journey,
-        matched: Matched,
+        journey: CallRecord,
+        matched: RoutedRequest,
         quote: Quote,
         presented: Sequence[Presented],
         target: str,
-    ) -> Answer:
+    ) -> WrapperResponse:
         incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(journey)
         request = await self._request(incoming, shares, quote.url, target)
         own = [one for one in presented if one.protocol == quote.network.protocol]
@@ -190,11 +202,11 @@ class Pipeline:
         paid = await pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
             return self._replayed(journey, paid)
-        if not isinstance(paid.payment, Held):
+        if not isinstance(paid.payment, ClaimedPayment):
             raise TypeError("a paid request without a payment")
         return await self._calls.serve(journey, paid, paid.payment, shares.answer)
 
-    async def _serve_again(self, journey: Journey, spent: Spent, target: str) -> Answer:
+    async def _serve_again(self, journey: CallRecord, spent: Spent, target: str) -> WrapperResponse:
         """What a payment has bought, from where it was claimed: the wrapper may be another by now.
 
         One that has bought something else is refused on the terms of now; where it costs nothing
@@ -218,13 +230,13 @@ class Pipeline:
             journey.payer = entry.payer
             if found is None:
                 return await self._unserved(journey, spent, quote, request)
-            matched = Matched(replace(incoming, path=found.path), found.route)
+            matched = RoutedRequest(replace(incoming, path=found.path), found.route)
             admitted = await self._admit(journey, matched, entry.payer)
             await shares.answer.take(self._held.expected(config.id))
             held = await self._till.retries.resume(spent, quote, request)
             if isinstance(held, Replay):
                 return self._replayed(journey, held)
-            paid = Paid(admitted, held, body)
+            paid = PayableRequest(admitted, held, body)
             return await self._calls.serve(journey, paid, held, shares.answer)
         except PaymentRefused as refusal:
             journey.config = None
@@ -236,8 +248,8 @@ class Pipeline:
             raise await self._till.refused(asked, refusal) from refusal
 
     async def _unserved(
-        self, journey: Journey, spent: Spent, quote: Quote, request: PaidRequest
-    ) -> Answer:
+        self, journey: CallRecord, spent: Spent, quote: Quote, request: PaidRequest
+    ) -> WrapperResponse:
         """What was settled but cannot be served any more: told with the receipt, for a refund."""
         held = await self._till.retries.resume(spent, quote, request)
         if isinstance(held, Replay):
@@ -247,13 +259,13 @@ class Pipeline:
         journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
         raise WrapperNotFound("This call was paid for, and its wrapper cannot be called any more.")
 
-    def _replayed(self, journey: Journey, replay: Replay) -> Answer:
+    def _replayed(self, journey: CallRecord, replay: Replay) -> WrapperResponse:
         journey.payer = replay.entry.payer
         journey.entry, journey.outcome = replay.entry, "replayed"
         return self._calls.bought(journey, replay.stored)
 
     async def _request(
-        self, incoming: Incoming, shares: Shares, url: str, target: str
+        self, incoming: InboundRequest, shares: Shares, url: str, target: str
     ) -> PaidRequest:
         """The request as payments know it, but for its body."""
         return PaidRequest(
@@ -267,7 +279,7 @@ class Pipeline:
             target=target,
         )
 
-    def _shares(self, journey: Journey) -> Shares:
+    def _shares(self, journey: CallRecord) -> Shares:
         """Memory for what the call holds back, given back at its end."""
         shares = self._held.shares(caller_of(journey.incoming.client_address))
         journey.let_go = shares.close

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal, Protocol
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.http1.callers import Caller
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.model import WrapperConfig
@@ -19,7 +19,9 @@ ChangeResult = Literal["changed", "overlaps", "stale"]
 class WrapperStore(Protocol):
     """Wrapper configs, and what they have been: each change is a revision, in one transaction."""
 
-    async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
+    async def add(
+        self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
+    ) -> bool:
         """Store; False when an active config of the operator has the same route key."""
         ...
 
@@ -32,7 +34,7 @@ class WrapperStore(Protocol):
         ...
 
     async def change(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
     ) -> ChangeResult:
         """Replace a config by its next revision.
 
@@ -76,7 +78,9 @@ class WrapperStore(Protocol):
         """The operator's active configs; none while its account is suspended."""
         ...
 
-    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
+    async def deactivate(
+        self, operator_id: str, config_id: str, note: AuditEntry | None = None
+    ) -> bool:
         """Whether the operator has such a config; it is inactive afterwards."""
         ...
 
@@ -85,7 +89,12 @@ class WrapperStore(Protocol):
         ...
 
     async def reseal(
-        self, operator_id: str, config_id: str, old: bytes, new: bytes, note: Note | None = None
+        self,
+        operator_id: str,
+        config_id: str,
+        old: bytes,
+        new: bytes,
+        note: AuditEntry | None = None,
     ) -> None:
         """Replace a sealed secret wherever the operator's config has it; else nothing."""
         ...
@@ -107,7 +116,7 @@ class Secrets(Protocol):
         ...
 
 
-class Trip(Protocol):
+class FastPathCall(Protocol):
     """What differs between two requests of the very same bytes, and how this one went."""
 
     client_address: str

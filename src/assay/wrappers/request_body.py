@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from assay.common.errors import RequestTimeout
-from assay.common.memory_budget import Share
-from assay.wrappers.model import Incoming, Paid, WrapperConfig, WrapperTooLarge
+from assay.common.memory_budget import Reservation
+from assay.wrappers.model import InboundRequest, PayableRequest, WrapperConfig, WrapperTooLarge
 
 HELD_BODY_S = 60.0
 """How long the body of a paid call may take: nobody keeps room from others by dribbling."""
@@ -20,7 +20,7 @@ def require_size(size: int | None, bytes_max: int) -> None:
         raise WrapperTooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
 
 
-async def read_body(incoming: Incoming, config: WrapperConfig, share: Share) -> bytes:
+async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Reservation) -> bytes:
     """The body of a request; what is only announced takes no room.
 
     Raises `WrapperTooLarge` and `RequestTimeout`.
@@ -41,7 +41,7 @@ async def read_body(incoming: Incoming, config: WrapperConfig, share: Share) -> 
     return bytes(body)
 
 
-async def body_to_send(paid: Paid) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+async def body_to_send(paid: PayableRequest) -> tuple[bytes | AsyncIterator[bytes], int | None]:
     """The body: in hand already, read now because it is small, or passed on as it comes."""
     if paid.body is not None:
         return paid.body, len(paid.body)

@@ -8,8 +8,8 @@ from assay.http1.bounds import BOUNDS, PIECE_BYTES
 from assay.payments.model import PaymentRequired
 from assay.payments.service import PaymentPending
 from assay.server.errors import envelope, error_headers, status_of
-from assay.server.request_context import JSON, Exchange, Send, date_header
-from assay.wrappers.model import Answer, Journey, RateLimitExceeded
+from assay.server.request_context import JSON, RequestContext, Send, date_header
+from assay.wrappers.model import CallRecord, RateLimitExceeded, WrapperResponse
 from assay.wrappers.stages.forward import SANDBOX
 from assay.wrappers.stages.limit import limit_headers
 
@@ -25,12 +25,14 @@ _EXPOSED = (
 _NO_BODY = frozenset({204, 304})
 
 
-class Outgoing:
+class WrapperResponseWriter:
     """What goes back, with the headers every answer here has."""
 
     __slots__ = ("_clock", "_exchange", "_journey", "_send", "bytes_out", "status")
 
-    def __init__(self, send: Send, exchange: Exchange, journey: Journey, clock: Clock) -> None:
+    def __init__(
+        self, send: Send, exchange: RequestContext, journey: CallRecord, clock: Clock
+    ) -> None:
         self._send = send
         self._clock = clock
         self._exchange = exchange
@@ -38,7 +40,7 @@ class Outgoing:
         self.status = 0
         self.bytes_out = 0
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: WrapperResponse) -> None:
         """The upstream's answer, whole or as it comes."""
         headers = [*answer.headers, *self._journey.answer_headers]
         headers.append((b"x-request-id", self._exchange.request_id.encode()))

@@ -9,9 +9,9 @@ from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.single_flight import SingleFlight
 from assay.gate.model import GateInput
-from assay.net.egress.url import EgressPolicy, Refused, parse_target
-from assay.payments.model import Entry
-from assay.wrappers.matching import BadPath, Row, Table
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
+from assay.payments.model import LedgerEntry
+from assay.wrappers.matching import BadPath, RouteTable, Row
 from assay.wrappers.model import Route, RouteMatch, WrapperConfig, WrapperNotFound
 from assay.wrappers.ports import WrapperStore
 from assay.wrappers.service import Endpoints
@@ -39,7 +39,7 @@ OPERATOR_ID_CHARS: Final = 36
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     configs: Sequence[WrapperConfig]
-    table: Table[Route | None]
+    table: RouteTable[Route | None]
     """None for what is matched and answers nobody: no wider wrapper speaks for it."""
 
     until_s: float
@@ -61,7 +61,7 @@ class Routes:
         self._memory: BoundedMap[str, _Remembered] = BoundedMap(
             REMEMBERED_BYTES, lambda known: known.size
         )
-        self._flights: SingleFlight[Table[Route | None]] = SingleFlight()
+        self._flights: SingleFlight[RouteTable[Route | None]] = SingleFlight()
 
     def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
         """The route, where the operator's are in memory. No I/O."""
@@ -101,7 +101,7 @@ class Routes:
         """The active config of a path as the store has it, whether it can be called or not."""
         async with self._endpoints.lists.slot(operator_id, is_known=True):
             configs = await self._store.active(operator_id)
-            table = await Table[WrapperConfig].by_turns(
+            table = await RouteTable[WrapperConfig].by_turns(
                 Row(c.method, c.path, c, c.terms) for c in configs
             )
         try:
@@ -111,7 +111,7 @@ class Routes:
         return None if found is None else found.value
 
     async def as_claimed(
-        self, entry: Entry, method: str, path: str
+        self, entry: LedgerEntry, method: str, path: str
     ) -> tuple[WrapperConfig, RouteMatch | None]:
         """The wrapper as it was when a payment was claimed, and its route with the path forwarded.
 
@@ -124,11 +124,11 @@ class Routes:
         if config is None or route is None:
             return await self._as_it_is(config, entry, method, path)
         # Another spelling of its path, which it answered for its terms, is forwarded as it came.
-        found = _found(Table([Row(config.method, config.path, route)]), method, path)
+        found = _found(RouteTable([Row(config.method, config.path, route)]), method, path)
         return config, found or RouteMatch(route, path)
 
     async def _as_it_is(
-        self, config: WrapperConfig | None, entry: Entry, method: str, path: str
+        self, config: WrapperConfig | None, entry: LedgerEntry, method: str, path: str
     ) -> tuple[WrapperConfig, RouteMatch | None]:
         try:
             found = await self.find(entry.operator_id, method, path)
@@ -147,7 +147,7 @@ class Routes:
             return inf
         return REMEMBERED_S - (known.until_s - self._clock.monotonic_s())
 
-    def _remembered(self, operator_id: str) -> Table[Route | None] | None:
+    def _remembered(self, operator_id: str) -> RouteTable[Route | None] | None:
         known = self._memory.get(operator_id)
         if (
             known is None
@@ -157,14 +157,14 @@ class Routes:
             return None
         return known.table
 
-    async def _load(self, operator_id: str) -> Table[Route | None]:
+    async def _load(self, operator_id: str) -> RouteTable[Route | None]:
         changes = self._endpoints.changes
         configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
         until = self._clock.monotonic_s() + REMEMBERED_S
         if known is not None and known.configs == configs:  # making it may take a second
             configs, table, size = known.configs, known.table, known.size
         else:
-            table = await Table[Route | None].by_turns(
+            table = await RouteTable[Route | None].by_turns(
                 Row(c.method, c.path, self._route(c), c.terms) for c in configs
             )
             size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
@@ -174,7 +174,7 @@ class Routes:
     def _route(self, config: WrapperConfig) -> Route | None:
         """None for what must not be served: it has no target, or a shut one, or a lost secret."""
         target = parse_target(config.target_url, self._egress.of(config.operator_id))
-        if isinstance(target, Refused):
+        if isinstance(target, RefusedUrl):
             return None
         try:
             secret = self._endpoints.upstream_secret(config)
@@ -187,7 +187,9 @@ class Routes:
         return Route(config, target, asked, header)
 
 
-def _found(table: Table[Route] | Table[Route | None], method: str, path: str) -> RouteMatch | None:
+def _found(
+    table: RouteTable[Route] | RouteTable[Route | None], method: str, path: str
+) -> RouteMatch | None:
     try:
         found = table.match(method, path)
     except BadPath:

@@ -14,18 +14,25 @@ from assay.http1.callers import Caller, agent_at, anonymous_at
 from assay.http1.unread_answers import UnreadAnswers, UpstreamUnread
 from assay.server.errors import fault
 from assay.server.rate_limits import caller_of, rate_limit
-from assay.server.request_context import WRAP_PREFIX, Exchange, Receive, Scope, Send, note_detail
+from assay.server.request_context import (
+    WRAP_PREFIX,
+    Receive,
+    RequestContext,
+    Scope,
+    Send,
+    note_detail,
+)
 from assay.wrappers.address_limits import PayerLimits
 from assay.wrappers.cors import preflighted_method
 from assay.wrappers.inbound_body import WrapperBody
-from assay.wrappers.model import Incoming, Journey, WrapperNotFound
-from assay.wrappers.response_writer import Outgoing
+from assay.wrappers.model import CallRecord, InboundRequest, WrapperNotFound
+from assay.wrappers.response_writer import WrapperResponseWriter
 
 EMPTY_QUERY = "assay.empty_query"
 """The server's extension for a target with a question mark and nothing after it."""
 
 
-class WrapLane:
+class WrapHandler:
     """Answers every request below `/wrap/`."""
 
     def __init__(self, app: App) -> None:
@@ -40,20 +47,20 @@ class WrapLane:
         self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
 
     async def __call__(
-        self, scope: Scope, receive: Receive, send: Send, exchange: Exchange
+        self, scope: Scope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
         """One request, answered whatever happens."""
         app = self._app
         operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
         body = WrapperBody(receive, exchange, app.clock)
         caller = exchange.wrapper_caller = self._caller(exchange)
-        journey = Journey(
+        journey = CallRecord(
             incoming=_incoming(scope, exchange, caller, "/" + rest, body),
             operator_id=operator_id,
             begun_s=app.clock.monotonic_s(),
             payments=self._payments.within(exchange),
         )
-        outgoing = Outgoing(send, exchange, journey, app.clock)
+        outgoing = WrapperResponseWriter(send, exchange, journey, app.clock)
         try:
             await self._admit(exchange, caller, journey)
             self._require_host(exchange)
@@ -74,19 +81,19 @@ class WrapLane:
             journey.refusal = None  # its traceback knows the journey: a circle for the collector
             app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
 
-    def _require_host(self, exchange: Exchange) -> None:
+    def _require_host(self, exchange: RequestContext) -> None:
         """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
         origin = self._app.wrapper_origin
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
-    def _caller(self, exchange: Exchange) -> Caller:
+    def _caller(self, exchange: RequestContext) -> Caller:
         """The agent whose session it shows, else its address."""
         session, address = exchange.headers.get("x-agent-session"), exchange.client_address
         agent = None if session is None else self._app.sessions.owner_of(session)
         return anonymous_at(address) if agent is None else agent_at(agent, address)
 
-    async def _admit(self, exchange: Exchange, caller: Caller, journey: Journey) -> None:
+    async def _admit(self, exchange: RequestContext, caller: Caller, journey: CallRecord) -> None:
         """Count the call for its address; where strangers have used that up, for who it shows.
 
         That is its agent, or its payer as far as the payment is proven. What was left unread is
@@ -113,7 +120,9 @@ class WrapLane:
                 raise
             journey.refusal = refusal
 
-    async def _watched(self, journey: Journey, body: WrapperBody, outgoing: Outgoing) -> None:
+    async def _watched(
+        self, journey: CallRecord, body: WrapperBody, outgoing: WrapperResponseWriter
+    ) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
         body.watch_later(asyncio.current_task())
         try:
@@ -141,9 +150,9 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
     content_length: int | None,
     caller: Caller,
     body: Callable[[int], AsyncIterator[bytes]] | None = None,
-) -> Incoming:
+) -> InboundRequest:
     """A request as the stages take it."""
-    return Incoming(
+    return InboundRequest(
         method=method,
         path=path,
         query=query,
@@ -165,8 +174,8 @@ async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
 
 
 def _incoming(
-    scope: Scope, exchange: Exchange, caller: Caller, path: str, body: WrapperBody
-) -> Incoming:
+    scope: Scope, exchange: RequestContext, caller: Caller, path: str, body: WrapperBody
+) -> InboundRequest:
     return incoming_of(
         method=scope["method"],
         path=path,

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, selec
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import Note
+from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
@@ -39,7 +39,9 @@ class SqlWrapperStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, config: WrapperConfig, route_key: str, note: Note | None = None) -> bool:
+    async def add(
+        self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
+    ) -> bool:
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
@@ -88,7 +90,9 @@ class SqlWrapperStore:
             rows = (await connection.execute(statement)).mappings().all()
         return await _configs(rows)
 
-    async def deactivate(self, operator_id: str, config_id: str, note: Note | None = None) -> bool:
+    async def deactivate(
+        self, operator_id: str, config_id: str, note: AuditEntry | None = None
+    ) -> bool:
         statement = (
             update(wrappers)
             .where(_is_his(operator_id, config_id), wrappers.c.active.is_(True))
@@ -109,7 +113,7 @@ class SqlWrapperStore:
         return True
 
     async def change(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: Note
+        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
     ) -> ChangeResult:
         key = route_key(config.method, config.path) if config.active else None
         statement = (
@@ -193,7 +197,12 @@ class SqlWrapperStore:
         return [(row[0], bytes(row[1])) for row in rows]
 
     async def reseal(
-        self, operator_id: str, config_id: str, old: bytes, new: bytes, note: Note | None = None
+        self,
+        operator_id: str,
+        config_id: str,
+        old: bytes,
+        new: bytes,
+        note: AuditEntry | None = None,
     ) -> None:
         async with self._database.write() as connection:
             changed = 0
@@ -236,7 +245,7 @@ async def _write_revision(
     connection: AsyncConnection,
     config: WrapperConfig,
     changes: Sequence[FieldChange],
-    note: Note | None,
+    note: AuditEntry | None,
 ) -> None:
     """The revision and the end of the one before, with its line of the audit trail."""
     at_us = to_us(config.created_at if note is None else note.at)

@@ -21,11 +21,11 @@ from assay.db.engine import Database
 from assay.evaluation.behaviour import CRITICAL_CAP, summary
 from assay.evaluation.model import Evaluation, SignalName
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
@@ -61,7 +61,7 @@ class Grades:
         clock = SystemClock()
         self.store = SqlControlStore(database, clock)
         self._evaluator = Evaluator(
-            EvaluatorNeeds(
+            EvaluatorDependencies(
                 subjects=Subjects({"evm": FakeChain()}),  # type: ignore[dict-item]
                 signals={SignalName.SANDBOX: SIGNAL},
                 probes=PROBES,
@@ -69,7 +69,7 @@ class Grades:
                 dialers=StockDialers(),
                 store=SqlEvaluationStore(database, None, control_records(PROBES)),
                 blobs=NoBlobs(),
-                rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
+                rules=ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()),
                 listeners=[],
                 clock=clock,
                 control=Control(self.store),

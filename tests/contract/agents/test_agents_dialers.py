@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed, BudgetExhausted
 from tests.fakes.agents import entry_of, running
@@ -150,7 +150,7 @@ async def test_nobody_there_is_unreachable(http: GuardedHttp, protocol: str) -> 
 
 
 class Spent:
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         del request, limits
         raise BudgetExhausted
 
@@ -168,7 +168,7 @@ class SpentAfter:
     def __init__(self, http: GuardedHttp, requests: int) -> None:
         self.http, self.left = http, requests
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         self.left -= 1
         if self.left < 0:
             raise BudgetExhausted

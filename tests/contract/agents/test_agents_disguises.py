@@ -10,7 +10,7 @@ from assay.evaluation.model import Evidence
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
-from assay.probing.out_of_band_url import PREFIX, Baits
+from assay.probing.out_of_band_url import PREFIX, OutOfBandCalls
 from assay.probing.probe_rounds import UNFINISHED
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.disguised_agents import Disguised, disguised_agents
@@ -29,7 +29,7 @@ async def visited(http: GuardedHttp, agent: Disguised) -> Evidence:
 
     listening = await asyncio.start_server(take, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    baits = Baits(state, ("s" * 32,), [address])
+    baits = OutOfBandCalls(state, ("s" * 32,), [address])
     async with listening, serving(agent.make, agent.mcp) as base:
         return await visit(http, declaring(base, agent.services), 20.0, Sources(lures=baits))
 

@@ -12,7 +12,7 @@ from assay.common.clock import SystemClock
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.function import collect_function, function_rows
-from assay.probing.ports import PendingResult, Visit
+from assay.probing.ports import PendingResult, ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from assay.registries.model import OnchainAgent, Registration, Service
@@ -36,7 +36,7 @@ async def proven(
         dialers = SharedDialers(StockDialers(), group, callback=callback)
         ends_at = asyncio.get_running_loop().time() + deadline_s
         subject = Subject(NETWORK, "7", WALLET, agent)
-        visit = Visit(subject, (), visit_http, dialers, "seed", nonce=nonce, ends_at=ends_at)
+        visit = ProbeSession(subject, (), visit_http, dialers, "seed", nonce=nonce, ends_at=ends_at)
         transcripts = await collect_function(visit)
         dialers.hang_up()
     assert visit_http.sent <= 30
@@ -197,5 +197,5 @@ async def test_what_nobody_can_call_is_not_callable(http: GuardedHttp) -> None:
 
 
 async def test_a_key_agent_has_no_rows(http: GuardedHttp) -> None:
-    visit = Visit(Subject(NETWORK, WALLET, WALLET, None), (), http, StockDialers(), "seed")
+    visit = ProbeSession(Subject(NETWORK, WALLET, WALLET, None), (), http, StockDialers(), "seed")
     assert function_rows(await collect_function(visit)) == []

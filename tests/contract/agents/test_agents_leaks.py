@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import Outgoing
+from assay.net.egress.ports import OutboundRequest
 from tests.contract.agents.test_agents_sandbox import declaring, failed, visit
 from tests.fakes.leaking_talk import BRIEFING, asked_for_rules
 from tests.fakes.leaking_tools import SERVICES, TEXTS
@@ -82,7 +82,7 @@ def service(name: str) -> Callable[[str], ASGIApp]:
     react = SERVICES[name].make()
 
     async def answer(request: Request) -> Response:
-        sent = Outgoing(request.method, str(request.url), dict(request.headers))
+        sent = OutboundRequest(request.method, str(request.url), dict(request.headers))
         reply = react(sent)
         return Response(reply.body, reply.status, dict(reply.headers))
 

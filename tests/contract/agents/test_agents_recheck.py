@@ -8,7 +8,7 @@ from assay.common.clock import SystemClock
 from assay.common.json import JsonObject, is_object
 from assay.common.shared_state_memory import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
 from assay.evaluation.signal_sources import Sources
 from assay.net.egress.client import GuardedHttp
@@ -36,7 +36,7 @@ def sources(http: GuardedHttp) -> Sources:
 
 
 async def rechecked(http: GuardedHttp, who: Subject, kept: Sources | None = None) -> Evidence:
-    needs = SignalNeeds(
+    needs = SignalDependencies(
         FakeChain(),  # type: ignore[arg-type]
         http,
         StockDialers(),

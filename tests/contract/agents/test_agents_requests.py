@@ -13,7 +13,7 @@ from assay.evaluation.model import Evidence
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
-from assay.probing.out_of_band_url import Baits
+from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.probing.ports import Severity
 from tests.contract.agents.test_agents_sandbox import PROBES, declaring, visit
 from tests.fakes.trust import WALLET
@@ -82,7 +82,7 @@ def everything(tools: ASGIApp) -> Callable[[str], ASGIApp]:
 
 
 async def visited(http: GuardedHttp, names: set[str]) -> Evidence:
-    baits = Baits(MemorySharedState(SystemClock()), ("s" * 32,), ["http://127.0.0.1:9"])
+    baits = OutOfBandCalls(MemorySharedState(SystemClock()), ("s" * 32,), ["http://127.0.0.1:9"])
     mcp = working_tools()
     async with serving(everything(mcp_app(mcp)("")), mcp) as base:
         services = [(name, path) for name, path in SERVICES.items() if name in names]

@@ -10,7 +10,7 @@ from assay.common.canonical_json import canonical_bytes
 from assay.common.clock import SystemClock
 from assay.evaluation.behaviour import findings
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
@@ -46,7 +46,7 @@ async def sample(name: str) -> AsyncGenerator[Subject]:
 
 async def visits(name: str, count: int = 1) -> list[Evidence]:
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    needs = SignalNeeds(FakeChain(), http, StockDialers(), PROBES, SystemClock(), 20.0)  # type: ignore[arg-type]
+    needs = SignalDependencies(FakeChain(), http, StockDialers(), PROBES, SystemClock(), 20.0)  # type: ignore[arg-type]
     seen: list[Evidence] = []
     async with sample(name) as subject:
         for _ in range(count):

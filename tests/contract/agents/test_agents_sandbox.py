@@ -15,7 +15,7 @@ from assay.common.plugins import load_plugins
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
@@ -69,7 +69,7 @@ async def visit(
     sources: Sources | None = None,
     control: Control | None = None,
 ) -> Evidence:
-    needs = SignalNeeds(
+    needs = SignalDependencies(
         FakeChain(),  # type: ignore[arg-type]
         http,
         StockDialers(),

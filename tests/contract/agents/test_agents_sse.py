@@ -8,7 +8,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from assay.common.clock import SystemClock
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
 from assay.probing.session import VisitHttp
@@ -94,9 +94,9 @@ class _Counting:
     """Counts what goes to the guard."""
 
     def __init__(self, http: GuardedHttp) -> None:
-        self._http, self.sent = http, list[Outgoing]()
+        self._http, self.sent = http, list[OutboundRequest]()
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         self.sent.append(request)
         return await self._http.send(request, limits)
 

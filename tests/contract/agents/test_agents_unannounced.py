@@ -8,7 +8,7 @@ from assay.common.clock import SystemClock
 from assay.common.plugins import load_plugins
 from assay.common.shared_state_memory import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.net.egress.client import GuardedHttp
@@ -64,7 +64,7 @@ async def evidence_of(
     visits = UnannouncedVisits(
         state, proven, POLICY, ways, http, StockDialers(None), (), lambda: chance
     )
-    needs = SignalNeeds(
+    needs = SignalDependencies(
         FakeChain(),  # type: ignore[arg-type]
         http,
         StockDialers(),

@@ -12,7 +12,7 @@ from assay.common.json import is_array, is_object
 from assay.common.plugins import load_plugins
 from assay.control.identity import Control
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.probing import shared_dialers
@@ -48,7 +48,7 @@ def with_everything(agent: Agent) -> Subject:
 
 
 async def visit(http: GuardedHttp, who: Subject, deadline_s: float = GATE_S) -> Evidence:
-    needs = SignalNeeds(
+    needs = SignalDependencies(
         FakeChain(),  # type: ignore[arg-type]
         http,
         StockDialers(),

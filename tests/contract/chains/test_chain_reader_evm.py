@@ -19,7 +19,7 @@ from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import GuardedDocuments
 from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
-from assay.registries.ports import ChainReader, ReaderNeeds
+from assay.registries.ports import ChainReader, ReaderDependencies
 from assay.registries.registration import TYPE
 from assay.registries.wallet_resolution import Resolver
 from assay_demo.chain.accounts import ACCOUNTS
@@ -58,7 +58,7 @@ class Reading:
 async def reading(chain: LocalChain) -> AsyncGenerator[Reading]:
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
     rpc, clock = JsonRpc(SystemClock()), FrozenClock()
-    needs = ReaderNeeds(rpc, GuardedDocuments(http, None), NoIndex(), clock)
+    needs = ReaderDependencies(rpc, GuardedDocuments(http, None), NoIndex(), clock)
     yield Reading(chain, EvmReader(needs), clock)
     await rpc.aclose()
     await http.aclose()

@@ -17,7 +17,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import GuardedDocuments
 from assay.registries.families.evm import EvmReader
-from assay.registries.ports import ReaderNeeds
+from assay.registries.ports import ReaderDependencies
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.fakes.chain import NoIndex
 from tests.services.chain import LocalChain, local_chain
@@ -55,7 +55,7 @@ def deploy_wallet(chain: LocalChain) -> str:
 async def reader() -> AsyncGenerator[EvmReader]:
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
     rpc = JsonRpc(SystemClock(), PATIENT)
-    yield EvmReader(ReaderNeeds(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock()))
+    yield EvmReader(ReaderDependencies(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock()))
     await rpc.aclose()
     await http.aclose()
 

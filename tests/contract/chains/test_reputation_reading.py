@@ -22,7 +22,7 @@ from assay.common.clock import SystemClock
 from assay.common.money import MICRO
 from assay.db.engine import Database
 from assay.evaluation.model import Evidence, Unavailable
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL
 from assay.net.egress.client import GuardedHttp
@@ -31,7 +31,7 @@ from assay.probing.clients.dialers import StockDialers
 from assay.registries.documents import GuardedDocuments
 from assay.registries.families.evm import EvmReader
 from assay.registries.model import OnchainAgent
-from assay.registries.ports import ReaderNeeds
+from assay.registries.ports import ReaderDependencies
 from assay.registries.subject import Subject
 from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.facts import AgentFacts, NotIndexed
@@ -124,8 +124,10 @@ class Shop:
             while await self.indexer().step(network):
                 pass
 
-    def needs(self, deadline_s: float) -> SignalNeeds:
-        made = SignalNeeds(self.reader, Scripted(), StockDialers(), {}, SystemClock(), deadline_s)
+    def needs(self, deadline_s: float) -> SignalDependencies:
+        made = SignalDependencies(
+            self.reader, Scripted(), StockDialers(), {}, SystemClock(), deadline_s
+        )
         return replace(made, sources=Sources(reputation=self.source()))
 
     def buyer(self, cents: int, *, funder: str = MINTER) -> str:
@@ -175,7 +177,7 @@ async def shop(money: LocalChain, tmp_path: Path) -> AsyncGenerator[Shop]:
     rpc = JsonRpc(SystemClock(), PATIENT)
     with node_proxy(money.url) as proxy:
         network = replace(money.network, rpc_urls=(proxy.url,))
-        needs = ReaderNeeds(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock())
+        needs = ReaderDependencies(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock())
         reader = EvmReader(needs)
         agent = await reader.fetch_agent(network, agent_id)
         yield Shop(money, proxy, agent, SqlEventStore(database, SystemClock()), rpc, reader)
@@ -313,7 +315,9 @@ async def _points(shop: Shop, fault: str) -> float:
     if fault == "logs refused":
         proxy.instead = _refuse_logs
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
-    reader = EvmReader(ReaderNeeds(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock()))
+    reader = EvmReader(
+        ReaderDependencies(rpc, GuardedDocuments(http, None), NoIndex(), SystemClock())
+    )
     fresh = replace(shop, rpc=rpc, reader=reader)
     subject = Subject(agent.network, agent.agent_id, agent.owner, agent)
     needs = fresh.needs(1.0 if fault == "silent" else 60.0)

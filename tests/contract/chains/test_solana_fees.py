@@ -15,7 +15,7 @@ from assay.db.engine import Database
 from assay.registries.subjects import Subjects
 from assay.reputation.solana_fees import BALANCE_KNOWN_S, SolanaFees
 from assay.reputation.solana_writer import SolanaWriter
-from assay.reputation.write_back import WriteBack, Written
+from assay.reputation.write_back import FeedbackPublisher, PublishResult
 from tests.fakes.clock import FrozenClock
 from tests.services.databases import migrated_sqlite
 from tests.services.solana.clusters import keypair
@@ -91,11 +91,11 @@ async def test_the_balance_is_asked_for_once_a_minute(office: Office) -> None:
 
 
 async def test_a_write_beyond_the_budget_sends_nothing_and_says_so(office: Office) -> None:
-    notes: list[Written] = []
+    notes: list[PublishResult] = []
     networks = Networks.built_in().with_solana(office.ground.network)
     writer = SolanaWriter(office.ground.rpc, office.wallet, 0)
     subjects = Subjects({"solana": office.ground.reader})
-    back = WriteBack(subjects, networks, writer, notes.append, office.fees(10))
+    back = FeedbackPublisher(subjects, networks, writer, notes.append, office.fees(10))
     tasks = Tasks(lambda *_: None)
     tasks.spawn("write back", back.run())
     asset = str(office.ground.registry.agent().asset)

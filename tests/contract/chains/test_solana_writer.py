@@ -19,7 +19,7 @@ from assay.registries.ports import WriteRefused
 from assay.registries.solana.feedback import Given, give_feedback
 from assay.registries.subjects import Subjects
 from assay.reputation.solana_writer import SolanaWriter, keypair_of
-from assay.reputation.write_back import WAITING_MAX, WriteBack, Written
+from assay.reputation.write_back import WAITING_MAX, FeedbackPublisher, PublishResult
 from tests.fakes.clock import FrozenClock
 from tests.services.solana import golden, loopback
 from tests.services.solana.clusters import keypair
@@ -43,10 +43,10 @@ class Writing:
         found = await self.agent(agent)
         return await self.writer.give_score(self.ground.network, found, score)
 
-    def write_back(self, notes: list[Written]) -> WriteBack:
+    def write_back(self, notes: list[PublishResult]) -> FeedbackPublisher:
         networks = Networks.built_in().with_solana(self.ground.network)
         subjects = Subjects({"solana": self.ground.reader})
-        return WriteBack(subjects, networks, self.writer, notes.append)
+        return FeedbackPublisher(subjects, networks, self.writer, notes.append)
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_keypair_that_is_none_is_refused_without_a_word_of_it(wrong: str) -> N
 
 
 async def test_scores_end_in_the_order_they_came_each_with_its_outcome(writing: Writing) -> None:
-    notes: list[Written] = []
+    notes: list[PublishResult] = []
     back, tasks = writing.write_back(notes), Tasks(lambda *_: None)
     theirs = writing.ground.registry.agent("theirs")
     own = writing.ground.registry.agent("own", owner=writing.wallet.pubkey())
@@ -213,7 +213,7 @@ async def test_scores_end_in_the_order_they_came_each_with_its_outcome(writing: 
 
 
 async def test_a_refusal_or_an_outage_is_never_tried_again(writing: Writing) -> None:
-    notes: list[Written] = []
+    notes: list[PublishResult] = []
     back, tasks = writing.write_back(notes), Tasks(lambda *_: None)
     agent = writing.ground.registry.agent()
     tasks.spawn("write back", back.run())
@@ -232,7 +232,7 @@ async def test_a_refusal_or_an_outage_is_never_tried_again(writing: Writing) -> 
 
 
 async def test_what_is_too_much_is_dropped_at_once_and_said(writing: Writing) -> None:
-    notes: list[Written] = []
+    notes: list[PublishResult] = []
     back = writing.write_back(notes)
     asset = str(writing.ground.registry.agent().asset)
     for _ in range(WAITING_MAX + 3):

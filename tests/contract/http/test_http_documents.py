@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import REDIRECTS_MAX, GuardedDocuments
 from assay.registries.ports import DocumentUnavailable
@@ -42,7 +42,7 @@ class Web:
         self._pages = pages
         self.asked: list[str] = []
 
-    async def send(self, request: Outgoing, limits: Limits = QUICK) -> Reply:
+    async def send(self, request: OutboundRequest, limits: Limits = QUICK) -> EgressResponse:
         del limits
         self.asked.append(request.url)
         page = self._pages[request.url]
@@ -51,7 +51,7 @@ class Web:
         status, content = page
         headers = (("location", content),) if isinstance(content, str) else ()
         body = content if isinstance(content, bytes) else b""
-        return Reply(status, headers, body, truncated=False, elapsed_ms=1.0)
+        return EgressResponse(status, headers, body, truncated=False, elapsed_ms=1.0)
 
 
 async def unavailable(documents: GuardedDocuments, uri: str) -> str:
@@ -138,11 +138,11 @@ class Lure:
         self._location = location
         self._door = door
 
-    async def send(self, request: Outgoing, limits: Limits = QUICK) -> Reply:
+    async def send(self, request: OutboundRequest, limits: Limits = QUICK) -> EgressResponse:
         if request.url != "https://lure.example/":
             return await self._door.send(request, limits)
         headers = (("location", self._location),)
-        return Reply(302, headers, b"", truncated=False, elapsed_ms=1.0)
+        return EgressResponse(302, headers, b"", truncated=False, elapsed_ms=1.0)
 
 
 @pytest.mark.parametrize("host", [*DENIED_LITERALS, *NAMES], ids=ascii)

@@ -8,8 +8,8 @@ import pytest
 
 from assay.net.egress.address import classify
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.dial import JudgingBackend
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing
+from assay.net.egress.dial import GuardedNetworkBackend
+from assay.net.egress.ports import EgressError, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from assay.net.resolver import SystemResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
@@ -32,7 +32,7 @@ DENIED_ANSWERS = (
 
 async def refused(http: GuardedHttp, url: str) -> EgressError:
     with pytest.raises(EgressError) as raised:
-        await http.send(Outgoing("GET", url), QUICK)
+        await http.send(OutboundRequest("GET", url), QUICK)
     return raised.value
 
 
@@ -87,7 +87,7 @@ async def test_a_name_that_changes_its_answer_is_dialled_where_it_was_judged(
 ) -> None:
     """DNS rebinding: public when judged, loopback a moment later. There is no later look-up."""
     resolver = ScriptedResolver(agent_example=[["93.184.216.34"], ["127.0.0.1"]])
-    backend = JudgingBackend(OPEN, resolver)
+    backend = GuardedNetworkBackend(OPEN, resolver)
     with pytest.raises(OSError, match="not from a test"):
         await backend.connect_tcp("agent.example", 443, timeout=1.0)
     assert dials == [("93.184.216.34", 443)]
@@ -98,7 +98,7 @@ async def test_a_name_that_changes_between_requests_is_judged_again(
     dials: list[tuple[str, int]],
 ) -> None:
     resolver = ScriptedResolver(agent_example=[["93.184.216.34"], ["127.0.0.1"]])
-    backend = JudgingBackend(OPEN, resolver)
+    backend = GuardedNetworkBackend(OPEN, resolver)
     with pytest.raises(OSError, match="not from a test"):
         await backend.connect_tcp("agent.example", 443, timeout=1.0)
     with pytest.raises(EgressError) as raised:
@@ -111,7 +111,7 @@ async def test_a_name_is_looked_up_once_and_its_address_connected() -> None:
     async with serving(keeps_open(plain(b"hello"))) as server:
         resolver = ScriptedResolver(agent_example=[["127.0.0.1"], ["203.0.113.1"]])
         http = GuardedHttp(DEVELOPMENT, resolver)
-        reply = await http.send(Outgoing("GET", server.url(host="agent.example")), QUICK)
+        reply = await http.send(OutboundRequest("GET", server.url(host="agent.example")), QUICK)
         assert reply.body == b"hello"
         assert resolver.asked == ["agent.example"]
         assert server.requests[0].headers["host"] == f"agent.example:{server.port}"
@@ -123,7 +123,7 @@ async def test_connections_are_kept_for_a_name_and_never_shared_with_another() -
         resolver = ScriptedResolver(a_example=[["127.0.0.1"]], b_example=[["127.0.0.1"]])
         http = GuardedHttp(DEVELOPMENT, resolver)
         for host in ("a.example", "a.example", "b.example", "b.example"):
-            await http.send(Outgoing("GET", server.url(host=host)), QUICK)
+            await http.send(OutboundRequest("GET", server.url(host=host)), QUICK)
         assert server.connections == 2
         assert resolver.asked == ["a.example", "b.example"]
         await http.aclose()
@@ -132,7 +132,7 @@ async def test_connections_are_kept_for_a_name_and_never_shared_with_another() -
 async def test_private_addresses_are_reached_in_development_only() -> None:
     async with serving(keeps_open(plain(b"hello"))) as server:
         strict, lax = GuardedHttp(OPEN), GuardedHttp(DEVELOPMENT)
-        assert (await lax.send(Outgoing("GET", server.url()), QUICK)).status == 200
+        assert (await lax.send(OutboundRequest("GET", server.url()), QUICK)).status == 200
         assert (await refused(strict, server.url())).failure is Failure.REFUSED_ADDRESS
         assert len(server.requests) == 1
         await strict.aclose()
@@ -150,7 +150,7 @@ async def test_the_next_address_is_tried_when_one_does_not_accept() -> None:
     async with serving(keeps_open(plain(b"hello"))) as server:
         http = GuardedHttp(DEVELOPMENT, ScriptedResolver(agent_example=[["::1", "127.0.0.1"]]))
         assert (
-            await http.send(Outgoing("GET", server.url(host="agent.example")), QUICK)
+            await http.send(OutboundRequest("GET", server.url(host="agent.example")), QUICK)
         ).status == 200
         await http.aclose()
 
@@ -172,7 +172,7 @@ async def test_a_look_up_that_hangs_costs_the_connect_time() -> None:
     http = GuardedHttp(OPEN, Hanging())
     limits = Limits(connect_s=0.1, total_s=5.0)
     with pytest.raises(EgressError) as raised:
-        await http.send(Outgoing("GET", "http://agent.example/"), limits)
+        await http.send(OutboundRequest("GET", "http://agent.example/"), limits)
     assert raised.value.failure is Failure.TIMEOUT
     await http.aclose()
 
@@ -190,7 +190,7 @@ async def test_the_environments_proxies_are_ignored(monkeypatch: pytest.MonkeyPa
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9")
         http = GuardedHttp(DEVELOPMENT)
-        assert (await http.send(Outgoing("GET", server.url()), QUICK)).body == b"direct"
+        assert (await http.send(OutboundRequest("GET", server.url()), QUICK)).body == b"direct"
         await http.aclose()
 
 

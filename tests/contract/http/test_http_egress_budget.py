@@ -16,7 +16,7 @@ from assay.common.egress_budget import (
 )
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from tests.fakes.clock import FrozenClock
 from tests.services.certificates import TestAuthority
 from tests.services.egress_process import BYTES, GLANCE, OK, Process
@@ -67,7 +67,7 @@ async def test_a_thousand_names_of_one_address_share_one_budget(
                 group.create_task(process.ask(victim.url(host=host), RESERVED))
                 for host in (name.replace("_", ".") for name in names)
             ]
-        answered = sum(isinstance(task.result(), Reply) for task in asked)
+        answered = sum(isinstance(task.result(), EgressResponse) for task in asked)
         assert answered == len(victim.requests) == 60
         assert victim.connections <= 60
         assert await process.ask(victim.url()) is Failure.BUDGET
@@ -100,7 +100,7 @@ async def test_an_endless_answer_costs_the_host_no_more_than_the_budget(
     async with suffering(b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as victim:
         for minute in range(1, 4):
             cut = await one.ask(victim.url(), RESERVED)
-            assert isinstance(cut, Reply)
+            assert isinstance(cut, EgressResponse)
             assert cut.truncated
             assert cut.over_budget
             assert len(cut.body) > BYTES // 2
@@ -169,7 +169,7 @@ async def test_glances_of_several_processes_at_names_of_one_address_stay_below_i
 async def test_a_short_rest_is_read_and_its_connection_kept(one: Process) -> None:
     async with suffering(plain(b"x" * 5000)) as victim:
         for _ in range(10):
-            reply = await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+            reply = await one.http.send(OutboundRequest("GET", victim.url()), GLANCE)
             assert (len(reply.body), reply.truncated) == (1024, True)
         assert victim.connections == 1
 
@@ -177,12 +177,12 @@ async def test_a_short_rest_is_read_and_its_connection_kept(one: Process) -> Non
 async def test_a_glance_never_leaves_on_a_connection_with_a_wide_window(one: Process) -> None:
     """It would be charged for all that such a connection may have under way."""
     async with suffering(plain(b"x" * 50_000), OK) as victim:
-        assert isinstance(await one.ask(victim.url(), RESERVED), Reply)
+        assert isinstance(await one.ask(victim.url(), RESERVED), EgressResponse)
         with egress_use(RESERVED):
-            await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+            await one.http.send(OutboundRequest("GET", victim.url()), GLANCE)
             assert victim.connections == 2
             for _ in range(28):
-                await one.http.send(Outgoing("GET", victim.url()), GLANCE)
+                await one.http.send(OutboundRequest("GET", victim.url()), GLANCE)
 
 
 async def test_a_connection_made_under_a_consent_is_not_used_without_one(
@@ -192,16 +192,16 @@ async def test_a_connection_made_under_a_consent_is_not_used_without_one(
     async with suffering(OK) as victim:
         origin = victim.url("")
         await one.consents.record(origin, "agent", "127.0.0.1")
-        assert isinstance(await one.ask(victim.url()), Reply)
+        assert isinstance(await one.ask(victim.url()), EgressResponse)
         await one.consents.withdraw(origin, "agent")
-        assert isinstance(await one.ask(victim.url()), Reply)
+        assert isinstance(await one.ask(victim.url()), EgressResponse)
         assert victim.connections == 2
         await one.consents.record(origin, "agent", "127.0.0.1")
-        assert isinstance(await one.ask(victim.url()), Reply)
+        assert isinstance(await one.ask(victim.url()), EgressResponse)
         assert victim.connections == 2
         await one.consents.record(origin, "another", "127.0.0.9")
         assert await one.ask(victim.url()) is Failure.BUDGET
-        assert isinstance(await one.ask(victim.url()), Reply)
+        assert isinstance(await one.ask(victim.url()), EgressResponse)
         assert victim.connections == 3
 
 
@@ -223,16 +223,18 @@ async def test_waiting_for_an_addresss_budget_is_no_fault_of_the_hosts(
         while len(server.requests) < 4:  # noqa: ASYNC110 - a server has no event
             await asyncio.sleep(0)
         with egress_use(RESERVED), pytest.raises(EgressError) as raised:
-            await process.http.send(Outgoing("GET", urls[4]), Limits(connect_s=0.1, total_s=0.5))
+            await process.http.send(
+                OutboundRequest("GET", urls[4]), Limits(connect_s=0.1, total_s=0.5)
+            )
         assert (raised.value.failure, raised.value.is_sent) == (Failure.BUDGET, False)
         release.set()
-    assert all(isinstance(task.result(), Reply) for task in held)
+    assert all(isinstance(task.result(), EgressResponse) for task in held)
     await process.http.aclose()
 
 
 async def test_what_is_sent_counts_as_well(one: Process) -> None:
     async with suffering(OK) as victim:
-        assert isinstance(await one.ask(victim.url(), RESERVED, b"x" * 150_000), Reply)
+        assert isinstance(await one.ask(victim.url(), RESERVED, b"x" * 150_000), EgressResponse)
         assert await one.ask(victim.url(), RESERVED, b"x" * 150_000) is Failure.BUDGET
         assert await one.ask(victim.url(), RESERVED, b"x" * 10_000_000) is Failure.BUDGET
         assert len(victim.requests) == 1
@@ -245,7 +247,7 @@ async def test_a_long_answer_takes_what_others_do_not_need(one: Process) -> None
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(one.ask(victim.url(), RESERVED)) for _ in range(12)]
         replies = [task.result() for task in asked]
-        assert all(isinstance(reply, Reply) and not reply.truncated for reply in replies)
+        assert all(isinstance(reply, EgressResponse) and not reply.truncated for reply in replies)
 
 
 async def test_a_consenting_origin_has_a_ceiling_of_its_own_where_it_consented(
@@ -281,7 +283,7 @@ async def test_a_proven_receiver_has_a_budget_that_others_do_not_use_up(one: Pro
         own = EgressUse(UseClass.OWN, "a", "webhook a host")
         assert await one.ask(victim.url(), own) is Failure.BUDGET
         await one.consents.record("webhook a host", "a", "127.0.0.1")
-        assert isinstance(await one.ask(victim.url(), own), Reply)
+        assert isinstance(await one.ask(victim.url(), own), EgressResponse)
 
 
 async def test_private_addresses_opened_by_a_setting_have_no_budget(
@@ -293,7 +295,7 @@ async def test_private_addresses_opened_by_a_setting_have_no_budget(
         assert await process.ask_often(victim.url(), ANYBODY, 70) == 70
         for _ in range(70):
             named = await process.ask(victim.url(host="agent.example"), ANYBODY)
-            assert isinstance(named, Reply)
+            assert isinstance(named, EgressResponse)
     await process.http.aclose()
 
 

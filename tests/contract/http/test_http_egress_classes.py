@@ -5,7 +5,7 @@ from dataclasses import replace
 from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
 from assay.control.host_files import HostFiles
 from assay.db.engine import Database
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.registries.documents import GuardedDocuments
 from assay.registries.model import Service
 from assay.registries.ports import DocumentOverBudget
@@ -33,7 +33,7 @@ async def test_one_account_with_many_agents_has_one_half_while_another_asks(
     async with suffering(OK) as victim:
         for agent in "123":
             await one.ask_often(victim.url(), gate("a", agent), 20)
-        assert not isinstance(await one.ask(victim.url(), gate("b", "9")), Reply)
+        assert not isinstance(await one.ask(victim.url(), gate("b", "9")), EgressResponse)
         clock.move(61)
         seen = sum([await one.ask_often(victim.url(), gate("a", agent), 20) for agent in "123"])
         assert seen == 30
@@ -46,7 +46,7 @@ async def test_one_agent_has_one_half_over_all_accounts_while_another_asks(
     async with suffering(OK) as victim:
         for account in "ab":
             await one.ask_often(victim.url(), gate(account, "1"), 30)
-        assert not isinstance(await one.ask(victim.url(), gate("c", "2")), Reply)
+        assert not isinstance(await one.ask(victim.url(), gate("c", "2")), EgressResponse)
         clock.move(61)
         seen = sum([await one.ask_often(victim.url(), gate(a, "1"), 30) for a in "ab"])
         assert seen == 30
@@ -126,5 +126,5 @@ async def test_a_document_that_is_redirected_has_the_budget_of_where_it_leads(
     async with suffering(OK) as elsewhere:
         use = EgressUse(account="a", is_document=True)
         with egress_use(use):
-            await one.http.send(Outgoing("GET", elsewhere.url()))
+            await one.http.send(OutboundRequest("GET", elsewhere.url()))
         assert await one.ask_often(elsewhere.url(), EgressUse(account="a")) == 14

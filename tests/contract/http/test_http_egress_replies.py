@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
@@ -30,9 +30,9 @@ async def http() -> AsyncIterator[GuardedHttp]:
     await guarded.aclose()
 
 
-async def get(http: GuardedHttp, respond: Respond, limits: Limits = QUICK) -> Reply:
+async def get(http: GuardedHttp, respond: Respond, limits: Limits = QUICK) -> EgressResponse:
     async with serving(respond) as server:
-        return await http.send(Outgoing("GET", server.url()), limits)
+        return await http.send(OutboundRequest("GET", server.url()), limits)
 
 
 async def failure(http: GuardedHttp, respond: Respond, limits: Limits = QUICK) -> Failure:
@@ -68,7 +68,7 @@ async def test_a_stream_of_events_without_an_end_is_soon_a_time_out(http: Guarde
 async def test_a_stream_of_events_that_answers_a_post_is_read_to_its_end(http: GuardedHttp) -> None:
     late = sends(EVENTS + b"Content-Length: 9\r\n\r\n", 0.1, b"data: 1\n\n")
     async with serving(late) as server:
-        asked = Outgoing("POST", server.url(), body=b"{}")
+        asked = OutboundRequest("POST", server.url(), body=b"{}")
         reply = await http.send(asked, Limits(events_s=0.01))
     assert (reply.body, reply.truncated) == (b"data: 1\n\n", False)
 
@@ -76,7 +76,7 @@ async def test_a_stream_of_events_that_answers_a_post_is_read_to_its_end(http: G
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_told_and_not_followed(http: GuardedHttp, status: int) -> None:
     async with serving(keeps_open(plain(b"", f"{status} Moved", "Location: /next"))) as server:
-        reply = await http.send(Outgoing("GET", server.url()), QUICK)
+        reply = await http.send(OutboundRequest("GET", server.url()), QUICK)
         assert (reply.status, reply.header("location")) == (status, "/next")
         assert [request.target for request in server.requests] == ["/"]
 
@@ -84,14 +84,14 @@ async def test_a_redirect_is_told_and_not_followed(http: GuardedHttp, status: in
 async def test_cookies_are_not_kept(http: GuardedHttp) -> None:
     async with serving(keeps_open(plain(b"", "200 OK", "Set-Cookie: canary=1"))) as server:
         for _ in range(2):
-            await http.send(Outgoing("GET", server.url()), QUICK)
+            await http.send(OutboundRequest("GET", server.url()), QUICK)
         assert "cookie" not in server.requests[1].headers
 
 
 async def test_a_request_is_sent_as_it_was_given(http: GuardedHttp) -> None:
     async with serving(keeps_open(plain(b"ok"))) as server:
         headers = {"X-Mine": "1", "User-Agent": "mine", "Content-Type": "text/plain"}
-        await http.send(Outgoing("post", server.url("/a?b=c"), headers, b"body"), QUICK)
+        await http.send(OutboundRequest("post", server.url("/a?b=c"), headers, b"body"), QUICK)
         [request] = server.requests
         assert (request.method, request.target, request.body) == ("POST", "/a?b=c", b"body")
         assert request.headers["x-mine"] == "1"
@@ -104,7 +104,7 @@ async def test_a_request_cannot_set_what_belongs_to_the_connection(http: Guarded
             "Host": "inside", "Content-Length": "9", "Transfer-Encoding": "chunked", "Connection": "x",
             "Proxy-Authorization": "p", "Upgrade": "h2c", "TE": "trailers", "Expect": "100-continue",
         }  # fmt: skip
-        await http.send(Outgoing("POST", server.url(), hostile, b"abc"), QUICK)
+        await http.send(OutboundRequest("POST", server.url(), hostile, b"abc"), QUICK)
         sent = server.requests[0].headers
         assert sent["host"] == f"127.0.0.1:{server.port}"
         assert sent["content-length"] == "3"
@@ -124,7 +124,7 @@ async def test_what_cannot_be_sent_safely_is_not_sent(
 ) -> None:
     async with serving(keeps_open(plain(b"ok"))) as server:
         with pytest.raises(EgressError) as raised:
-            await http.send(Outgoing(method, server.url(), headers), QUICK)
+            await http.send(OutboundRequest(method, server.url(), headers), QUICK)
         assert raised.value.failure is Failure.PROTOCOL
         assert server.requests == []
 
@@ -151,7 +151,7 @@ async def test_a_cut_connection_is_not_used_again(http: GuardedHttp) -> None:
     """The unread rest of one body must never be read as the next reply."""
     async with serving(keeps_open(plain(b"x" * 50_000))) as server:
         for _ in range(2):
-            reply = await http.send(Outgoing("GET", server.url()), QUICK)
+            reply = await http.send(OutboundRequest("GET", server.url()), QUICK)
             assert (reply.status, reply.truncated) == (200, True)
         assert server.connections == 2
 
@@ -252,11 +252,11 @@ async def test_the_certificate_is_checked_against_the_name(authority: TestAuthor
     async with serving(
         keeps_open(plain(b"safe")), authority.server_context("agent.example")
     ) as server:
-        reply = await http.send(Outgoing("GET", server.url(host="agent.example")), QUICK)
+        reply = await http.send(OutboundRequest("GET", server.url(host="agent.example")), QUICK)
         assert reply.body == b"safe"
         for host in ("other.example", "127.0.0.1"):
             with pytest.raises(EgressError) as raised:
-                await http.send(Outgoing("GET", server.url(host=host)), QUICK)
+                await http.send(OutboundRequest("GET", server.url(host=host)), QUICK)
             assert raised.value.failure is Failure.TLS
     await http.aclose()
 
@@ -264,7 +264,7 @@ async def test_the_certificate_is_checked_against_the_name(authority: TestAuthor
 async def test_the_certificate_of_a_literal_address_is_checked(authority: TestAuthority) -> None:
     http = trusting(authority)
     async with serving(keeps_open(plain(b"safe")), authority.server_context("127.0.0.1")) as server:
-        assert (await http.send(Outgoing("GET", server.url()), QUICK)).body == b"safe"
+        assert (await http.send(OutboundRequest("GET", server.url()), QUICK)).body == b"safe"
     await http.aclose()
 
 
@@ -277,7 +277,7 @@ async def test_an_unknown_or_expired_certificate_is_refused(
     for context in (stranger, authority.server_context("agent.example", days=-1)):
         async with serving(keeps_open(plain(b"")), context) as server:
             with pytest.raises(EgressError) as raised:
-                await http.send(Outgoing("GET", server.url(host="agent.example")), QUICK)
+                await http.send(OutboundRequest("GET", server.url(host="agent.example")), QUICK)
             assert raised.value.failure is Failure.TLS
     await http.aclose()
 
@@ -285,5 +285,5 @@ async def test_an_unknown_or_expired_certificate_is_refused(
 async def test_a_server_that_speaks_no_tls_is_a_tls_failure(http: GuardedHttp) -> None:
     async with serving(sends(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
         with pytest.raises(EgressError) as raised:
-            await http.send(Outgoing("GET", f"https://127.0.0.1:{server.port}/"), QUICK)
+            await http.send(OutboundRequest("GET", f"https://127.0.0.1:{server.port}/"), QUICK)
         assert raised.value.failure in {Failure.TLS, Failure.TIMEOUT}

@@ -15,7 +15,7 @@ from mcp.server.mcpserver import MCPServer
 
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.guarded_transport import SafeHttpTransport, SafeHttpTransport2
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from tests.services.raw_server import Respond, keeps_open, plain, sends, serving
 
@@ -84,7 +84,7 @@ class Failing:
     def __init__(self, failure: Failure) -> None:
         self._failure = failure
 
-    async def send(self, request: Outgoing, limits: Limits = QUICK) -> Reply:
+    async def send(self, request: OutboundRequest, limits: Limits = QUICK) -> EgressResponse:
         del request, limits
         raise EgressError(self._failure, "shut")
 

@@ -16,7 +16,7 @@ from hyperframe import frame
 from assay.common.egress_budget import RESERVED, egress_use
 from assay.db.engine import Database
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from tests.fakes.clock import FrozenClock
 from tests.fakes.grpc_agents import Hostile, hostile_server
@@ -29,9 +29,11 @@ HEAD = [(":status", "200"), ("content-type", "application/grpc")]
 OK = frame.SettingsFrame(0).serialize()
 
 
-def asking(port: int, host: str = "127.0.0.1", scheme: str = "http") -> Outgoing:
+def asking(port: int, host: str = "127.0.0.1", scheme: str = "http") -> OutboundRequest:
     headers = {"content-type": "application/grpc"}
-    return Outgoing("POST", f"{scheme}://{host}:{port}/a.S/M", headers, b"x" * 40, is_http2=True)
+    return OutboundRequest(
+        "POST", f"{scheme}://{host}:{port}/a.S/M", headers, b"x" * 40, is_http2=True
+    )
 
 
 @pytest.fixture
@@ -170,13 +172,13 @@ async def test_a_hostile_server_is_bounded(http: GuardedHttp, talk: Hostile) -> 
         tracemalloc.start()
         began_s, cpu_s = time.monotonic(), time.thread_time()
         try:
-            found: Reply | Failure = await http.send(asking(port), LIMITS)
+            found: EgressResponse | Failure = await http.send(asking(port), LIMITS)
         except EgressError as error:
             found = error.failure
         took_s, cpu_s = time.monotonic() - began_s, time.thread_time() - cpu_s
         peak_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    if isinstance(found, Reply):
+    if isinstance(found, EgressResponse):
         assert found.truncated
         assert len(found.body) <= LIMITS.body_bytes_max
     else:

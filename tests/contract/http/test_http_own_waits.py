@@ -15,7 +15,7 @@ from assay.http1.client import UpstreamPool
 from assay.http1.model import UpstreamRequest
 from assay.net import resolver as resolving
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy, Target, parse_target
 from tests.fakes.clock import FrozenClock
 from tests.fakes.name_servers import NameServers
@@ -57,10 +57,10 @@ async def slots_held(process: Process) -> AsyncGenerator[RawServer]:
         await asyncio.wait(calls)
 
 
-async def ask_shortly(process: Process, url: str, use: EgressUse) -> Reply | EgressError:
+async def ask_shortly(process: Process, url: str, use: EgressUse) -> EgressResponse | EgressError:
     with egress_use(use):
         try:
-            return await process.http.send(Outgoing("GET", url), SHORT)
+            return await process.http.send(OutboundRequest("GET", url), SHORT)
         except EgressError as error:
             return error
 
@@ -69,7 +69,7 @@ async def test_slow_calls_of_strangers_leave_a_gate_its_slots(process: Process) 
     async with serving(keeps_open(plain(b"ok"))) as rival, slots_held(process) as evil:
         url = rival.url(host="rival.example")
         for _ in range(5):
-            assert isinstance(await process.ask(url, RESERVED), Reply)
+            assert isinstance(await process.ask(url, RESERVED), EgressResponse)
         assert len(evil.requests) == 2
 
 
@@ -88,7 +88,7 @@ async def test_whoever_waited_for_an_address_is_served_when_it_is_free(process: 
         async with slots_held(process):
             waiting = group.create_task(process.ask(rival.url(host="rival.example")))
             await asyncio.sleep(0)
-        assert isinstance(await waiting, Reply)
+        assert isinstance(await waiting, EgressResponse)
 
 
 async def test_a_host_that_does_not_answer_is_still_a_time_out(process: Process) -> None:
@@ -131,7 +131,7 @@ async def test_a_look_up_that_waits_in_vain_is_no_fault_of_the_name(servers: Nam
 
 async def _failure(http: GuardedHttp, url: str) -> Failure:
     with pytest.raises(EgressError) as told:
-        await http.send(Outgoing("GET", url))
+        await http.send(OutboundRequest("GET", url))
     return told.value.failure
 
 

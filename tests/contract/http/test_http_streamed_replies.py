@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from assay.net.egress.client import GuardedHttp
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from tests.services.raw_server import RawServer, Respond, plain, sends, serving
 
@@ -42,8 +42,8 @@ async def http() -> AsyncIterator[GuardedHttp]:
 
 async def streamed(
     http: GuardedHttp, server: RawServer, tap: Heard, limits: Limits = QUICK
-) -> Reply:
-    return await http.send(Outgoing("GET", server.url(), tap=tap), limits)
+) -> EgressResponse:
+    return await http.send(OutboundRequest("GET", server.url(), tap=tap), limits)
 
 
 async def failure(http: GuardedHttp, respond: Respond, tap: Heard) -> Failure:

@@ -9,7 +9,7 @@ from assay.common.errors import InvalidRequest
 from assay.common.secretbox import SecretBox
 from assay.http1.client import UpstreamPool
 from assay.http1.model import UpstreamFailed, UpstreamRequest
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 from assay.payments.networks import payment_networks
 from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
 from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
@@ -82,7 +82,7 @@ async def test_an_answer_that_changes_between_look_ups_is_judged_each_time() -> 
         resolver = ScriptedResolver(api_example=[["127.0.0.1"], ["169.254.169.254"]])
         pool = UpstreamPool(development, SystemClock(), resolver)
         target = parse_target(f"http://api.example:{server.port}/", development)
-        assert not isinstance(target, Refused)
+        assert not isinstance(target, RefusedUrl)
         reply = await pool.send(request(target))
         reply.close()
         assert resolver.asked == ["api.example"]

@@ -9,8 +9,8 @@ from assay.http1 import client as upstream
 from assay.http1.callers import anonymous_at
 from assay.http1.client import HOSTS_MAX, UpstreamPool
 from assay.http1.host import UpstreamConnections
-from assay.http1.model import AnswerHead, UpstreamRequest
-from assay.http1.response_heads import HEADS_BYTES_MAX, HEADS_MAX, KnownHeads
+from assay.http1.model import ResponseHead, UpstreamRequest
+from assay.http1.response_heads import HEADS_BYTES_MAX, HEADS_MAX, ResponseHeadCache
 from assay.net.egress.url import EgressPolicy, Target
 from tests.services.raw_server import Request, keeps_open, plain, serving
 
@@ -69,12 +69,12 @@ async def test_an_upstream_with_connections_stays_whoever_else_comes() -> None:
 
 
 def test_the_heads_of_one_upstream_stay_below_their_bytes() -> None:
-    heads = KnownHeads()
+    heads = ResponseHeadCache()
     for number in range(10 * HEADS_MAX):
         value = str(number).encode().rjust(4000, b"x")
         lines = ((b"content-length", b"0"), (b"x-filler", value))
         raw = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-filler: " + value + b"\r\n\r\n"
-        heads.remember(raw, AnswerHead(200, lines))
+        heads.remember(raw, ResponseHead(200, lines))
         assert sum(map(len, heads._known)) <= HEADS_BYTES_MAX
     assert heads._known
 

@@ -9,7 +9,7 @@ from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
 from assay.evaluation.host_turns import HostTurns
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from tests.fakes.clock import FrozenClock
 from tests.services.egress_process import DEVELOPMENT, OK, RULES, Process
 from tests.services.raw_server import keeps_open, serving
@@ -107,7 +107,7 @@ async def test_a_visit_that_waited_begins_only_if_there_is_room_for_it(
         who = turns(database, clock)
         async with who.turn(urls, LONG_S):
             for _ in range(20):
-                assert isinstance(await one.ask(server.url()), Reply)
+                assert isinstance(await one.ask(server.url()), EgressResponse)
             assert not await begins(who, urls, LONG_S)  # at once: the wait would be for nothing
         assert await begins(who, urls)  # nobody is in its way: what is left is its own affair
         clock.move(61)

@@ -13,10 +13,10 @@ from assay.common.clock import SystemClock
 from assay.common.ids import new_id
 from assay.db.engine import Database
 from assay.payments.finality import View, Witness
-from assay.payments.model import Entry, PaymentNetwork, PaymentRefused, State
+from assay.payments.model import LedgerEntry, PaymentNetwork, PaymentRefused, PaymentState
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Attempt
-from assay.payments.ports import Authorization, Facilitator, ProtocolNeeds
+from assay.payments.outcomes import SettlementAttempt
+from assay.payments.ports import Authorization, Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.store import SqlLedgerStore
@@ -63,39 +63,39 @@ class Room:
     rpc: JsonRpc
     remotes: list[RemoteFacilitator] = field(default_factory=list)
 
-    async def claimed(self, payer: LocalAccount, *, valid_s: int = 3600) -> Entry:
+    async def claimed(self, payer: LocalAccount, *, valid_s: int = 3600) -> LedgerEntry:
         """A payment of a cent, as it is when its upstream has answered."""
         entry = entry_of(payer, self.clock.now(), valid_s)
         found = await self.ledger.claim(entry, self.clock.now() - timedelta(hours=1))
         assert found.is_ours
         moved = await self.ledger.move(
-            found.entry, State.SETTLING, lease_until=self.settlement.lease()
+            found.entry, PaymentState.SETTLING, lease_until=self.settlement.lease()
         )
         assert moved is not None
         return moved
 
-    async def settled(self, payer: LocalAccount, *, valid_s: int = 3600) -> Entry:
+    async def settled(self, payer: LocalAccount, *, valid_s: int = 3600) -> LedgerEntry:
         entry = await self.claimed(payer, valid_s=valid_s)
         return await self.settlement.settle(entry)
 
-    async def tried(self, entry: Entry) -> str:
+    async def tried(self, entry: LedgerEntry) -> str:
         """Settle; the state it is left in."""
         try:
             return (await self.settlement.settle(entry)).state
         except (PaymentPending, PaymentRefused):
             return (await self.read(entry)).state
 
-    async def read(self, entry: Entry) -> Entry:
+    async def read(self, entry: LedgerEntry) -> LedgerEntry:
         found = await self.ledger.find(entry.network, entry.digest)
         assert found is not None
         return found
 
-    async def look(self, seconds: float = 11) -> list[Entry]:
+    async def look(self, seconds: float = 11) -> list[LedgerEntry]:
         """Let time pass, and take the looks that are due."""
         self.clock.move(seconds)
         return await self.watcher.run(self.network.id)
 
-    async def reconcile(self) -> Sequence[Entry]:
+    async def reconcile(self) -> Sequence[LedgerEntry]:
         self.clock.move(10)
         return await self.settlement.reconcile(is_due_only=False)
 
@@ -130,7 +130,7 @@ def room(
             )
             remotes.append(facilitator)
         unused: Any = None
-        needs = ProtocolNeeds(Eip3009Signers(), facilitator, unused, clock)
+        needs = ProtocolDependencies(Eip3009Signers(), facilitator, unused, clock)
         return View(needs, ChainReceipts(rpc, chains))
 
     first = view(network.rpc_urls)
@@ -161,7 +161,7 @@ def chain_of(network: PaymentNetwork, rpc_urls: tuple[str, ...]) -> Network:
     )
 
 
-def entry_of(payer: LocalAccount, now: datetime, valid_s: int) -> Entry:
+def entry_of(payer: LocalAccount, now: datetime, valid_s: int) -> LedgerEntry:
     requirement = {
         "amount": str(CENT),
         "payTo": SELLER.address,
@@ -179,7 +179,7 @@ def entry_of(payer: LocalAccount, now: datetime, valid_s: int) -> Entry:
         given["nonce"],
         payload["signature"],
     )
-    return Entry(
+    return LedgerEntry(
         id=new_id(),
         protocol="x402",
         network=NETWORK,
@@ -192,8 +192,8 @@ def entry_of(payer: LocalAccount, now: datetime, valid_s: int) -> Entry:
         operator_id="op",
         wrapper_id="w",
         request_digest="r",
-        state=State.CLAIMED,
-        attempt=Attempt(""),
+        state=PaymentState.CLAIMED,
+        attempt=SettlementAttempt(""),
         reason="",
         credential=credential_of(signed),
         version=2,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from assay.payments.model import Held, State
+from assay.payments.model import ClaimedPayment, PaymentState
 from tests.contract.payments.test_shared_key import MOST, Seller, seller
 
 __all__ = ["seller"]
@@ -24,8 +24,8 @@ async def test_who_goes_away_while_a_payment_is_claimed_holds_no_free_settlement
             held = await holding
         except asyncio.CancelledError:
             continue
-        assert isinstance(held, Held)
+        assert isinstance(held, ClaimedPayment)
         await till.release(held, "it had been verified")
     rows = await seller.ledger.list(None, (), 100)
     reserved = [row.state for row in rows if row.gas.payer]
-    assert (reserved, len(rows) > 1) == ([State.CLAIMED], True)
+    assert (reserved, len(rows) > 1) == ([PaymentState.CLAIMED], True)

@@ -10,7 +10,7 @@ from assay.chains.evm.abi import address_word, word
 from assay.common.keccak import keccak256
 from assay.db.engine import Database
 from assay.payments.attempts import NONCES_MAX, RENEWED_AFTER_S
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.recheck_schedule import Look
 from assay.payments.released_payments import find_out
 from assay_demo.chain.accounts import LocalAccount
@@ -95,12 +95,12 @@ def nonces(chain: Dollars) -> int:
     return int(chain.wallet.request("eth_getTransactionCount", ENGINE.address, "latest"), 16)
 
 
-async def released(shop: Room, payer: LocalAccount) -> Entry:
+async def released(shop: Room, payer: LocalAccount) -> LedgerEntry:
     """A payment that was seen unused, and served nobody."""
     fresh = entry_of(payer, shop.clock.now(), 600)
     claimed = (await shop.ledger.claim(fresh, shop.clock.now())).entry
     seen = replace(claimed, look=Look(shop.clock.now()))
-    moved = await shop.ledger.move(seen, State.RELEASED, lease_until=shop.clock.now())
+    moved = await shop.ledger.move(seen, PaymentState.RELEASED, lease_until=shop.clock.now())
     assert moved is not None
     return moved
 
@@ -113,8 +113,8 @@ async def passes(shop: Room, seconds: int) -> None:
         await shop.look(0)
 
 
-async def settled_at_last(shop: Room, entry: Entry) -> bool:
-    return (await shop.read(entry)).state is State.SETTLED
+async def settled_at_last(shop: Room, entry: LedgerEntry) -> bool:
+    return (await shop.read(entry)).state is PaymentState.SETTLED
 
 
 def makes_up(entry: Any) -> Answers:
@@ -145,7 +145,7 @@ async def test_a_payment_that_goes_well_asks_no_more_than_it_must(
 ) -> None:
     asked, elsewhere = list[str](), list[str]()
     first.before, second.before = asked.append, elsewhere.append
-    assert (await shop.settled(payer)).state is State.SETTLED
+    assert (await shop.settled(payer)).state is PaymentState.SETTLED
     assert sorted(set(asked)) == [
         "eth_blockNumber",
         "eth_chainId",
@@ -164,13 +164,15 @@ async def test_a_receipt_that_is_made_up_is_found_out_and_the_money_taken_all_th
 ) -> None:
     entry = await shop.claimed(payer)
     lies(first, dollar_chain, makes_up(entry))
-    assert await shop.tried(entry) == State.SETTLED  # with one node's word: nothing is slower
+    assert (
+        await shop.tried(entry) == PaymentState.SETTLED
+    )  # with one node's word: nothing is slower
     assert dollar_chain.balance(payer.address) == 10 * CENT
     await shop.look(6)
     await shop.look(6)
     assert dollar_chain.balance(payer.address) == 9 * CENT
     found = await shop.read(entry)
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
     receipt = dollar_chain.wallet.request("eth_getTransactionReceipt", found.attempt.transaction)
     assert receipt["status"] == "0x1"
     assert await revenue(database) == (CENT, 0)
@@ -197,7 +199,7 @@ async def test_one_that_sees_nothing_does_not_end_a_payment_whose_money_has_move
         await shop.reconcile()
     await shop.look(300)
     found = await shop.read(entry)
-    assert found.state is State.SETTLED, found
+    assert found.state is PaymentState.SETTLED, found
     assert dollar_chain.balance(payer.address) == 9 * CENT
 
 
@@ -218,7 +220,7 @@ async def test_money_that_a_stranger_moved_is_its_buyers_whichever_node_shows_no
         submit(dollar_chain.wallet, entry.credential)
     found = await find_out(shop.settlement, before_refusal, is_refused=True)
     assert found is not None
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
     for name, node in nodes.items():
         lies(node, dollar_chain, sees_nothing if name == liar else honest, later_s=800)
     assert after_end.id in {one.id for one in await shop.look(800)}
@@ -238,7 +240,7 @@ async def test_money_that_no_node_shows_is_nobodys(
     entry = await released(shop, payer)
     found = await find_out(shop.settlement, entry, is_refused=True)
     assert found is not None
-    assert found.state is State.RELEASED
+    assert found.state is PaymentState.RELEASED
 
 
 @pytest.mark.parametrize(("liar", "most"), [("first", 1), ("second", 2)])
@@ -311,7 +313,7 @@ async def test_one_whose_nonce_another_has_taken_is_sent_again(
 
     first.instead = swallows
     entry = await shop.claimed(payer)
-    assert await shop.tried(entry) == State.PENDING
+    assert await shop.tried(entry) == PaymentState.PENDING
     first.instead = lambda _asked: None
     other = await shop.settled(payer)
     assert (await shop.read(entry)).attempt.raw != other.attempt.raw
@@ -331,11 +333,11 @@ async def test_while_the_second_is_down_nothing_ends(
         shop.clock.move(300)
         lies(first, dollar_chain, sees_nothing, later_s=300)
         await shop.reconcile()
-        assert (await shop.read(entry)).state is State.PENDING
+        assert (await shop.read(entry)).state is PaymentState.PENDING
     shop.clock.move(60)
     for _ in range(3):
         await shop.reconcile()
-    assert (await shop.read(entry)).state is State.SETTLED
+    assert (await shop.read(entry)).state is PaymentState.SETTLED
 
 
 async def test_a_facilitator_that_refuses_and_submits_later_costs_nobody_anything(
@@ -355,11 +357,11 @@ async def test_a_facilitator_that_refuses_and_submits_later_costs_nobody_anythin
         try:
             liar.answers = told
             entry = await shop.claimed(payer, valid_s=600)
-            assert await shop.tried(entry) == State.FAILED
+            assert await shop.tried(entry) == PaymentState.FAILED
             assert await revenue(database) == (0, 0)
             submit(dollar_chain.wallet, kept[0])
             (moved,) = await shop.look(800)
-            assert moved.state is State.SETTLED
+            assert moved.state is PaymentState.SETTLED
             assert await revenue(database) == (CENT, 0)
             assert dollar_chain.balance(SELLER.address) >= CENT
         finally:

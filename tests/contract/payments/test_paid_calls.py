@@ -28,8 +28,8 @@ from assay.probing.clients.dialers import StockDialers
 from assay.probing.declared_services import declared_services
 from assay.probing.function import collect_function, function_rows
 from assay.probing.paid_call_model import GAS, PAYEE_MAX
-from assay.probing.paid_calls import BoughtCalls, PaidCallNeeds
-from assay.probing.ports import Visit
+from assay.probing.paid_calls import BoughtCalls, PaidCallDependencies
+from assay.probing.ports import ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.store_paid_calls import SqlPaidCallStore
@@ -83,7 +83,7 @@ class Operator:
         chains = {n: replace(c, multicall3=False) for n, c in payment_chains(networks).items()}
         store = SqlPaidCallStore(database, self.clock)
         signer = TransactionSigner(self.key)
-        needs = PaidCallNeeds(
+        needs = PaidCallDependencies(
             store=store,
             chain=PayoutWallet(rpc, chains, signer, self.clock),
             balances=AssetBalances(rpc, chains),
@@ -137,7 +137,7 @@ async def visited(
             dialers = SharedDialers(StockDialers(), group)
             subject = Subject(REGISTRY, agent_id, payee.lower(), agent)
             planned = () if announced else tuple(declared_services(subject)[0])
-            visit = Visit(
+            visit = ProbeSession(
                 *(subject, planned, visit_http, dialers, "seed"),
                 nonce=agent_id,
                 ends_at=asyncio.get_running_loop().time() + 60,

@@ -19,12 +19,12 @@ from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
 from assay.common.keyring import MacKeys
 from assay.db.engine import Database
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
+from assay.payments.ports import ProtocolDependencies
 from assay.payments.recheck_schedule import LATE_S, MISSED_MOST_S
 from assay.payments.reconciliation import OF_PAYER
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.store import SqlLedgerStore
 from assay.payments.x402.eip3009 import Eip3009Signers
@@ -64,7 +64,7 @@ class Stage:
         prices = signer and ample_gas(rpc, chains, signer.address, self.clock)
         engine = X402Engine(rpc, chains, signer, prices, self.clock, 20.0)
         nothing: Any = None
-        needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, self.clock)
+        needs = ProtocolDependencies(Eip3009Signers(), engine, nothing, self.clock)
         lease = timedelta(seconds=45)
         protocols = {"x402": X402()}
         witness = lone_witness(protocols, needs, self.clock)
@@ -75,13 +75,13 @@ class Stage:
         for one in self.nodes.values():
             one.head = (int(self.clock.now().timestamp()) - one.born_s) // BLOCK_S
 
-    async def add(self, *entries: Entry) -> None:
+    async def add(self, *entries: LedgerEntry) -> None:
         """As settlements that were begun and never finished."""
 
-        async def begun(entry: Entry) -> None:
+        async def begun(entry: LedgerEntry) -> None:
             fresh = replace(
                 entry,
-                state=State.CLAIMED,
+                state=PaymentState.CLAIMED,
                 digest=f"digest {entry.id}",
                 lease_until=self.clock.now(),
                 updated_at=self.clock.now(),
@@ -89,7 +89,7 @@ class Stage:
             )
             claim = await self.ledger.claim(fresh, self.clock.now())
             assert claim.is_ours
-            assert await self.ledger.move(claim.entry, State.SETTLING, attempt=entry.attempt)
+            assert await self.ledger.move(claim.entry, PaymentState.SETTLING, attempt=entry.attempt)
 
         for start in range(0, len(entries), 20):
             async with asyncio.TaskGroup() as group:
@@ -100,9 +100,9 @@ class Stage:
         rows = await self.ledger.list(None, [], 10_000)
         return {row.id: row.state.value for row in rows}
 
-    async def passes(self, seconds: float, every_s: float = RECONCILE_EVERY_S) -> list[Entry]:
+    async def passes(self, seconds: float, every_s: float = RECONCILE_EVERY_S) -> list[LedgerEntry]:
         """The background task's passes over so much time; what has ended, in order."""
-        ended: list[Entry] = []
+        ended: list[LedgerEntry] = []
         for _ in range(int(seconds // every_s)):
             self.move(every_s)
             ended += await self.settlement.reconcile(is_due_only=True)
@@ -128,13 +128,13 @@ def stage(database: Database) -> Stage:
     return Stage(database, nodes={ONE: node()})
 
 
-def payment(number: int, *, valid_s: int = 90, payer: str | None = None) -> Entry:
+def payment(number: int, *, valid_s: int = 90, payer: str | None = None) -> LedgerEntry:
     """Number's own payer's, unless one is named; sent, with nothing of ours to send again."""
     made = signed(number, valid_s=valid_s, payer=payer or f"0x{number:040x}")
-    return replace(made, attempt=Attempt(f"0x{number:064x}"))
+    return replace(made, attempt=SettlementAttempt(f"0x{number:064x}"))
 
 
-async def stuck(stage: Stage, how: str, entries: Sequence[Entry]) -> None:
+async def stuck(stage: Stage, how: str, entries: Sequence[LedgerEntry]) -> None:
     """Used for somebody else, cancelled, or at their end."""
     for entry in entries:
         for one in stage.nodes.values():
@@ -164,7 +164,7 @@ async def test_a_thousand_that_cannot_pay_cost_five_answers_each_and_an_honest_o
     await stage.passes(95 + LATE_S + RECONCILE_EVERY_S)
     states = await stage.states()
     assert list(states.values()).count("failed") == count
-    rows = await stage.ledger.list(None, [State.FAILED], 10_000)
+    rows = await stage.ledger.list(None, [PaymentState.FAILED], 10_000)
     assert max(row.look.questions for row in rows) <= 4
     assert stage.asked <= 5 * count
     ever = stage.asked
@@ -176,7 +176,7 @@ async def test_a_cancelled_payment_counts_against_its_payer(stage: Stage) -> Non
     payer = "0x" + "ab" * 20
     await stuck(stage, "cancelled", [payment(n, payer=payer) for n in range(1, 6)])
     await stage.passes(RECONCILE_EVERY_S)
-    fresh = replace(payment(6, payer=payer), state=State.CLAIMED)
+    fresh = replace(payment(6, payer=payer), state=PaymentState.CLAIMED)
     claim = await stage.ledger.claim(fresh, stage.clock.now() - timedelta(hours=1))
     assert claim.failures == 5
 
@@ -186,7 +186,7 @@ async def test_one_nobody_can_decide_costs_a_handful_of_looks_an_hour(stage: Sta
     await stuck(stage, "cancelled", [payment(1, valid_s=2 * HOUR_S)])
     stage.nodes[ONE].refuses = {"eth_getLogs"}
     await stage.passes(HOUR_S)
-    (row,) = await stage.ledger.list(None, [State.PENDING], 10)
+    (row,) = await stage.ledger.list(None, [PaymentState.PENDING], 10)
     assert row.look.questions <= 10
     assert stage.asked <= 5 * row.look.questions
     stage.nodes[ONE].refuses = set()
@@ -205,7 +205,7 @@ async def test_while_no_node_answers_one_question_a_step_asks_for_all(stage: Sta
         assert await stage.settlement.reconcile(is_due_only=True) == []
         assert stage.tried - before <= 1
     assert 60 <= stage.tried <= 66
-    rows = await stage.ledger.list(None, [State.PENDING], 10_000)
+    rows = await stage.ledger.list(None, [PaymentState.PENDING], 10_000)
     assert len(rows) == ROWS
     assert {row.look.questions for row in rows} == {0}
     stage.nodes[ONE].is_down = False
@@ -256,14 +256,14 @@ async def test_a_client_that_comes_again_and_again_asks_the_chain_nothing_new(
     assert row.look.questions <= 10
 
 
-def two_networks(stage: Stage, rpc: Any) -> Entry:
+def two_networks(stage: Stage, rpc: Any) -> LedgerEntry:
     """A second network in the stage, `eip155:8453`; a payment on it that its node shows as paid."""
     other = replace(network(TWO), slug="eip155:8453", chain_id=8453)
     stage.nodes[TWO] = node()
     chains = {"eip155:84532": network(ONE), "eip155:8453": other}
     engine = X402Engine(rpc, chains, None, None, stage.clock, 20.0)
     nothing: Any = None
-    needs = ProtocolNeeds(Eip3009Signers(), engine, nothing, stage.clock)
+    needs = ProtocolDependencies(Eip3009Signers(), engine, nothing, stage.clock)
     lease = timedelta(seconds=45)
     protocols = {"x402": X402()}
     witness = lone_witness(protocols, needs, stage.clock)
@@ -311,7 +311,7 @@ async def test_a_network_that_answers_late_holds_up_nothing_that_is_due_on_anoth
         done.put_nowait(payment)
 
     log: Any = SimpleNamespace(info=info)
-    till = Till(stage.settlement, MacKeys(b"", ("0" * 32,)))
+    till = PaymentService(stage.settlement, MacKeys(b"", ("0" * 32,)))
     await stage.add(payment(1))
     stage.move(RECONCILE_EVERY_S)
     async with asyncio.timeout(HOUR_S), asyncio.TaskGroup() as group:
@@ -334,10 +334,10 @@ async def test_every_hash_is_remembered_and_an_older_one_that_was_mined_is_the_r
     entry = payment(1)
     older = stage.nodes[ONE].use(entry, SELLER)
     stage.nodes[ONE].refuses = {"eth_getLogs"}
-    attempt = Attempt("0x" + "33" * 32, "", earlier=("0x" + "22" * 32, older))
+    attempt = SettlementAttempt("0x" + "33" * 32, "", earlier=("0x" + "22" * 32, older))
     await stage.add(replace(entry, attempt=attempt))
     (ended,) = await stage.passes(RECONCILE_EVERY_S)
-    assert (ended.state, ended.attempt.transaction) == (State.SETTLED, older)
+    assert (ended.state, ended.attempt.transaction) == (PaymentState.SETTLED, older)
     row = await stage.ledger.find("eip155:84532", "digest 1")
     assert row is not None
     assert row.attempt.transaction == older

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.db.engine import Database
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.recheck_schedule import ANSWERS_MAX, AT_END, Look
 from assay.payments.released_payments import find_out
 from assay_demo.chain import dollars
@@ -38,25 +38,25 @@ async def shop(database: Database, base: Anvil, proxy: NodeProxy) -> AsyncGenera
     await made.aclose()
 
 
-async def claimed(shop: Room, payer: LocalAccount) -> Entry:
+async def claimed(shop: Room, payer: LocalAccount) -> LedgerEntry:
     fresh = entry_of(payer, shop.clock.now(), VALID_S)
     found = await shop.ledger.claim(fresh, shop.clock.now() - timedelta(hours=1))
     assert found.is_ours
     return found.entry
 
 
-async def released(shop: Room, payer: LocalAccount, *, was_unused: bool = True) -> Entry:
+async def released(shop: Room, payer: LocalAccount, *, was_unused: bool = True) -> LedgerEntry:
     """Claimed and verified, and then its upstream has failed."""
     entry = await claimed(shop, payer)
     look = Look(shop.clock.now()) if was_unused else Look()
     moved = await shop.ledger.move(
-        replace(entry, look=look), State.RELEASED, lease_until=shop.clock.now()
+        replace(entry, look=look), PaymentState.RELEASED, lease_until=shop.clock.now()
     )
     assert moved is not None
     return moved
 
 
-def submitted(base: Anvil, entry: Entry) -> None:
+def submitted(base: Anvil, entry: LedgerEntry) -> None:
     submit(base.wallet, entry.credential)
 
 
@@ -74,7 +74,7 @@ async def test_what_was_submitted_after_all_is_settled_after_its_end_and_counted
     assert await shop.look(60) == []
     base.pass_time(LATER_S)
     (moved,) = await shop.look(LATER_S)
-    assert (moved.id, moved.state) == (entry.id, State.SETTLED)
+    assert (moved.id, moved.state) == (entry.id, PaymentState.SETTLED)
     assert await revenue(database) == (CENT, 0)
 
 
@@ -86,7 +86,7 @@ async def test_an_abandoned_claim_is_looked_at_as_well(
     submitted(base, entry)
     base.pass_time(LATER_S)
     (moved,) = await shop.look(LATER_S)
-    assert (moved.id, moved.state) == (entry.id, State.SETTLED)
+    assert (moved.id, moved.state) == (entry.id, PaymentState.SETTLED)
     assert await revenue(database) == (CENT, 0)
 
 
@@ -101,7 +101,7 @@ async def test_what_nobody_submitted_costs_one_look_after_its_end(
     assert asked.count("eth_getBlockByNumber") == 1  # for all of them
     assert await shop.look(100_000) == []
     found = await shop.read(some[0])
-    assert (found.state, found.look.at) == (State.RELEASED, None)
+    assert (found.state, found.look.at) == (PaymentState.RELEASED, None)
     asked.clear()
     assert await find_out(shop.settlement, found) is None
     assert asked == []
@@ -128,7 +128,7 @@ async def test_its_buyer_who_comes_again_finds_it_settled(
     submitted(base, entry)
     found = await find_out(shop.settlement, await shop.read(entry))
     assert found is not None
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
     assert base.wallet.request("eth_getTransactionReceipt", found.attempt.transaction)
 
 
@@ -168,11 +168,11 @@ async def test_answers_that_decide_nothing_are_few(
             shop.clock.move(10)
             found = await find_out(shop.settlement, await shop.read(entry))
             assert found is not None
-            assert found.state is State.RELEASED
+            assert found.state is PaymentState.RELEASED
         proxy.instead = lambda _asked: None
         assert asked.count("eth_call") <= ANSWERS_MAX - AT_END
         base.pass_time(LATER_S)
         (moved,) = await shop.look(LATER_S)
-        assert moved.state is State.SETTLED
+        assert moved.state is PaymentState.SETTLED
     finally:
         await shop.aclose()

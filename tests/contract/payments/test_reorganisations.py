@@ -11,7 +11,7 @@ from assay.analytics.store_rebuild import SqlRollupProof
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.networks import FINAL_ON_BASE as FINAL
 from assay.payments.store import SqlLedgerStore
 from assay_demo.chain.accounts import LocalAccount
@@ -63,7 +63,7 @@ async def test_a_transfer_that_is_taken_back_is_made_again(
     before = base.balance(SELLER.address)
     entry = await shop.settled(payer)
     if depth % 2:  # after it was delivered, and before
-        moved = await shop.ledger.move(entry, State.DELIVERED)
+        moved = await shop.ledger.move(entry, PaymentState.DELIVERED)
         assert moved is not None
         entry = moved
     base.mine(depth - 1)
@@ -86,11 +86,11 @@ async def test_one_whose_time_has_passed_meanwhile_is_reversed_and_its_revenue_t
     assert await revenue(database) == (CENT, 0)
     base.pass_time(300)
     (moved,) = await shop.look(300)
-    assert (moved.state, moved.reason) == (State.REVERSED, "expired_unused")
+    assert (moved.state, moved.reason) == (PaymentState.REVERSED, "expired_unused")
     assert await revenue(database) == (0, 0)
     assert base.balance(payer.address) == 10 * CENT
     assert await shop.look(10_000) == []
-    assert (await shop.read(entry)).state is State.REVERSED
+    assert (await shop.read(entry)).state is PaymentState.REVERSED
 
 
 async def test_one_payment_that_cannot_be_written_holds_up_no_other(
@@ -101,7 +101,9 @@ async def test_one_payment_that_cannot_be_written_holds_up_no_other(
     base.pass_time(300)
     move = SqlLedgerStore.move
 
-    async def refused(self: SqlLedgerStore, entry: Entry, *args: Any, **kw: Any) -> Entry | None:
+    async def refused(
+        self: SqlLedgerStore, entry: LedgerEntry, *args: Any, **kw: Any
+    ) -> LedgerEntry | None:
         if entry.id == held_up.id:
             raise Unavailable("The database is away.")
         return await move(self, entry, *args, **kw)
@@ -118,11 +120,11 @@ async def test_one_whose_payer_has_spent_its_money_meanwhile_ends_with_its_time(
     entry = await shop.settled(payer, valid_s=3600)
     base.reorganise(1)
     send_away(base.wallet, payer)
-    assert [one.state for one in await shop.look()] in ([], [State.SETTLED])
-    assert (await shop.read(entry)).state is State.SETTLED
+    assert [one.state for one in await shop.look()] in ([], [PaymentState.SETTLED])
+    assert (await shop.read(entry)).state is PaymentState.SETTLED
     base.pass_time(4000)
     (moved,) = await shop.look(4000)
-    assert moved.state is State.REVERSED
+    assert moved.state is PaymentState.REVERSED
     assert await revenue(database) == (0, 0)
 
 
@@ -140,11 +142,11 @@ async def test_a_transaction_forgotten_while_it_is_waited_for_is_sent_again(
     proxy.before = before
     entry = await shop.claimed(payer)
     start = base.balance(SELLER.address)
-    assert await shop.tried(entry) == State.PENDING
+    assert await shop.tried(entry) == PaymentState.PENDING
     for _ in range(3):  # what was sent again is looked at with the next
         await shop.reconcile()
     found = await shop.read(entry)
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
     assert base.balance(SELLER.address) == start + CENT
 
 
@@ -226,15 +228,15 @@ async def test_confirmations_are_waited_for_and_a_shallow_payment_is_no_payment(
     shop = room(database, [proxy.url], confirmations=3, settlement_s=1.0)
     try:
         entry = await shop.claimed(payer)
-        assert await shop.tried(entry) == State.PENDING
+        assert await shop.tried(entry) == PaymentState.PENDING
         assert (await shop.read(entry)).reason == "1 of 3 confirmations"
         assert await revenue(database) == (0, 0)
         base.reorganise(1)
         await shop.reconcile()  # it is sent again
-        assert (await shop.read(entry)).state is State.PENDING
+        assert (await shop.read(entry)).state is PaymentState.PENDING
         base.mine(2)
         await shop.reconcile()
-        assert (await shop.read(entry)).state is State.SETTLED
+        assert (await shop.read(entry)).state is PaymentState.SETTLED
         assert await revenue(database) == (CENT, 0)
     finally:
         await shop.aclose()

@@ -14,8 +14,8 @@ from assay.chains.evm.transactions import TransactionSigner, transaction_of
 from assay.chains.model import Network
 from assay.common.clock import SystemClock
 from assay.payments.attempts import after, hashes
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.engine import X402Engine
 from assay_demo.chain import dollars
@@ -56,10 +56,10 @@ class Settling:
 
     chain: FeeChain
     engine: X402Engine
-    entry: Entry
-    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    entry: LedgerEntry
+    attempts: list[SettlementAttempt] = field(default_factory=list[SettlementAttempt])
 
-    async def note(self, attempt: Attempt) -> None:
+    async def note(self, attempt: SettlementAttempt) -> None:
         assert await self.pooled(attempt.transaction) is None  # written down before it is sent
         self.attempts.append(attempt)
         self.entry = replace(self.entry, attempt=after(self.entry.attempt, attempt))
@@ -91,7 +91,7 @@ class Settling:
         raise AssertionError("it never was sent")
 
 
-def signed_payment(**signing: Any) -> Entry:
+def signed_payment(**signing: Any) -> LedgerEntry:
     payload = dollars.authorize(PAYER.key, REQUIREMENT, 84532, valid_s=3600, **signing)
     signed = authorization_of(payload)  # type: ignore[arg-type]
     return replace(
@@ -102,8 +102,8 @@ def signed_payment(**signing: Any) -> Entry:
         nonce=signed.nonce,
         pay_to=SELLER.address.lower(),
         amount=CENT,
-        state=State.SETTLING,
-        attempt=Attempt(""),
+        state=PaymentState.SETTLING,
+        attempt=SettlementAttempt(""),
         credential=payload,  # type: ignore[arg-type]
         created_at=datetime.now(UTC) - timedelta(seconds=1),  # noqa: TID251
     )
@@ -240,7 +240,7 @@ async def test_the_receipt_of_an_older_attempt_counts(settling: Settling) -> Non
     await settling.mine()
     assert await under_way == Settled(settling.attempts[0].transaction)
     newer = replace(
-        settling.entry, attempt=after(settling.entry.attempt, Attempt("0x" + "77" * 32))
+        settling.entry, attempt=after(settling.entry.attempt, SettlementAttempt("0x" + "77" * 32))
     )
     paid = Settled(settling.attempts[0].transaction)
     assert await settling.engine.outcome(newer) == paid
@@ -277,7 +277,7 @@ async def test_two_nodes_that_agree_end_it_and_one_that_is_gone_does_not(
         await rpc.aclose()
 
 
-def cancel(chain: FeeChain, one: Entry) -> None:
+def cancel(chain: FeeChain, one: LedgerEntry) -> None:
     """By its payer's signature, as anybody may submit it."""
     signed = Account.sign_typed_data(
         PAYER.key,

@@ -18,10 +18,10 @@ from assay.db.engine import Database
 from assay.payments.claims import Sighting
 from assay.payments.gas import GasBudget
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
-from assay.payments.model import Held, Payment, PaymentsUnavailable, State
-from assay.payments.outcomes import Attempt
-from assay.payments.ports import ProtocolNeeds
-from assay.payments.service import Till
+from assay.payments.model import ClaimedPayment, Payment, PaymentState, PaymentsUnavailable
+from assay.payments.outcomes import SettlementAttempt
+from assay.payments.ports import ProtocolDependencies
+from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore
@@ -64,12 +64,12 @@ class Seller:
 
     node: Node
     clock: FrozenClock
-    tills: list[Till]
+    tills: list[PaymentService]
     ledger: SqlLedgerStore
     operator_id: str
     number: int = 0
 
-    async def hold(self, till: Till) -> Held | PaymentsUnavailable:
+    async def hold(self, till: PaymentService) -> ClaimedPayment | PaymentsUnavailable:
         self.number += 1
         name, payer = f"p{self.number}", f"0x{self.number:040x}"
         made = purchase_of(name, payer, self.clock.monotonic_s(), Random(self.number))
@@ -79,7 +79,7 @@ class Seller:
             held = await till.hold(await till.read(made.quote, request), request)
         except PaymentsUnavailable as refusal:
             return refusal
-        assert isinstance(held, Held)
+        assert isinstance(held, ClaimedPayment)
         return held
 
 
@@ -102,26 +102,31 @@ async def seller(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
         await database.close()
 
 
-def _till(node: Any, ledger: SqlLedgerStore, store: SqlGasStore, clock: FrozenClock) -> Till:
+def _till(
+    node: Any, ledger: SqlLedgerStore, store: SqlGasStore, clock: FrozenClock
+) -> PaymentService:
     prices = GasPrices(node, {NETWORK.id: CHAIN}, KEY, RULES, clock)
     facilitator: Any = Verified()
     budget = GasBudget(RULES, prices, store, clock)
-    needs = ProtocolNeeds(Signers(), facilitator, facilitator, clock, 86_400.0, budget)
+    needs = ProtocolDependencies(Signers(), facilitator, facilitator, clock, 86_400.0, budget)
     witness = lone_witness({"x402": PROTOCOL}, needs, clock)
     lease = timedelta(seconds=5)
     settlement = Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease, witness)
-    return Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+    return PaymentService(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
 
 
 async def test_two_processes_promise_what_their_key_holds_once(seller: Seller) -> None:
     """Each counted its own claims since it had read the balance: they promised it twice."""
     seller.node.balance = 6 * MOST
     found = [await seller.hold(seller.tills[number % 2]) for number in range(14)]
-    assert sum(isinstance(one, Held) for one in found) == 6
+    assert sum(isinstance(one, ClaimedPayment) for one in found) == 6
     refusals = [one for one in found if isinstance(one, PaymentsUnavailable)]
     assert all(one.retry_after_s for one in refusals)
     states = [row.state for row in await seller.ledger.list(None, (), 100)]
-    assert (states.count(State.CLAIMED), states.count(State.RELEASED)) == (6, len(states) - 6)
+    assert (states.count(PaymentState.CLAIMED), states.count(PaymentState.RELEASED)) == (
+        6,
+        len(states) - 6,
+    )
 
 
 async def test_claims_at_once_of_two_processes_promise_no_more_than_the_key_holds(
@@ -131,7 +136,7 @@ async def test_claims_at_once_of_two_processes_promise_no_more_than_the_key_hold
     seller.node.balance = 5 * MOST
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(seller.hold(seller.tills[n % 2])) for n in range(20)]
-    assert sum(isinstance(task.result(), Held) for task in tasks) <= 5
+    assert sum(isinstance(task.result(), ClaimedPayment) for task in tasks) <= 5
 
 
 async def test_what_was_settled_since_the_balance_was_read_is_no_more_in_it(
@@ -139,16 +144,16 @@ async def test_what_was_settled_since_the_balance_was_read_is_no_more_in_it(
 ) -> None:
     seller.node.balance = 3 * MOST
     one, other = seller.tills
-    assert isinstance(await seller.hold(other), Held)
+    assert isinstance(await seller.hold(other), ClaimedPayment)
     for _ in range(2):
         held = await seller.hold(one)
-        assert isinstance(held, Held)
-        sent = Attempt("0x" + "ee" * 32, "0xraw")
-        moved = await seller.ledger.move(held.entry, State.SETTLING, attempt=sent)
+        assert isinstance(held, ClaimedPayment)
+        sent = SettlementAttempt("0x" + "ee" * 32, "0xraw")
+        moved = await seller.ledger.move(held.entry, PaymentState.SETTLING, attempt=sent)
         assert moved is not None
         spent = replace(sent, spent=1)
-        assert await seller.ledger.move(moved, State.SETTLED, attempt=spent) is not None
+        assert await seller.ledger.move(moved, PaymentState.SETTLED, attempt=spent) is not None
     assert isinstance(await seller.hold(other), PaymentsUnavailable)
     seller.clock.move(4 * KNOWN_S)  # and read again, without what was spent
     seller.node.balance = 2 * MOST
-    assert isinstance(await seller.hold(other), Held)
+    assert isinstance(await seller.hold(other), ClaimedPayment)

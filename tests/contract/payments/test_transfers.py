@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from assay.common.errors import Conflict, InvalidRequest
-from assay.payments.model import PaymentsUnavailable, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import PaymentState, PaymentsUnavailable
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.transfer_model import (
@@ -65,7 +65,7 @@ async def test_a_payment_that_has_not_arrived_is_not_given_back(stage: Stage) ->
     process = await stage.process()
     ledger = SqlLedgerStore(process.database, stage.clock)
     pending = await claimed(ledger, payment("op", "w", stage.clock.now(), 10))
-    assert await ledger.move(pending, State.PENDING) is not None
+    assert await ledger.move(pending, PaymentState.PENDING) is not None
     with pytest.raises(Conflict):
         await process.transfers.refund(pending.id)
     with pytest.raises(TransferNotFound):
@@ -386,7 +386,10 @@ async def test_a_transaction_that_bought_calls_gave_nothing_back(stage: Stage) -
     back = payment("other", "w", stage.clock.now(), 1000)
     fields: dict[str, Any] = {"network": NETWORK, "asset": USDC, "pay_to": PAYER, "payer": OWN}
     back = await claimed(ledger, replace(back, **fields))
-    assert await ledger.move(back, State.SETTLED, attempt=Attempt(ANOTHER)) is not None
+    assert (
+        await ledger.move(back, PaymentState.SETTLED, attempt=SettlementAttempt(ANOTHER))
+        is not None
+    )
     stage.chain.pay(OWN, PAYER, 1000, ANOTHER)
     stage.chain.height += FINAL
     made = await process.transfers.refund(entry.id)

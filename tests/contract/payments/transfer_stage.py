@@ -9,9 +9,9 @@ from assay.app.payment_chains import chain_of
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.evm.transactions import TransactionSigner
 from assay.db.engine import Database
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Attempt
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.payout_wallet import PayoutWallet
 from assay.payments.statement import Statements
 from assay.payments.store import SqlLedgerStore
@@ -78,7 +78,7 @@ class Stage:
         pay_to: str = PLATFORM,
         *,
         is_final: bool = True,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """A payment that has settled, and that the watcher has found final."""
         process = await self.process(None)
         ledger = SqlLedgerStore(process.database, self.clock)
@@ -86,8 +86,10 @@ class Stage:
         fee_rate = None if rate is None else Decimal(rate)
         fields: dict[str, Any] = {"network": NETWORK, "asset": USDC, "pay_to": pay_to}
         made = replace(made, **fields, fee_rate=fee_rate)
-        attempt = Attempt("0x" + "ee" * 32)
-        moved = await ledger.move(await claimed(ledger, made), State.SETTLED, attempt=attempt)
+        attempt = SettlementAttempt("0x" + "ee" * 32)
+        moved = await ledger.move(
+            await claimed(ledger, made), PaymentState.SETTLED, attempt=attempt
+        )
         assert moved is not None
         if is_final:
             await SqlWatchStore(process.database).plan([plan_of(moved, None)])

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from assay.caller_behaviour.observations import ConductLog, Tally
-from assay.caller_behaviour.scenario import CourseCall
+from assay.caller_behaviour.observations import ObservationLog, Tally
+from assay.caller_behaviour.scenario import ScenarioCall
 from assay.caller_behaviour.scenario_run import Kept, Run
 from assay.caller_behaviour.store_observations import SqlConductStore
 from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
@@ -54,7 +54,7 @@ async def test_a_run_and_its_calls_are_kept_in_order(runs: SqlCourseStore) -> No
     assert await runs.find("run-1") == RUN
     assert await runs.find("run-2") is None
     for number in range(3):
-        kept = Kept(f"c{number}", number // 2, CourseCall(number, None, "", {"n": number}))
+        kept = Kept(f"c{number}", number // 2, ScenarioCall(number, None, "", {"n": number}))
         await runs.note(replace(RUN, at_step=number // 2), kept)
     await runs.ended("c1", 99)
     found = await runs.calls("run-1")
@@ -68,8 +68,8 @@ async def test_a_run_and_its_calls_are_kept_in_order(runs: SqlCourseStore) -> No
 
 async def test_a_run_never_goes_back(runs: SqlCourseStore) -> None:
     await runs.begin(RUN)
-    await runs.note(replace(RUN, at_step=1), Kept("c0", 1, CourseCall(0, None, "", {})))
-    await runs.note(replace(RUN, at_step=0), Kept("c1", 0, CourseCall(1, None, "", {})))
+    await runs.note(replace(RUN, at_step=1), Kept("c0", 1, ScenarioCall(0, None, "", {})))
+    await runs.note(replace(RUN, at_step=0), Kept("c1", 0, ScenarioCall(1, None, "", {})))
     assert await runs.find("run-1") == replace(RUN, at_step=1)
 
 
@@ -96,7 +96,7 @@ async def test_counts_add_up_by_address_and_day(counts: SqlConductStore) -> None
 
 
 async def test_conduct_is_counted_as_it_happens(counts: SqlConductStore) -> None:
-    log = ConductLog(counts)
+    log = ObservationLog(counts)
     for seconds, status in ((0, 200), (1, 429), (1.3, 429), (5, 200), (6, 403), (7, 403), (8, 403)):
         log.note(changed(CALL, at=NOW + timedelta(seconds=seconds), status=status))
     log.note(changed(CALL, identity_proven=False))
@@ -118,7 +118,7 @@ class Down:
 
 
 async def test_what_could_not_be_written_is_counted_on(counts: SqlConductStore) -> None:
-    log = ConductLog(Down())
+    log = ObservationLog(Down())
     log.note(CALL)
     with pytest.raises(Unavailable):
         await log.flush()

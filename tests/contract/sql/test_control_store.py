@@ -13,13 +13,13 @@ from assay.control.similarity import bands
 from assay.control.store import SqlControlStore
 from assay.db.engine import Database, to_us
 from assay.evaluation.model import (
-    Collected,
     Evaluation,
     Evidence,
     Grade,
     SignalName,
+    SignalResult,
+    SignalScore,
     Snapshot,
-    Weighed,
 )
 from assay.evaluation.store_control_records import ControlRecords
 from assay.evaluation.store_evaluations import SqlEvaluationStore
@@ -56,9 +56,11 @@ class Kept:
         data: dict[str, JsonValue] = {"identity": said, "critical": list(critical)}
         if history is not None:
             data["history"] = dict(history)
-        signals = [Collected(SignalName.SANDBOX, Evidence(data), Weighed(50.0, 0.5))]
+        signals = [SignalResult(SignalName.SANDBOX, Evidence(data), SignalScore(50.0, 0.5))]
         if reputation is not None:
-            seen = Collected(SignalName.REGISTRY_8004, Evidence({}), Weighed(reputation, 0.9))
+            seen = SignalResult(
+                SignalName.REGISTRY_8004, Evidence({}), SignalScore(reputation, 0.9)
+            )
             signals.append(seen)
         made = Evaluation(
             *(new_id(), agent, "local", agent.rpartition("/")[2], "0x", tuple(signals), {}, 50.0),

@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, text
 
 from assay.common.errors import InvalidRequest, Unavailable
 from assay.db.engine import Database
-from assay.db.group_commit import AT_ONCE, Lane
-from assay.db.sql_transaction import Desk, Work
+from assay.db.group_commit import AT_ONCE, GroupCommitWriter
+from assay.db.sql_transaction import SqlTransaction, Work
 
 ADD = text("INSERT INTO key_agents (address, verified_us) VALUES (:address, 1)")
 ADDRESSES = text("SELECT address FROM key_agents ORDER BY address")
@@ -62,7 +62,7 @@ async def test_what_is_changed_is_there_when_it_is_answered(database: Database) 
 
 
 async def test_one_that_fails_is_undone_and_fails_nobody_else(database: Database) -> None:
-    async def fails(desk: Desk) -> None:
+    async def fails(desk: SqlTransaction) -> None:
         await desk.change(ADD, {"address": "0xbad"})
         raise ValueError("no")
 
@@ -88,7 +88,7 @@ async def test_work_that_is_sure_and_fails_before_any_change_fails_alone(
 async def test_work_that_is_sure_and_fails_after_a_change_is_undone_with_all_beside_it(
     sqlite: Database,
 ) -> None:
-    async def fails(desk: Desk) -> None:
+    async def fails(desk: SqlTransaction) -> None:
         await desk.change(ADD, {"address": "0xbad"})
         raise ValueError("no")
 
@@ -109,7 +109,7 @@ async def test_nothing_is_stored_after_the_database_has_undone_a_transaction_its
 ) -> None:
     """A rollback in the middle stands for a disk that is full."""
 
-    async def undone(desk: Desk) -> None:
+    async def undone(desk: SqlTransaction) -> None:
         await desk.connection.exec_driver_sql("ROLLBACK")
         raise OSError("the disk is full")
 
@@ -143,7 +143,7 @@ async def test_text_no_database_can_hold_fails_its_sender_alone(database: Databa
 async def test_what_waits_together_is_committed_together(sqlite: Database, path: Path) -> None:
     del sqlite  # has made the tables
     turns = Turns()
-    lane = Lane(str(path), 1.0, turns, writes=True)
+    lane = GroupCommitWriter(str(path), 1.0, turns, writes=True)
     count = AT_ONCE * 3
     async with asyncio.TaskGroup() as group:
         for n in range(count):
@@ -158,7 +158,7 @@ async def test_what_waits_together_is_committed_together(sqlite: Database, path:
 async def test_a_commit_that_fails_is_told_to_all_whose_work_was_in_it(sqlite: Database) -> None:
     """A foreign key that is judged at the commit stands for a disk that fails there."""
 
-    async def breaks_at_the_commit(desk: Desk) -> None:
+    async def breaks_at_the_commit(desk: SqlTransaction) -> None:
         await desk.change(LATER, {})
         await desk.change(NOWHERE, {})
 
@@ -215,7 +215,7 @@ async def test_a_shared_commit_survives_a_power_cut(sqlite: Database) -> None:
 async def test_work_that_waits_for_something_else_is_a_mistake_and_undone(
     sqlite: Database,
 ) -> None:
-    async def waits(desk: Desk) -> None:
+    async def waits(desk: SqlTransaction) -> None:
         await desk.change(ADD, {"address": "0x1"})
         await asyncio.sleep(0)
 
@@ -234,9 +234,9 @@ async def test_statements_may_carry_values_of_their_own(database: Database) -> N
 async def test_work_that_has_begun_ends_before_the_lane_does_and_the_rest_is_told(
     sqlite: Database, path: Path
 ) -> None:
-    lane = Lane(str(path), 1.0, Turns(), writes=True)
+    lane = GroupCommitWriter(str(path), 1.0, Turns(), writes=True)
 
-    async def slow(desk: Desk) -> None:
+    async def slow(desk: SqlTransaction) -> None:
         time.sleep(0.2)  # noqa: ASYNC251 - in the lane's thread, where nothing else waits
         await desk.change(ADD, {"address": "0xbegun"})
 

@@ -18,11 +18,11 @@ from assay.audit.store import SqlAuditStore
 from assay.common.ids import new_id
 from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
-from assay.db.sql_transaction import DirectDesk, Values
+from assay.db.sql_transaction import DriverTransaction, Values
 from assay.payments.claims import Claim
 from assay.payments.gas import GasSpent, GasTerms
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore
 from assay.payments.store_gas_in_flight import IN_FLIGHT
@@ -33,10 +33,10 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = int(NOON.timestamp()) // 86_400
 HOUR = timedelta(hours=1)
 COIN = "eip155:8453"
-SENT = Attempt("0x" + "ee" * 32, "0xraw")
+SENT = SettlementAttempt("0x" + "ee" * 32, "0xraw")
 
 
-def cost(spent: int) -> Attempt:
+def cost(spent: int) -> SettlementAttempt:
     return replace(SENT, spent=spent)
 
 
@@ -67,7 +67,7 @@ def terms(free: int = 0, shared: int = 1_000_000, most: int = 100) -> GasTerms:
     return GasTerms(COIN, most, free, shared)
 
 
-def payment(number: int, operator_id: str, clock: FrozenClock) -> Entry:
+def payment(number: int, operator_id: str, clock: FrozenClock) -> LedgerEntry:
     now = clock.now()
     return entry(
         f"0x{number}",
@@ -79,14 +79,14 @@ def payment(number: int, operator_id: str, clock: FrozenClock) -> Entry:
     )
 
 
-async def claim(ledger: SqlLedgerStore, made: Entry, budget: GasTerms) -> Claim | GasSpent:
+async def claim(ledger: SqlLedgerStore, made: LedgerEntry, budget: GasTerms) -> Claim | GasSpent:
     try:
         return await ledger.claim(made, NOON - HOUR, budget)
     except GasSpent as refusal:
         return refusal
 
 
-async def claimed(ledger: SqlLedgerStore, made: Entry, budget: GasTerms) -> Entry:
+async def claimed(ledger: SqlLedgerStore, made: LedgerEntry, budget: GasTerms) -> LedgerEntry:
     found = await ledger.claim(made, NOON - HOUR, budget)
     assert found.is_ours
     return found.entry
@@ -178,7 +178,7 @@ async def test_while_claims_may_give_back_a_refusal_asks_to_come_again_soon(
     refusal = await claim(ledger, payment(2, seller, clock), terms(free=1))
     assert isinstance(refusal, GasSpent)
     assert refusal.retry_after_s == 5
-    assert await ledger.move(first, State.RELEASED) is not None
+    assert await ledger.move(first, PaymentState.RELEASED) is not None
     assert await free_used(database, seller) == 0
     await claimed(ledger, payment(2, seller, clock), terms(free=1))
 
@@ -191,11 +191,11 @@ async def test_a_released_payment_that_is_claimed_again_gives_nothing_back(
     seller, ledger = await account(database, registers=registers), SqlLedgerStore(database, clock)
     released = payment(1, seller, clock)
     sent = await claimed(ledger, payment(2, seller, clock), terms(free=2))
-    assert await ledger.move(sent, State.SETTLED, attempt=cost(7))
+    assert await ledger.move(sent, PaymentState.SETTLED, attempt=cost(7))
     for _ in range(3):
         now = await claimed(ledger, released, terms(free=2))
         assert await free_used(database, seller) == 2
-        assert await ledger.move(now, State.RELEASED, reason="nobody was served")
+        assert await ledger.move(now, PaymentState.RELEASED, reason="nobody was served")
         assert await free_used(database, seller) == 1
 
 
@@ -205,7 +205,7 @@ async def test_a_prepaid_claim_that_was_abandoned_is_given_back_once(
     seller, ledger = await account(database), SqlLedgerStore(database, clock)
     await credit(database, seller, 100, clock)
     sent = await claimed(ledger, payment(1, seller, clock), terms(free=1))
-    assert await ledger.move(sent, State.SETTLED, attempt=cost(7))
+    assert await ledger.move(sent, PaymentState.SETTLED, attempt=cost(7))
     await claimed(ledger, payment(2, seller, clock), terms(free=1))
     clock.move(60)
     assert await SqlGasStore(database).release_abandoned(clock.now(), 10) == 1
@@ -228,11 +228,11 @@ async def test_a_reservation_is_given_back_once_where_its_claim_moves_while_it_i
         await connection.execute(text("UPDATE gas_accounts SET balance = balance"))
         taking = group.create_task(theirs.claim(payment(1, seller, clock), NOON, terms()))
         await asyncio.sleep(0.3)
-        moving = group.create_task(ours.move(slow, State.SETTLING, attempt=SENT))
+        moving = group.create_task(ours.move(slow, PaymentState.SETTLING, attempt=SENT))
         await asyncio.sleep(0.3)
     taken, moved = taking.result(), moving.result()
     assert taken.is_ours is (moved is None)
-    ended = await ours.move(moved or taken.entry, State.SETTLED, attempt=cost(7))
+    ended = await ours.move(moved or taken.entry, PaymentState.SETTLED, attempt=cost(7))
     assert ended is not None
     assert await balance(database, seller) == 93
 
@@ -263,16 +263,16 @@ async def test_free_settlements_go_before_what_is_prepaid(
     assert isinstance(await claim(ledger, payment(9, seller, clock), terms(free=2)), GasSpent)
 
 
-@pytest.mark.parametrize("end", [State.SETTLED, State.FAILED])
+@pytest.mark.parametrize("end", [PaymentState.SETTLED, PaymentState.FAILED])
 async def test_what_was_sent_is_charged_once_whatever_became_of_it(
-    database: Database, clock: FrozenClock, end: State
+    database: Database, clock: FrozenClock, end: PaymentState
 ) -> None:
     seller = await account(database)
     await credit(database, seller, 100, clock)
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms())
     assert await balance(database, seller) == 0
-    sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+    sent = await ledger.move(made, PaymentState.SETTLING, attempt=SENT)
     assert sent is not None
     ended = await ledger.move(sent, end, attempt=cost(30))
     assert ended is not None
@@ -292,9 +292,9 @@ async def test_what_cannot_be_asked_about_has_cost_what_was_reserved(
     await credit(database, seller, 150, clock)
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms())
-    sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+    sent = await ledger.move(made, PaymentState.SETTLING, attempt=SENT)
     assert sent is not None
-    ended = await ledger.move(sent, State.FAILED, reason="expired_unused")
+    ended = await ledger.move(sent, PaymentState.FAILED, reason="expired_unused")
     assert ended is not None
     assert ended.gas.spent == 100
     assert await balance(database, seller) == 50
@@ -307,9 +307,9 @@ async def test_more_than_was_reserved_is_charged_all_the_same(
     await credit(database, seller, 100, clock)
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms())
-    sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+    sent = await ledger.move(made, PaymentState.SETTLING, attempt=SENT)
     assert sent is not None
-    await ledger.move(sent, State.SETTLED, attempt=cost(160))
+    await ledger.move(sent, PaymentState.SETTLED, attempt=cost(160))
     assert await balance(database, seller) == -60
     assert isinstance(await claim(ledger, payment(2, seller, clock), terms(most=1)), GasSpent)
 
@@ -321,7 +321,9 @@ async def test_a_payment_that_somebody_else_settled_costs_nothing(
     await credit(database, seller, 100, clock)
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms())
-    settled = await ledger.move(made, State.SETTLED, attempt=Attempt("0x" + "11" * 32))
+    settled = await ledger.move(
+        made, PaymentState.SETTLED, attempt=SettlementAttempt("0x" + "11" * 32)
+    )
     assert settled is not None
     assert settled.gas.payer == ""
     assert await balance(database, seller) == 100
@@ -334,9 +336,9 @@ async def test_a_free_settlement_that_was_sent_is_never_given_back(
     seller = await account(database, registers=True)
     ledger = SqlLedgerStore(database, clock)
     made = await claimed(ledger, payment(1, seller, clock), terms(free=5))
-    sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+    sent = await ledger.move(made, PaymentState.SETTLING, attempt=SENT)
     assert sent is not None
-    await ledger.move(sent, State.FAILED, reason="authorization_cancelled")
+    await ledger.move(sent, PaymentState.FAILED, reason="authorization_cancelled")
     assert await free_used(database, seller) == 1
     assert await SqlGasStore(database).shared_used(TODAY) == 1
 
@@ -352,7 +354,7 @@ async def test_a_claim_taken_over_after_a_crash_is_reserved_for_once(
     taken = await claimed(ledger, payment(1, seller, clock), terms())
     assert taken.gas.payer == "prepaid"
     assert await balance(database, seller) == 0
-    assert await ledger.move(taken, State.RELEASED) is not None
+    assert await ledger.move(taken, PaymentState.RELEASED) is not None
     assert await balance(database, seller) == 100
 
 
@@ -371,7 +373,7 @@ async def test_a_crash_between_count_and_send_counts_too_much_and_never_too_litt
     assert (await free_used(database, seller), await balance(database, seller)) == (1, 100)
     entry_now = await ledger.find(COIN, "digest 0x2")
     assert entry_now is not None
-    assert (entry_now.state, entry_now.gas.payer) == (State.RELEASED, "")
+    assert (entry_now.state, entry_now.gas.payer) == (PaymentState.RELEASED, "")
 
 
 async def test_what_waits_for_the_key_is_counted_over_all_processes(
@@ -385,10 +387,10 @@ async def test_what_waits_for_the_key_is_counted_over_all_processes(
     begun = clock.now()
     assert await store.in_flight(COIN, begun, begun) == 3
     clock.move(1)
-    sent = await ledger.move(first, State.SETTLING, attempt=SENT)
+    sent = await ledger.move(first, PaymentState.SETTLING, attempt=SENT)
     assert sent is not None
-    await ledger.move(sent, State.SETTLED)
-    await ledger.move(second, State.SETTLING, attempt=SENT)
+    await ledger.move(sent, PaymentState.SETTLED)
+    await ledger.move(second, PaymentState.SETTLING, attempt=SENT)
     settled = clock.now()
     assert await store.in_flight(COIN, settled, settled) == 3  # a balance of before still has it
     clock.move(60)  # a claim whose process is gone will not be sent
@@ -456,22 +458,22 @@ async def test_a_paid_call_asks_one_statement_more_and_none_when_it_settles(
     if database.kind != "sqlite":
         pytest.skip("counted where statements are run by us")
     asked: list[object] = []
-    run = DirectDesk._run
+    run = DriverTransaction._run
 
-    def counted(self: DirectDesk, statement: Executable, values: Values) -> object:
+    def counted(self: DriverTransaction, statement: Executable, values: Values) -> object:
         asked.append(statement)
         return run(self, statement, values)
 
-    monkeypatch.setattr(DirectDesk, "_run", counted)
+    monkeypatch.setattr(DriverTransaction, "_run", counted)
     ledger = SqlLedgerStore(database, clock)
 
     async def statements(seller: str, number: int, gas: GasTerms | None) -> tuple[int, int]:
         asked.clear()
         made = (await ledger.claim(payment(number, seller, clock), NOON - HOUR, gas)).entry
         claiming = len(asked)
-        sent = await ledger.move(made, State.SETTLING, attempt=SENT)
+        sent = await ledger.move(made, PaymentState.SETTLING, attempt=SENT)
         assert sent is not None
-        await ledger.move(sent, State.SETTLED, attempt=cost(1))
+        await ledger.move(sent, PaymentState.SETTLED, attempt=cost(1))
         return claiming, len(asked) - claiming
 
     own, stranger = await account(database), await account(database, registers=True)

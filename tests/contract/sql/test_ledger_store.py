@@ -14,9 +14,16 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from assay.common.ids import new_id
 from assay.db.engine import Database
-from assay.payments.claims import CUT_SHORT, Committed
-from assay.payments.model import DirectFee, Entry, Fees, IdentifierReused, State, Stored
-from assay.payments.outcomes import Attempt
+from assay.payments.claims import CUT_SHORT, InFlightAmount
+from assay.payments.model import (
+    DirectFee,
+    Fees,
+    IdentifierReused,
+    LedgerEntry,
+    PaymentState,
+    StoredResponse,
+)
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
@@ -31,9 +38,9 @@ NETWORK = "eip155:8453"
 RATE = Decimal("0.3")
 
 
-def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> Entry:
+def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> LedgerEntry:
     now = CLOCK.now()
-    made = Entry(
+    made = LedgerEntry(
         id=new_id(),
         protocol="x402",
         network=NETWORK,
@@ -46,8 +53,8 @@ def entry(nonce: str = "0x1", amount: int = 10, **fields: object) -> Entry:
         operator_id="op",
         wrapper_id="w",
         request_digest="r",
-        state=State.CLAIMED,
-        attempt=Attempt(""),
+        state=PaymentState.CLAIMED,
+        attempt=SettlementAttempt(""),
         reason="",
         credential={"signature": "0x"},
         version=2,
@@ -65,7 +72,7 @@ def ledger(database: Database) -> SqlLedgerStore:
     return SqlLedgerStore(database, CLOCK)
 
 
-async def claim(ledger: SqlLedgerStore, made: Entry) -> tuple[bool, int]:
+async def claim(ledger: SqlLedgerStore, made: LedgerEntry) -> tuple[bool, int]:
     found = await ledger.claim(made, CLOCK.now() - HOUR)
     return found.is_ours, found.committed.amount
 
@@ -82,13 +89,13 @@ async def test_a_payments_secret_outlives_other_requests_and_a_change_of_ours(
             found = await store.claim(made, CLOCK.now())
             assert found.is_ours
             keys.append(upstream_key(found.entry))
-            assert await store.move(found.entry, State.RELEASED, lease_until=CLOCK.now())
+            assert await store.move(found.entry, PaymentState.RELEASED, lease_until=CLOCK.now())
         assert keys[0] != keys[1]
         assert (keys[0] == keys[2]) is not older  # what was made of one request is kept with it
         assert all(str(UUID(key)) == key for key in keys)
 
 
-def sums(committed: Committed) -> tuple[int, int]:
+def sums(committed: InFlightAmount) -> tuple[int, int]:
     return committed.amount, committed.fees
 
 
@@ -102,7 +109,7 @@ async def test_a_fee_beside_the_seller_stays_as_it_was_quoted(ledger: SqlLedgerS
     """Also when its claim is taken over; an entry without one has none."""
     fee = DirectFee("0x" + "dd" * 20, 3)
     first = (await ledger.claim(entry(direct_fee=fee, fee_rate=RATE), CLOCK.now() - HOUR)).entry
-    assert await ledger.move(first, State.RELEASED) is not None
+    assert await ledger.move(first, PaymentState.RELEASED) is not None
     again = await ledger.claim(entry(direct_fee=fee, fee_rate=RATE), CLOCK.now() - HOUR)
     found = await ledger.find("eip155:8453", again.entry.digest)
     assert again.is_ours
@@ -128,10 +135,12 @@ async def test_what_was_sent_and_what_is_new_show_in_what_is_in_flight(
     first = (await ledger.claim(entry("0x1"), CLOCK.now() - HOUR)).entry
     claimed = await ledger.committed(entry("0x9"))
     assert claimed.sent == 0
-    sent = await ledger.move(first, State.SETTLING, attempt=Attempt("0x" + "ee" * 32, "0xraw"))
+    sent = await ledger.move(
+        first, PaymentState.SETTLING, attempt=SettlementAttempt("0x" + "ee" * 32, "0xraw")
+    )
     assert sent is not None
     assert await ledger.committed(entry("0x9")) == replace(claimed, sent=1)
-    assert await ledger.move(sent, State.SETTLED) is not None
+    assert await ledger.move(sent, PaymentState.SETTLED) is not None
     later = CLOCK.now() + timedelta(seconds=1)
     await claim(ledger, entry("0x2", created_at=later, updated_at=later))
     another = await ledger.committed(entry("0x9"))
@@ -143,12 +152,14 @@ async def test_a_released_payment_may_be_claimed_anew_for_another_request(
     ledger: SqlLedgerStore,
 ) -> None:
     first = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    assert await ledger.move(first, State.RELEASED) is not None
+    assert await ledger.move(first, PaymentState.RELEASED) is not None
     again = await ledger.claim(entry(request_digest="other"), CLOCK.now() - HOUR)
     assert again.is_ours
     assert again.entry.id == first.id
     assert again.entry.request_digest == "other"
-    assert await ledger.move(first, State.SETTLING) is None  # the old reading is worth nothing
+    assert (
+        await ledger.move(first, PaymentState.SETTLING) is None
+    )  # the old reading is worth nothing
 
 
 async def test_an_abandoned_claim_is_taken_over_and_a_live_one_is_not(
@@ -162,11 +173,11 @@ async def test_an_abandoned_claim_is_taken_over_and_a_live_one_is_not(
 
 async def test_a_payment_moves_once_from_each_reading(ledger: SqlLedgerStore) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    attempt = Attempt("0x" + "ee" * 32, "0xraw")
-    moved = await ledger.move(made, State.SETTLING, attempt=attempt)
+    attempt = SettlementAttempt("0x" + "ee" * 32, "0xraw")
+    moved = await ledger.move(made, PaymentState.SETTLING, attempt=attempt)
     assert moved is not None
     assert moved.attempt == attempt
-    assert await ledger.move(made, State.FAILED) is None
+    assert await ledger.move(made, PaymentState.FAILED) is None
     found = await ledger.find(made.network, made.digest)
     assert found == moved
 
@@ -175,11 +186,13 @@ async def test_what_was_bought_is_kept_with_the_move_and_forgotten_in_time(
     ledger: SqlLedgerStore,
 ) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    stored = Stored(200, ((b"x-a", b"1"), (b"x-a", b"\xff")), b"\x00body", "192.0.2.1")
-    moved = await ledger.move(made, State.SETTLING, stored=stored)
+    stored = StoredResponse(200, ((b"x-a", b"1"), (b"x-a", b"\xff")), b"\x00body", "192.0.2.1")
+    moved = await ledger.move(made, PaymentState.SETTLING, stored=stored)
     assert moved is not None
     assert await ledger.stored(made.id) == stored
-    assert await ledger.move(made, State.SETTLED, stored=Stored(500, (), b"")) is None
+    assert (
+        await ledger.move(made, PaymentState.SETTLED, stored=StoredResponse(500, (), b"")) is None
+    )
     assert await ledger.stored(made.id) == stored
     assert await ledger.stored_bytes(made.id) == len(stored.body)
     assert await ledger.purge_stored(CLOCK.now() - HOUR) == 0
@@ -189,7 +202,11 @@ async def test_what_was_bought_is_kept_with_the_move_and_forgotten_in_time(
 
 
 async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> None:
-    for nonce, state in (("0x1", State.SETTLING), ("0x2", State.PENDING), ("0x3", State.SETTLED)):
+    for nonce, state in (
+        ("0x1", PaymentState.SETTLING),
+        ("0x2", PaymentState.PENDING),
+        ("0x3", PaymentState.SETTLED),
+    ):
         made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
         assert await ledger.move(made, state) is not None
     until = CLOCK.now() + HOUR
@@ -199,17 +216,17 @@ async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> N
     assert {one.nonce for one in found} == {"0x1", "0x2"}
     assert {one.lease_until for one in found} == {until}
     assert await ledger.lease_unfinished(due(free_at=later), until) == []  # they are leased now
-    listed = await ledger.list("op", [State.SETTLED], 10)
+    listed = await ledger.list("op", [PaymentState.SETTLED], 10)
     assert [one.nonce for one in listed] == ["0x3"]
     assert len(await ledger.list(None, [], 2)) == 2
 
 
-async def open_entry(ledger: SqlLedgerStore, nonce: str, **fields: object) -> Entry:
+async def open_entry(ledger: SqlLedgerStore, nonce: str, **fields: object) -> LedgerEntry:
     """One whose process is gone, and whose next look is as given."""
     look = fields.pop("look", Look())
     gone = CLOCK.now() - HOUR
     made = (await ledger.claim(entry(nonce, lease_until=gone, **fields), CLOCK.now() - HOUR)).entry
-    moved = await ledger.move(made, State.SETTLING)
+    moved = await ledger.move(made, PaymentState.SETTLING)
     assert moved is not None
     await ledger.put_off([replace(moved, look=look)])  # type: ignore[arg-type]
     found = await ledger.find(made.network, made.digest)
@@ -231,7 +248,7 @@ async def test_a_payment_is_unfinished_again_when_its_next_look_has_come(
 ) -> None:
     later = Look(CLOCK.now() + timedelta(seconds=1), 3, 2)
     kept = await open_entry(ledger, "0x1", look=later)
-    assert (kept.look, kept.state) == (later, State.PENDING)
+    assert (kept.look, kept.state) == (later, PaymentState.PENDING)
     assert await leased(ledger, due()) == set()
     assert await leased(ledger, due(look_at=later.at)) == {"0x1"}
     await open_entry(ledger, "0x2", look=later)
@@ -287,13 +304,23 @@ async def test_a_row_is_as_whoever_moved_it_was_told(ledger: SqlLedgerStore) -> 
     until = CLOCK.now() + HOUR
     now = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
     for state, attempt, reason, lease in (
-        (State.SETTLING, None, "", until),
-        (State.SETTLING, Attempt("0x1", "0xraw"), "", None),
-        (State.SETTLING, Attempt("0x2", "0xraw2", earlier=("0x1",)), "too cheap", None),
-        (State.PENDING, None, "", until + HOUR),
-        (State.SETTLED, Attempt("0x2", "0xraw2", spent=7, earlier=("0x1",)), "", until),
-        (State.DELIVERED, None, "", None),
-        (State.REVERSED, None, "gone", None),
+        (PaymentState.SETTLING, None, "", until),
+        (PaymentState.SETTLING, SettlementAttempt("0x1", "0xraw"), "", None),
+        (
+            PaymentState.SETTLING,
+            SettlementAttempt("0x2", "0xraw2", earlier=("0x1",)),
+            "too cheap",
+            None,
+        ),
+        (PaymentState.PENDING, None, "", until + HOUR),
+        (
+            PaymentState.SETTLED,
+            SettlementAttempt("0x2", "0xraw2", spent=7, earlier=("0x1",)),
+            "",
+            until,
+        ),
+        (PaymentState.DELIVERED, None, "", None),
+        (PaymentState.REVERSED, None, "gone", None),
     ):
         moved = await ledger.move(now, state, attempt=attempt, reason=reason, lease_until=lease)
         assert moved is not None
@@ -322,19 +349,19 @@ async def test_what_its_mover_found_out_is_written_of_a_released_row(
 ) -> None:
     known = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
     told = replace(known, look=Look(CLOCK.now() + HOUR, 2, 1), lease_until=CLOCK.now())
-    moved = await ledger.move(told, State.RELEASED, reason="nobody was served")
+    moved = await ledger.move(told, PaymentState.RELEASED, reason="nobody was served")
     assert moved is not None
     assert await ledger.find(known.network, known.digest) == moved
 
 
 async def test_what_has_moved_meanwhile_is_not_put_off(ledger: SqlLedgerStore) -> None:
     one, other = await open_entry(ledger, "0x1"), await open_entry(ledger, "0x2")
-    assert await ledger.move(one, State.SETTLED) is not None
+    assert await ledger.move(one, PaymentState.SETTLED) is not None
     later = Look(CLOCK.now() + HOUR)
     await ledger.put_off([replace(each, look=later) for each in (one, other)])
     found = await ledger.find(one.network, one.digest)
     assert found is not None
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
     assert await leased(ledger, due()) == set()
 
 
@@ -367,8 +394,8 @@ async def test_what_was_leased_is_free_again_when_its_network_is_put_off(
 
 async def test_every_hash_of_a_payment_is_kept(ledger: SqlLedgerStore) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    attempt = Attempt("0xc", "0xraw", earlier=("0xa", "0xb"))
-    assert await ledger.move(made, State.SETTLING, attempt=attempt) is not None
+    attempt = SettlementAttempt("0xc", "0xraw", earlier=("0xa", "0xb"))
+    assert await ledger.move(made, PaymentState.SETTLING, attempt=attempt) is not None
     found = await ledger.find(made.network, made.digest)
     assert found is not None
     assert found.attempt == attempt
@@ -385,7 +412,7 @@ async def test_fees_are_in_flight_with_what_they_are_the_fees_of(ledger: SqlLedg
     assert sums(found.committed) == (147, 900)
     known = await ledger.find(in_other.network, in_other.digest)
     assert known == in_other
-    assert await ledger.move(in_other, State.RELEASED)
+    assert await ledger.move(in_other, PaymentState.RELEASED)
     assert sums(await ledger.committed(entry("0x4"))) == (147, 0)
 
 
@@ -413,14 +440,16 @@ async def test_calls_that_a_payers_payments_cut_short_count_as_failures(
 ) -> None:
     for nonce, reason in (("0x1", CUT_SHORT), ("0x2", "wrapper_request_failed")):
         claim = await ledger.claim(entry(nonce), CLOCK.now() - HOUR)
-        await ledger.move(claim.entry, State.RELEASED, reason=reason, lease_until=CLOCK.now())
+        await ledger.move(
+            claim.entry, PaymentState.RELEASED, reason=reason, lease_until=CLOCK.now()
+        )
     assert (await ledger.claim(entry("0x3"), CLOCK.now() - HOUR)).failures == 1
 
 
 async def test_failures_of_a_payer_are_counted(ledger: SqlLedgerStore) -> None:
     for nonce in ("0x1", "0x2"):
         made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
-        await ledger.move(made, State.FAILED, reason="transaction_failed")
+        await ledger.move(made, PaymentState.FAILED, reason="transaction_failed")
     assert (await ledger.claim(entry("0x3"), CLOCK.now() - HOUR)).failures == 2
     assert (await ledger.claim(entry("0x4"), CLOCK.now() + HOUR)).failures == 0
 

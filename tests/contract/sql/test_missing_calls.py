@@ -16,7 +16,7 @@ from assay.analytics.store_missing_calls import AT_ONCE, GRACE, SqlMissingCalls
 from assay.analytics.store_rebuild import SqlRollupProof
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import payments
-from assay.payments.model import Entry, State, Stored
+from assay.payments.model import LedgerEntry, PaymentState, StoredResponse
 from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -30,14 +30,14 @@ def clock() -> FrozenClock:
     return FrozenClock(START)
 
 
-async def sold(database: Database, clock: FrozenClock, **fields: object) -> Entry:
+async def sold(database: Database, clock: FrozenClock, **fields: object) -> LedgerEntry:
     """A call that was served and paid for; its row is lost."""
     ledger = SqlLedgerStore(database, clock)
     made = payment("op", "w", clock.now(), 7)
     made = replace(made, lease_until=clock.now() + timedelta(seconds=5), **fields)  # type: ignore[arg-type]
     entry = await claimed(ledger, made)
-    stored = Stored(201, ((b"x-a", b"1"),), b"body")
-    moved = await ledger.move(entry, State.SETTLED, stored=stored)
+    stored = StoredResponse(201, ((b"x-a", b"1"),), b"body")
+    moved = await ledger.move(entry, PaymentState.SETTLED, stored=stored)
     assert moved is not None
     return moved
 
@@ -53,7 +53,7 @@ async def test_the_money_of_the_funnel_is_the_ledgers_whatever_the_log_lost(
     for _ in range(3):
         await sold(database, clock)
     failing = await claimed(SqlLedgerStore(database, clock), payment("op", "w", clock.now(), 100))
-    assert await SqlLedgerStore(database, clock).move(failing, State.FAILED) is not None
+    assert await SqlLedgerStore(database, clock).move(failing, PaymentState.FAILED) is not None
     found = (await stats(database, clock)).funnel
     assert (found.paid, found.settled, found.failed) == (4, 3, 1)
     assert not any((await SqlRollupProof(database).differences()).values())
@@ -116,12 +116,12 @@ async def test_a_call_that_is_being_answered_is_waited_for(
     slow = {"lease_until": START + timedelta(hours=1)}
     ledger, missing = SqlLedgerStore(database, clock), SqlMissingCalls(database, clock)
     made = replace(payment("op", "w", clock.now(), 7), **slow)
-    entry = await ledger.move(await claimed(ledger, made), State.SETTLED)
+    entry = await ledger.move(await claimed(ledger, made), PaymentState.SETTLED)
     assert entry is not None
     for _ in range(3):
         clock.move(600)
         assert await missing.restore() == 0
-    assert await ledger.move(entry, State.DELIVERED) is not None
+    assert await ledger.move(entry, PaymentState.DELIVERED) is not None
     assert await missing.restore() == 1
 
 

@@ -12,7 +12,7 @@ from assay.analytics.store_rebuild import SqlRollupProof
 from assay.app.retention import Retention
 from assay.db.engine import Database, to_us
 from assay.db.store_costs import SqlCostStore
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.store import SqlLedgerStore
 from assay.settings import load
 from tests.contract.sql.test_old_calls import CLOCK, NOW, TODAY, analytics, logged, made, remove_all
@@ -41,10 +41,10 @@ async def paid(database: Database, payer: str, *, is_reversed: bool = False) -> 
     """A payment of 500 days ago."""
     ledger = SqlLedgerStore(database, FrozenClock(NOW - timedelta(days=500)))
     entry = payment("op", "w", NOW - timedelta(days=500), 5, payer=payer)
-    settled = await ledger.move(await claimed(ledger, entry), State.SETTLED)
+    settled = await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)
     assert settled is not None
     if is_reversed:
-        assert await ledger.move(settled, State.REVERSED) is not None
+        assert await ledger.move(settled, PaymentState.REVERSED) is not None
 
 
 async def test_a_thousand_invented_payers_leave_no_row_and_every_total_stays(

@@ -21,7 +21,7 @@ from assay.common.clock import DAY_US
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import calls, payments
 from assay.db.store_costs import SqlCostStore
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.store import SqlLedgerStore
 from assay.settings import load
 from tests.fakes.calls import call, claimed, payment
@@ -127,9 +127,9 @@ async def test_payments_stay_and_their_removed_calls_do_not_come_back(database: 
     ledger = SqlLedgerStore(database, clock)
     entry = payment("op", "w", clock.now(), 5)
     await claimed(ledger, entry)
-    settled = await ledger.move(entry, State.SETTLED)
+    settled = await ledger.move(entry, PaymentState.SETTLED)
     assert settled is not None
-    assert await ledger.move(settled, State.DELIVERED) is not None
+    assert await ledger.move(settled, PaymentState.DELIVERED) is not None
     await logged(database, made(500, payment_id=entry.id, payer=entry.payer))
     missing = SqlMissingCalls(database, CLOCK)
     assert await missing.restore() == 0
@@ -180,9 +180,9 @@ async def test_rows_that_may_be_looked_for_again_stay_whatever_the_setting(
     clock = FrozenClock(NOW.replace(hour=23, minute=59, second=30))
     ledger = SqlLedgerStore(database, clock)
     entry = payment("op", "w", clock.now(), 5)
-    settled = await ledger.move(await claimed(ledger, entry), State.SETTLED)
+    settled = await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)
     assert settled is not None
-    assert await ledger.move(settled, State.DELIVERED) is not None
+    assert await ledger.move(settled, PaymentState.DELIVERED) is not None
     await logged(database, call("op", "w", clock.now(), payment_id=entry.id, payer=entry.payer))
     clock.move(45)
     settings = load(call_days=1, snapshot_blocks_mib=0)

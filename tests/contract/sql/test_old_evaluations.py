@@ -24,20 +24,20 @@ from assay.db.store_costs import SqlCostStore
 from assay.evaluation.blobs import NoSnapshotBlobs
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
-    Collected,
     Evaluation,
     Evidence,
     Grade,
     SignalName,
+    SignalResult,
+    SignalScore,
     Snapshot,
-    Weighed,
 )
-from assay.evaluation.recompute import Audit, Checked
+from assay.evaluation.recompute import Audit, SnapshotCheck
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.evaluation.store_old_evaluations import DUE, OF_SUBJECT
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.identity.model import KeyAgent
 from assay.key_agents.store import SqlKeyAgentStore
 from assay.payments.networks import ROWS
@@ -60,7 +60,9 @@ async def evaluated(
     """One whose score and evidence are other than those of any other day, or have this value."""
     at, agent = NOW - timedelta(days=days_ago), key.partition("/")[2]
     value = 40 + days_ago / 100 if value is None else value
-    collected = (Collected(SignalName.SANDBOX, Evidence({"seen": value}, 1), Weighed(value, 0.5)),)
+    collected = (
+        SignalResult(SignalName.SANDBOX, Evidence({"seen": value}, 1), SignalScore(value, 0.5)),
+    )
     evaluation = Evaluation(
         id=new_id(),
         subject_key=key,
@@ -90,7 +92,7 @@ def audit(database: Database) -> Audit:
     return Audit(SqlEvaluationStore(database), NoSnapshotBlobs(), {}, {})
 
 
-async def checked(database: Database) -> list[Checked]:
+async def checked(database: Database) -> list[SnapshotCheck]:
     return [one async for one in audit(database).snapshots()]
 
 
@@ -204,7 +206,7 @@ async def test_what_leaves_while_snapshots_are_verified_breaks_nothing(
     monkeypatch.setattr(assay.evaluation.recompute, "PAGE", 1)
     for days in (90, 80, 70, 60, 50):
         await evaluated(database, days)
-    found: list[Checked] = []
+    found: list[SnapshotCheck] = []
     async for one in audit(database).snapshots():
         found.append(one)
         await removed(database, 2)
@@ -214,7 +216,7 @@ async def test_what_leaves_while_snapshots_are_verified_breaks_nothing(
 async def test_no_grade_changes(database: Database) -> None:
     for days in (90, 80, 70, 60, 50):
         await evaluated(database, days)
-    store, rules = SqlEvaluationStore(database), Rules(DEFAULT_WEIGHTS, tiers_from())
+    store, rules = SqlEvaluationStore(database), ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
     since = NOW - timedelta(days=900)
     before = [await store.newest(SEVEN, since), await store.newest_snapshot(SEVEN)]
     scores = await audit(database).replay(rules)
@@ -252,7 +254,7 @@ async def test_a_chain_that_is_shortened_while_it_is_read_is_whole(database: Dat
     for days in (90, 80, 70, 60, 50):
         await evaluated(database, days)
     await removed(database, 5)
-    found: list[Checked] = []
+    found: list[SnapshotCheck] = []
     async for one in audit(database).snapshots():
         found.append(one)
         if len(found) == 1:

@@ -10,7 +10,7 @@ from assay.app.retention import Retention
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
 from assay.db.store_costs import SqlCostStore
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.store_rows import values_of
 from assay.settings import load
 from assay.wrappers.store import SqlWrapperStore
@@ -38,7 +38,7 @@ async def paid(database: Database, *numbers: int) -> None:
     mine: dict[str, Any] = {"operator_id": "one", "wrapper_id": "a"}
     rows = [
         values_of(entry(f"0x{number}", **mine, wrapper_revision=number, state=state))
-        for number, state in zip(numbers, State, strict=True)
+        for number, state in zip(numbers, PaymentState, strict=True)
     ]
     async with database.write() as connection:
         await connection.execute(insert(payments), rows)
@@ -71,7 +71,7 @@ async def test_what_any_payment_was_claimed_under_stays(
 ) -> None:
     await made(store, "a", 20)
     await made(store, "b", 20)
-    states = range(3, 3 + len(State))
+    states = range(3, 3 + len(PaymentState))
     await paid(database, *states)
     assert await SqlRetention(database).remove_revisions(2, LATER, 100) > 0
     assert await left(store, "a") == [1, *states, 19, 20]

@@ -9,8 +9,8 @@ import pytest
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_rebuild import SqlRollupProof
 from assay.db.engine import Database
-from assay.payments.model import DirectFee, Entry, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import DirectFee, LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
@@ -31,13 +31,13 @@ def watches(database: Database) -> SqlWatchStore:
     return SqlWatchStore(database)
 
 
-async def settled(ledger: SqlLedgerStore, nonce: str = "0x1") -> Entry:
+async def settled(ledger: SqlLedgerStore, nonce: str = "0x1") -> LedgerEntry:
     made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
-    return await moved(ledger, made, State.SETTLED)
+    return await moved(ledger, made, PaymentState.SETTLED)
 
 
-async def moved(ledger: SqlLedgerStore, made: Entry, state: State) -> Entry:
-    found = await ledger.move(made, state, attempt=Attempt("0x" + "ee" * 32))
+async def moved(ledger: SqlLedgerStore, made: LedgerEntry, state: PaymentState) -> LedgerEntry:
+    found = await ledger.move(made, state, attempt=SettlementAttempt("0x" + "ee" * 32))
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ async def test_a_settled_payment_is_due_once_and_an_open_one_never(
 ) -> None:
     made = await settled(ledger)
     opened = (await ledger.claim(entry("0x2"), CLOCK.now() - HOUR)).entry
-    await moved(ledger, opened, State.PENDING)
+    await moved(ledger, opened, PaymentState.PENDING)
     assert await due(watches, LOOKS[0] - timedelta(seconds=1)) == []
     assert await due(watches, LOOKS[0]) == [made.id]
     assert await due(watches, LOOKS[0]) == []
@@ -71,7 +71,7 @@ async def test_delivering_it_changes_nothing_of_when_it_is_looked_at(
 ) -> None:
     made = await settled(ledger)
     await watches.plan([plan_of(made, CLOCK.now() + HOUR)])
-    await moved(ledger, made, State.DELIVERED)
+    await moved(ledger, made, PaymentState.DELIVERED)
     assert await due(watches, HOUR - timedelta(seconds=1)) == []
     assert await due(watches, HOUR) == [made.id]
 
@@ -94,9 +94,9 @@ async def test_an_open_one_is_left_to_the_reconciler_until_it_has_settled(
     """It was to be looked at when it was claimed. A look that is under way when it settles would
     say that it is done with."""
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    opened = await moved(ledger, made, State.PENDING)
+    opened = await moved(ledger, made, PaymentState.PENDING)
     assert [await due(watches, LONG), await due(watches, 2 * LONG)] == [[], []]
-    paid = await moved(ledger, opened, State.SETTLED)
+    paid = await moved(ledger, opened, PaymentState.SETTLED)
     assert await due(watches, LOOKS[0]) == [paid.id]
 
 
@@ -117,7 +117,7 @@ async def test_a_reversed_payment_takes_its_revenue_back_on_the_day_it_had_settl
     made, other = await settled(ledger), await settled(ledger, "0x2")
     assert await funnel(database) == (20, 2, 0)
     clock.move(3 * 86_400)
-    reversed_ = await ledger.move(made, State.REVERSED, reason="expired_unused")
+    reversed_ = await ledger.move(made, PaymentState.REVERSED, reason="expired_unused")
     assert reversed_ is not None
     assert await funnel(database) == (10, 1, 0)
     assert await due(watches, LONG) == [other.id]
@@ -131,11 +131,11 @@ async def test_a_failed_payment_is_looked_at_once_its_authorisation_has_ended(
 ) -> None:
     """Whoever has it may still submit it: the payee then has the money."""
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    failed = await moved(ledger, made, State.FAILED)
+    failed = await moved(ledger, made, PaymentState.FAILED)
     assert await funnel(database) == (0, 0, 1)
     assert await due(watches, HOUR) == []
     assert await due(watches, HOUR + ENDED) == [failed.id]
-    await moved(ledger, failed, State.SETTLED)
+    await moved(ledger, failed, PaymentState.SETTLED)
     assert await funnel(database) == (10, 1, 0)
 
 
@@ -143,7 +143,9 @@ async def test_one_that_nobody_can_submit_any_more_is_not_looked_at(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    assert await ledger.move(made, State.FAILED, reason="authorization_cancelled") is not None
+    assert (
+        await ledger.move(made, PaymentState.FAILED, reason="authorization_cancelled") is not None
+    )
     assert await due(watches, LONG) == []
 
 
@@ -152,14 +154,14 @@ async def test_one_that_failed_when_it_had_ended_is_not_looked_at(
 ) -> None:
     ended = entry("0x1", expires_at=CLOCK.now() - HOUR)
     made = (await ledger.claim(ended, CLOCK.now() - HOUR)).entry
-    await moved(ledger, made, State.FAILED)
+    await moved(ledger, made, PaymentState.FAILED)
     assert await due(watches, LONG) == []
 
 
 async def test_a_late_look_writes_nothing_over_what_has_moved(ledger: SqlLedgerStore) -> None:
     made = await settled(ledger)
-    delivered = await moved(ledger, made, State.DELIVERED)
-    assert await ledger.move(made, State.REVERSED) is None
+    delivered = await moved(ledger, made, PaymentState.DELIVERED)
+    assert await ledger.move(made, PaymentState.REVERSED) is None
     assert await ledger.find(made.network, made.digest) == replace(delivered)
 
 
@@ -168,8 +170,8 @@ async def test_a_plan_that_was_made_of_another_state_changes_nothing(
 ) -> None:
     """A slow watcher that knows it as failed must not end the looks of what has settled since."""
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    failed = await moved(ledger, made, State.FAILED)
-    paid = await moved(ledger, failed, State.SETTLED)
+    failed = await moved(ledger, made, PaymentState.FAILED)
+    paid = await moved(ledger, failed, PaymentState.SETTLED)
     await watches.plan([plan_of(failed, None)])
     assert await due(watches, LOOKS[0]) == [paid.id]
 
@@ -179,7 +181,7 @@ async def test_what_is_claimed_is_what_the_ledger_has(
 ) -> None:
     fee = DirectFee("0x" + "fe" * 20, 3)
     made = (await ledger.claim(replace(entry(), direct_fee=fee), CLOCK.now() - HOUR)).entry
-    paid = await moved(ledger, made, State.SETTLED)
+    paid = await moved(ledger, made, PaymentState.SETTLED)
     now = CLOCK.now() + LONG
     assert await watches.claim_due(NETWORK, now, now, 1) == [
         watched_payment(paid, "0x" + "ee" * 32)

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.store_retention import SqlRetention
 from assay.app.retention import Retention
-from assay.audit.service import Action, Actor, ActorKind, Note
+from assay.audit.service import Action, Actor, ActorKind, AuditEntry
 from assay.audit.store import SqlAuditStore
 from assay.common.ids import new_id
 from assay.db.engine import Database
@@ -133,9 +133,9 @@ class Blobs:
         return min(0, at_most)
 
 
-def told(action: Action, days_ago: float, kind: ActorKind = "anonymous") -> Note:
+def told(action: Action, days_ago: float, kind: ActorKind = "anonymous") -> AuditEntry:
     at = NOW - timedelta(days=days_ago)
-    return Note(new_id(), at, Actor(kind, None, "192.0.2.1"), action, "o", "o", {})
+    return AuditEntry(new_id(), at, Actor(kind, None, "192.0.2.1"), action, "o", "o", {})
 
 
 async def test_failed_log_ins_leave_the_trail_in_time_and_nothing_else_does(

@@ -13,7 +13,7 @@ from assay.db.engine import Database
 from assay.evaluation.earlier_evidence import OWN_VISIT_WITHIN, SHARED_WITHIN
 from assay.evaluation.enrolment import Holder
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.service import EVER
 from assay.evaluation.sibling_agents import SiblingVisits
 from assay.evaluation.visits import WINDOW, Asked, VisitRecord
@@ -54,7 +54,7 @@ class VisitedFamily(Visited):
     unannounced: ClassVar[bool] = False
     """Visits go out unannounced, whatever was planned."""
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence:
         seen = await super().collect(subject, needs)
         if self.unannounced:
             seen = replace(seen, data={**seen.data, "visit": {"label": "unannounced"}})

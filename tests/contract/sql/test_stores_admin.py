@@ -13,13 +13,13 @@ from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.store import SqlAdminStore
 from assay.admin.store_account_end import SqlAccountEnd
 from assay.analytics.store_calls import SqlCallStore
-from assay.audit.service import Actor, Note, NoteNotFound, note
+from assay.audit.service import Actor, AuditEntry, NoteNotFound, note
 from assay.audit.store import SqlAuditStore
 from assay.common.clock import DAY_US
 from assay.common.errors import Unavailable
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -39,7 +39,7 @@ async def account(database: Database, email: str, **fields: object) -> str:
     return made.id
 
 
-def told(action: str, operator_id: str) -> Note:
+def told(action: str, operator_id: str) -> AuditEntry:
     return note(FrozenClock(NOW), ADMIN, action, operator_id, kind="x")  # type: ignore[arg-type]
 
 
@@ -53,7 +53,7 @@ async def test_the_platform_is_the_sum_of_its_accounts(database: Database) -> No
     await SqlCallStore(database).add(calls)
     ledger = SqlLedgerStore(database, FrozenClock(NOW))
     entry = await claimed(ledger, payment(bea, "w", NOW, 7))
-    await ledger.move(entry, State.SETTLED)
+    await ledger.move(entry, PaymentState.SETTLED)
     stats = await SqlAdminStore(database).stats_for_admin(TODAY)
     assert (stats.operators, stats.pro, stats.admins, stats.suspended) == (2, 1, 1, 0)
     assert (stats.active_keys, stats.active_endpoints, stats.agents) == (1, 0, 3)

@@ -17,7 +17,7 @@ from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rebuild import SqlRollupProof
 from assay.common.clock import DAY_US
 from assay.db.engine import Database, to_us
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -49,15 +49,15 @@ class Model:
     """Everything that happened, in plain lists; every answer is counted from them."""
 
     calls: list[Call] = field(default_factory=list)
-    settled: list[Entry] = field(default_factory=list)
-    failed: list[Entry] = field(default_factory=list)
-    pending: list[Entry] = field(default_factory=list)
+    settled: list[LedgerEntry] = field(default_factory=list)
+    failed: list[LedgerEntry] = field(default_factory=list)
+    pending: list[LedgerEntry] = field(default_factory=list)
 
-    def of_state(self, state: State) -> list[Entry]:
-        kept = {State.SETTLED: self.settled, State.FAILED: self.failed}
+    def of_state(self, state: PaymentState) -> list[LedgerEntry]:
+        kept = {PaymentState.SETTLED: self.settled, PaymentState.FAILED: self.failed}
         return kept.get(state, self.pending)
 
-    def counted(self, calls: Sequence[Call], settled: Sequence[Entry]) -> Counted:
+    def counted(self, calls: Sequence[Call], settled: Sequence[LedgerEntry]) -> Counted:
         return Counted(
             calls=len(calls),
             errors=sum(c.status >= 400 and c.status not in {401, 402} for c in calls),
@@ -65,7 +65,7 @@ class Model:
             revenue=sum(e.amount for e in settled),
         )
 
-    def of(self, who: str, agent: str | None = None) -> tuple[list[Call], list[Entry]]:
+    def of(self, who: str, agent: str | None = None) -> tuple[list[Call], list[LedgerEntry]]:
         calls = [c for c in self.calls if c.kind.operator_id == who]
         settled = [e for e in self.settled if e.operator_id == who]
         if agent is not None:
@@ -99,12 +99,12 @@ async def play(database: Database, steps: Sequence[dict[str, object]], model: Mo
             entry = await claimed(ledger, replace(entry, agent_id=made.kind.agent_id or ""))
             made = changed(made, payment_id=entry.id, payer=PAYER)
             clock.move(1)
-            state = State(str(step["payment"]))
+            state = PaymentState(str(step["payment"]))
             moved = await ledger.move(entry, state)
             assert moved is not None
-            if state is State.SETTLED:
+            if state is PaymentState.SETTLED:
                 assert await ledger.move(entry, state) is None  # from an old reading
-                assert await ledger.move(moved, State.DELIVERED) is not None
+                assert await ledger.move(moved, PaymentState.DELIVERED) is not None
             model.of_state(state).append(moved)
         if number % 4:  # callers who come again share their kind
             made.kind = kinds.setdefault(astuple(made.kind), made.kind)
@@ -246,13 +246,13 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
         outcome="settlement_pending",
     )  # fmt: skip
     await SqlCallStore(database).add([held])
-    pending = await ledger.move(entry, State.PENDING)
+    pending = await ledger.move(entry, PaymentState.PENDING)
     assert pending is not None
     [before] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert before.charged == 0
     assert (await store.stats("op", day_of(START))).total.revenue == 0
     clock.move(2 * 86_400)
-    settled = await ledger.move(pending, State.SETTLED)
+    settled = await ledger.move(pending, PaymentState.SETTLED)
     days = await store.days("op", 0, 10**6)
     assert {day: c.revenue for day, c in days.items()} == {
         day_of(START): 0,
@@ -261,7 +261,7 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
     [after] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert (after.charged, after.transaction) == (2_500_000, "0x" + "ee" * 32)
     assert settled is not None
-    await ledger.move(settled, State.REVERSED)  # what was taken back was charged to nobody
+    await ledger.move(settled, PaymentState.REVERSED)  # what was taken back was charged to nobody
     [taken] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert taken.charged == 0
 
@@ -270,7 +270,7 @@ async def test_money_is_shown_with_the_call_it_bought_and_with_no_other(database
     clock = FrozenClock(START)
     ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
     entry = await claimed(ledger, payment("op", "w", START, 10))
-    await ledger.move(entry, State.SETTLED)
+    await ledger.move(entry, PaymentState.SETTLED)
     paid = {"payment_id": entry.id, "payer": PAYER}
     tries = [
         call("op", "w", START, status=502, outcome="wrapper_request_failed", **paid),
@@ -288,7 +288,7 @@ async def test_money_is_shown_though_another_sellers_call_with_it_is_logged_late
     clock = FrozenClock(START)
     ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
     entry = await claimed(ledger, payment("op", "w", START, 10))
-    await ledger.move(entry, State.SETTLED)
+    await ledger.move(entry, PaymentState.SETTLED)
     paid = {"payment_id": entry.id, "payer": PAYER}
     await SqlCallStore(database).add([call("op", "w", START, status=200, **paid)])
     await SqlCallStore(database).add([call("other", "v", START, status=502, **paid)])
@@ -340,7 +340,7 @@ async def test_a_call_and_its_money_are_of_one_agent_whoever_pays(database: Data
     clock = FrozenClock(START)
     ledger = SqlLedgerStore(database, clock)
     entry = await claimed(ledger, payment("op", "w", START, 5, agent_id="7"))
-    await ledger.move(entry, State.SETTLED)
+    await ledger.move(entry, PaymentState.SETTLED)
     made = call("op", "w", START, agent_id="7", payer=PAYER, payment_id=entry.id)
     await SqlCallStore(database).add([made])
     found, total = await SqlAnalyticsStore(database).agents("op", "calls", 10, 0)

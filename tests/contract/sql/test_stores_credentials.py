@@ -26,7 +26,7 @@ from assay.accounts.store_credentials import SqlCredentialStore
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.accounts.store_sessions import SqlSessionStore
 from assay.admin.store_account_end import SqlAccountEnd, pseudonym
-from assay.audit.service import TERMINAL, Note, note
+from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.common.errors import TooMany
 from assay.common.ids import new_id
 from assay.db.engine import Database
@@ -40,7 +40,7 @@ def operator(email: str = "a@example.com", role: Role = Role.OPERATOR) -> Operat
     return Operator(new_id(), email, "Ann", role, Plan.FREE, Decimal("0.00"), NOW, NOW)
 
 
-def told(operator_id: str = "o") -> Note:
+def told(operator_id: str = "o") -> AuditEntry:
     return note(FrozenClock(NOW), TERMINAL, "account.changed", operator_id)
 
 

@@ -8,13 +8,13 @@ from assay.common.ids import new_id
 from assay.db.engine import Database
 from assay.evaluation.model import (
     Cap,
-    Collected,
     Evaluation,
     Evidence,
     Grade,
     SignalName,
+    SignalResult,
+    SignalScore,
     Snapshot,
-    Weighed,
 )
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 
@@ -30,12 +30,12 @@ def evaluation(subject: str = "eip155:1/7", at: datetime = NOW) -> Evaluation:
         agent_id="7",
         wallet="0x" + "a" * 40,
         collected=(
-            Collected(
+            SignalResult(
                 SignalName.SANDBOX,
                 Evidence(evidence, 12),
-                Weighed(83.33, 0.1 + 0.2, ("good", "bad"), Cap(34.99, "leaks")),
+                SignalScore(83.33, 0.1 + 0.2, ("good", "bad"), Cap(34.99, "leaks")),
             ),
-            Collected(SignalName.REGISTRY_8004, Evidence({}), Weighed(0.0, 0.0)),
+            SignalResult(SignalName.REGISTRY_8004, Evidence({}), SignalScore(0.0, 0.0)),
         ),
         unavailable={SignalName.WALLET: "down"},
         score=34.99,
@@ -66,8 +66,8 @@ async def test_an_evaluation_is_read_back_exactly(database: Database) -> None:
 
 
 async def test_rung_policy_bounds_checks_and_record_are_read_back(database: Database) -> None:
-    weighed = Weighed(80.0, 0.5, low=Weighed(20.0, 0.7), high=Weighed(90.0, 0.7))
-    seen = Collected(
+    weighed = SignalScore(80.0, 0.5, low=SignalScore(20.0, 0.7), high=SignalScore(90.0, 0.7))
+    seen = SignalResult(
         SignalName.SANDBOX,
         Evidence({}, 3, {"seed": "s"}),
         replace(weighed, checks={"reachable": "passed", "no_bombs": "not_made"}),

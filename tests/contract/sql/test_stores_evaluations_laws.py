@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.db.engine import from_us, to_us
-from assay.evaluation.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
+from assay.evaluation.model import (
+    Cap,
+    Evaluation,
+    Evidence,
+    Grade,
+    SignalName,
+    SignalResult,
+    SignalScore,
+)
 from assay.evaluation.store_evaluations import _evaluation, _evaluation_row
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -19,11 +27,11 @@ json_values = st.recursive(
 )
 moments = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - hypothesis adds the zone
 collected = st.builds(
-    Collected,
+    SignalResult,
     st.sampled_from(SignalName),
     st.builds(Evidence, st.dictionaries(texts, json_values, max_size=4), st.integers(0, 1000)),
     st.builds(
-        Weighed,
+        SignalScore,
         floats,
         floats,
         st.lists(texts, max_size=3).map(tuple),

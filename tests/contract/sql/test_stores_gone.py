@@ -25,8 +25,8 @@ from assay.evaluation.model import Evaluation, Grade, Snapshot
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.identity.model import KeyAgent
 from assay.key_agents.store import SqlKeyAgentStore
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.webhooks.model import DeliveryState, Registration
 from assay.webhooks.store import SqlWebhookStore
@@ -41,9 +41,9 @@ WEBHOOK = Registration("w", "o", "evaluation_complete", "https://x.yy", None, No
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
-ENTRY = Entry(
-    "i", "x402", "n", "a", "p", "0x1", "d", 1, "t", "o", "w", "r", State.CLAIMED, Attempt(""), "",
-    {}, 2, None, NOW, NOW, NOW, NOW,
+ENTRY = LedgerEntry(
+    "i", "x402", "n", "a", "p", "0x1", "d", 1, "t", "o", "w", "r", PaymentState.CLAIMED,
+    SettlementAttempt(""), "", {}, 2, None, NOW, NOW, NOW, NOW,
 )  # fmt: skip
 
 OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
@@ -95,7 +95,7 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "state take": lambda d: SqlSharedState(d, FrozenClock()).take("k"),
     "ledger find": lambda d: SqlLedgerStore(d, FrozenClock()).find("n", "d"),
     "ledger claim": lambda d: SqlLedgerStore(d, FrozenClock()).claim(ENTRY, NOW),
-    "ledger move": lambda d: SqlLedgerStore(d, FrozenClock()).move(ENTRY, State.SETTLED),
+    "ledger move": lambda d: SqlLedgerStore(d, FrozenClock()).move(ENTRY, PaymentState.SETTLED),
     "ping": lambda d: d.ping(),
     "migrate": lambda d: d.migrate(),
 }

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from assay.accounts.model import Change, Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
-from assay.audit.service import TERMINAL, Note, note
+from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.audit.store import SqlAuditStore
 from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.ids import new_id
@@ -29,14 +29,14 @@ from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import NewWebhook, Webhooks, place
 from assay.webhooks.store import SqlWebhookStore
 from assay.webhooks.store_delivery_turns import PAGE
-from assay.webhooks.store_outbox import AT_ONCE, Outbox
+from assay.webhooks.store_outbox import AT_ONCE, WebhookOutbox
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=2)
 
 
-def told(operator_id: str = "o") -> Note:
+def told(operator_id: str = "o") -> AuditEntry:
     return note(FrozenClock(NOW), TERMINAL, "webhook.registered", operator_id)
 
 
@@ -69,7 +69,7 @@ async def evaluated(
     key = f"eip155:1/{agent_id}"
     made = Evaluation(new_id(), key, "c", agent_id, "0x", (), {}, score, grade, NOW)
     link = Snapshot(new_id(), made.id, key, agent_id, "0x" + new_id(), "0x0", None, 3, NOW)
-    return await SqlEvaluationStore(database, Outbox(65.0, costs).put).add(made, link)
+    return await SqlEvaluationStore(database, WebhookOutbox(65.0, costs).put).add(made, link)
 
 
 async def add(store: SqlWebhookStore, made: Registration, *keys: str, at_most: int = 9) -> bool:
@@ -388,7 +388,7 @@ async def test_many_registrations_hold_up_nobody_while_they_are_told(database: D
     async with asyncio.TaskGroup() as group:
         others = group.create_task(turns())
         await evaluated(database, costs=costs)
-        while await Outbox(65.0, costs).go_on(database):
+        while await WebhookOutbox(65.0, costs).go_on(database):
             pass
         others.cancel()
     assert costs.of_turns.total() == 3 * many
@@ -403,9 +403,9 @@ async def test_an_evaluation_is_stored_with_one_batch_and_the_rest_follows(
     await evaluated(database)
     each = AT_ONCE // 2
     assert await counts(database, whose) == [each, each, 0, 0, 0]
-    assert await Outbox(65.0).go_on(database)
+    assert await WebhookOutbox(65.0).go_on(database)
     assert await counts(database, whose) == [each, each, each, each, 0]
-    while await Outbox(65.0).go_on(database):
+    while await WebhookOutbox(65.0).go_on(database):
         pass
     assert await counts(database, whose) == [each] * 5
 
@@ -416,7 +416,7 @@ async def test_processes_that_tell_at_once_tell_each_registration_once(database:
     await evaluated(database, "8")
 
     async def tell() -> None:
-        while await Outbox(65.0).go_on(database):
+        while await WebhookOutbox(65.0).go_on(database):
             pass
 
     async with asyncio.TaskGroup() as group:
@@ -434,7 +434,7 @@ async def test_who_ends_or_begins_a_registration_meanwhile_is_not_told(database:
     await add(store, later, at_most=10_000)
     gone = (await store.list(ended))[0]
     await store.remove(ended, gone.id, told(ended))
-    while await Outbox(65.0).go_on(database):
+    while await WebhookOutbox(65.0).go_on(database):
         pass
     assert await counts(database, [early, ended]) == [AT_ONCE, AT_ONCE - 1]
 

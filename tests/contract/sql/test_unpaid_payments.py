@@ -14,8 +14,8 @@ from assay.db.engine import Database
 from assay.db.schema.everything import payments
 from assay.db.store_costs import SqlCostStore
 from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.service import FAILURES_WINDOW
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_old_payments import REMOVE
@@ -30,13 +30,13 @@ BEFORE = NOW - timedelta(days=30)
 OLD = BEFORE - timedelta(seconds=1)
 
 
-def row(number: int, **fields: Any) -> Entry:
-    ended = {"state": State.RELEASED, "expires_at": OLD, "updated_at": OLD}
+def row(number: int, **fields: Any) -> LedgerEntry:
+    ended = {"state": PaymentState.RELEASED, "expires_at": OLD, "updated_at": OLD}
     given: dict[str, Any] = {**ended, **fields}
     return entry(f"0x{number}", payer=f"0x{number:040x}", **given)
 
 
-async def added(database: Database, *entries: Entry, **columns: object) -> None:
+async def added(database: Database, *entries: LedgerEntry, **columns: object) -> None:
     rows = [{**values_of(one), **columns} for one in entries]
     async with database.write() as connection:
         await connection.execute(insert(payments), rows)
@@ -49,27 +49,27 @@ async def left(database: Database) -> set[str]:
 
 async def test_only_what_moved_nothing_and_has_ended_leaves_in_batches(database: Database) -> None:
     spent = Gas("prepaid", "usd", 9, 7)
-    sent = Attempt("0x" + "ee" * 32, "0x02", earlier=("0x" + "dd" * 32,))
-    failed = row(4, state=State.FAILED, attempt=sent, gas=spent)
+    sent = SettlementAttempt("0x" + "ee" * 32, "0x02", earlier=("0x" + "dd" * 32,))
+    failed = row(4, state=PaymentState.FAILED, attempt=sent, gas=spent)
     await added(database, *(row(n) for n in range(4)), failed)
     kept = [
         row(10, expires_at=BEFORE + timedelta(seconds=1)),
-        row(11, state=State.SETTLED, settled_at=OLD),
-        row(12, state=State.DELIVERED, settled_at=OLD),
-        row(13, state=State.REVERSED, settled_at=OLD),
-        row(14, state=State.PENDING),
-        row(15, state=State.SETTLING),
-        row(16, state=State.CLAIMED),
-        row(17, state=State.FAILED, expires_at=BEFORE + timedelta(seconds=1)),
-        row(18, attempt=Attempt("0x" + "ee" * 32)),
+        row(11, state=PaymentState.SETTLED, settled_at=OLD),
+        row(12, state=PaymentState.DELIVERED, settled_at=OLD),
+        row(13, state=PaymentState.REVERSED, settled_at=OLD),
+        row(14, state=PaymentState.PENDING),
+        row(15, state=PaymentState.SETTLING),
+        row(16, state=PaymentState.CLAIMED),
+        row(17, state=PaymentState.FAILED, expires_at=BEFORE + timedelta(seconds=1)),
+        row(18, attempt=SettlementAttempt("0x" + "ee" * 32)),
         row(19, gas=spent),
-        row(30, state=State.FAILED, updated_at=BEFORE + timedelta(seconds=1)),
-        row(31, state=State.FAILED, settled_at=OLD),
-        row(32, state=State.FAILED, expires_at=NOW + timedelta(days=900)),
+        row(30, state=PaymentState.FAILED, updated_at=BEFORE + timedelta(seconds=1)),
+        row(31, state=PaymentState.FAILED, settled_at=OLD),
+        row(32, state=PaymentState.FAILED, expires_at=NOW + timedelta(days=900)),
     ]
     await added(database, *kept)
-    watched, refunded, answered = row(20), row(21, state=State.FAILED), row(22)
-    looked_at = row(23, state=State.FAILED)
+    watched, refunded, answered = row(20), row(21, state=PaymentState.FAILED), row(22)
+    looked_at = row(23, state=PaymentState.FAILED)
     await added(database, watched, looked_at, watch_us=1)
     await added(database, refunded, answered)
     async with database.write() as connection:
@@ -104,7 +104,10 @@ async def test_what_was_counted_of_removed_failures_stays_and_is_proven(database
         entry = await claimed(ledger, made)
         attempt = replace(entry.attempt, raw="0x02", spent=cost)
         reason = "transaction-failed"
-        assert await ledger.move(entry, State.FAILED, attempt=attempt, reason=reason) is not None
+        assert (
+            await ledger.move(entry, PaymentState.FAILED, attempt=attempt, reason=reason)
+            is not None
+        )
     retention, proof = SqlRetention(database), SqlRollupProof(database)
     analytics = SqlAnalyticsStore(database)
     counted = (await analytics.stats("op", 0)).funnel
@@ -124,7 +127,7 @@ async def test_a_failure_counts_against_its_payer_for_its_hour_however_old_its_e
     database: Database,
 ) -> None:
     ledger = SqlLedgerStore(database, FrozenClock(NOW))
-    await added(database, entry("0x1", state=State.FAILED, expires_at=OLD, updated_at=NOW))
+    await added(database, entry("0x1", state=PaymentState.FAILED, expires_at=OLD, updated_at=NOW))
     assert await SqlRetention(database).remove_unpaid_payments(NOW - timedelta(days=1), 9) == 0
     assert (await ledger.claim(entry("0x2"), NOW - FAILURES_WINDOW)).failures == 1
 

@@ -17,12 +17,12 @@ from assay.evaluation import enrolment
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks, Holder
-from assay.evaluation.model import Evidence, SignalName, Weighed
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.model import Evidence, SignalName, SignalScore
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.recompute import Audit
 from assay.evaluation.scheduler import Scheduler, SchedulerDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.service import EVER, Evaluator, EvaluatorNeeds
+from assay.evaluation.service import EVER, Evaluator, EvaluatorDependencies
 from assay.evaluation.sibling_agents import SiblingVisits
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import SIGNAL
@@ -32,9 +32,9 @@ from assay.evaluation.store_visit_requests import SqlVisitRequests
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule
 from assay.evaluation.store_visit_seeds import SqlSeeds
 from assay.evaluation.store_visits import SqlVisitStore
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import WINDOW, VisitRecord
-from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Finding, Probe, Severity
@@ -79,11 +79,11 @@ class Site:
         self.clock, self.robots = clock, robots
         self.seen: list[Asked] = []
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del limits
         assert "Assay" in request.headers["user-agent"]
         self.seen.append(Asked(self.clock.now(), "robots"))
-        return Reply(200, (), self.robots.encode(), truncated=False, elapsed_ms=1.0)
+        return EgressResponse(200, (), self.robots.encode(), truncated=False, elapsed_ms=1.0)
 
 
 class Visited:
@@ -94,7 +94,7 @@ class Visited:
     def __init__(self, clock: FrozenClock, site: Site) -> None:
         self.clock, self.site, self.number = clock, site, 0
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence:
         visits = needs.sources.visits
         assert visits is not None
         self.number += 1
@@ -111,7 +111,7 @@ class Visited:
         transcript = {"seed": f"{self.number}", "commitment": commitment(f"{self.number}")}
         return Evidence({**data, "visit": row}, 20, transcript)  # type: ignore[arg-type]
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         return SIGNAL.weigh(evidence, probes)
 
 
@@ -151,7 +151,7 @@ class Scheduling:
         subjects = Subjects({"evm": self.chain})  # type: ignore[dict-item]
         sandbox = (visited or Visited)(self.clock, self.site)
         self.evaluator = Evaluator(
-            EvaluatorNeeds(
+            EvaluatorDependencies(
                 subjects=subjects,
                 signals={SignalName.SANDBOX: sandbox},  # type: ignore[dict-item]
                 probes=PROBES,
@@ -159,7 +159,7 @@ class Scheduling:
                 dialers=StockDialers(),
                 store=self.store,
                 blobs=NoBlobs(),
-                rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
+                rules=ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()),
                 listeners=[],
                 clock=self.clock,
                 sources=Sources(visits=unannounced),

@@ -41,7 +41,7 @@ from assay.registries.model import Service
 from assay.registries.subject import Subject
 from assay.webhooks.model import EVENTS
 from assay.webhooks.service import EVERY_AGENT
-from assay.webhooks.store_outbox import Outbox
+from assay.webhooks.store_outbox import WebhookOutbox
 from tests.contract.sql.test_stores_evaluations import evaluation, snapshot
 from tests.fakes.clock import FrozenClock
 from tests.fakes.control import FILE, Hosts, naming
@@ -345,7 +345,7 @@ async def test_a_changed_grade_and_drift_are_delivered_to_who_registered_for_the
             await connection.execute(
                 insert(webhook_agents).values(webhook_id=event, agent_id=EVERY_AGENT)
             )
-    store = SqlEvaluationStore(database, Outbox(65.0).put)
+    store = SqlEvaluationStore(database, WebhookOutbox(65.0).put)
     first = evaluation()
     await store.add(first, snapshot(first))
     better = replace(evaluation(), grade=Grade("BA", "YELLOW", "prod_throttled"))

@@ -9,7 +9,7 @@ from sqlalchemy import insert, text
 
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store_rows import values_of
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watched_payments import WatchedPayment
@@ -23,7 +23,7 @@ def watches(database: Database) -> SqlWatchStore:
     return SqlWatchStore(database)
 
 
-async def watched(database: Database, entries: Sequence[Entry], *, before: timedelta) -> None:
+async def watched(database: Database, entries: Sequence[LedgerEntry], *, before: timedelta) -> None:
     """Put rows into the ledger that have been due for a while, one longer than the next."""
     rows = [
         {
@@ -36,13 +36,13 @@ async def watched(database: Database, entries: Sequence[Entry], *, before: timed
         await connection.execute(insert(payments), rows)
 
 
-def released(number: int, payer: str = "") -> Entry:
+def released(number: int, payer: str = "") -> LedgerEntry:
     who = payer or f"0x{number:040x}"
-    return entry(f"0xa{number}", payer=who, state=State.RELEASED)
+    return entry(f"0xa{number}", payer=who, state=PaymentState.RELEASED)
 
 
-def settled(number: int) -> Entry:
-    return entry(f"0xb{number}", state=State.SETTLED, settled_at=CLOCK.now() - HOUR)
+def settled(number: int) -> LedgerEntry:
+    return entry(f"0xb{number}", state=PaymentState.SETTLED, settled_at=CLOCK.now() - HOUR)
 
 
 async def due(watches: SqlWatchStore) -> list[WatchedPayment]:
@@ -78,10 +78,10 @@ async def test_looks_of_money_leave_a_quarter_to_what_ended_unpaid(
     await watched(database, [settled(n) for n in range(300)], before=HOUR)
     await watched(database, [released(n) for n in range(300)], before=HOUR)
     states = Counter(one.state for one in await due(watches))
-    assert states == {State.SETTLED: 150, State.RELEASED: 50}
+    assert states == {PaymentState.SETTLED: 150, PaymentState.RELEASED: 50}
     rest = Counter(one.state for one in await due(watches))
-    assert rest == {State.SETTLED: 150, State.RELEASED: 50}
-    assert Counter(one.state for one in await due(watches)) == {State.RELEASED: 200}
+    assert rest == {PaymentState.SETTLED: 150, PaymentState.RELEASED: 50}
+    assert Counter(one.state for one in await due(watches)) == {PaymentState.RELEASED: 200}
 
 
 async def test_the_looks_are_found_by_their_indexes(database: Database) -> None:
@@ -105,7 +105,9 @@ async def test_the_looks_are_found_by_their_indexes(database: Database) -> None:
 async def test_each_network_has_looks_of_its_own(
     database: Database, watches: SqlWatchStore
 ) -> None:
-    others = [entry(f"0xc{n}", network="eip155:1", state=State.RELEASED) for n in range(AT_MOST)]
+    others = [
+        entry(f"0xc{n}", network="eip155:1", state=PaymentState.RELEASED) for n in range(AT_MOST)
+    ]
     await watched(database, others, before=HOUR)
     real = settled(1)
     await watched(database, [real], before=timedelta(seconds=1))

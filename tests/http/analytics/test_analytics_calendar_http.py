@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from tests.fakes.calls import PAYER, claimed, payment
 from tests.http.analytics.test_analytics_http import Stall
 from tests.http.house import House
@@ -120,7 +120,7 @@ async def test_a_call_before_midnight_whose_money_settles_after_it(stall: Stall)
     entry = await claimed(ledger, made)  # type: ignore[arg-type]
     stall.called(payment_id=entry.id, payer=PAYER)
     await at(stall, midnight)
-    assert await ledger.move(entry, State.SETTLED) is not None
+    assert await ledger.move(entry, PaymentState.SETTLED) is not None
     stats = await stall.get("stats")
     assert (stats["callsToday"], stats["revenueToday"]) == (0, "0.250000")
     assert await stall.get("revenue", days=2) == [

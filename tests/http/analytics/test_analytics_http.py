@@ -11,7 +11,7 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from assay.analytics.model import Call
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.http.house import OWNER_KEY, House, refused
 from tests.services.wire_upstream import WireUpstream, wire_upstream
@@ -48,7 +48,9 @@ class Stall:
         self.house.app.call_log.add(made)
         return made
 
-    async def paid(self, amount: int, state: State = State.SETTLED, **fields: Any) -> None:
+    async def paid(
+        self, amount: int, state: PaymentState = PaymentState.SETTLED, **fields: Any
+    ) -> None:
         ledger, now = self.house.app.ledger, self.house.clock.now()
         entry = payment(self.operator_id, self.wrapper_id, now, amount)
         moved = await ledger.move(await claimed(ledger, entry), state)  # type: ignore[arg-type]
@@ -103,8 +105,8 @@ async def test_money_is_exact_and_only_what_has_settled(stall: Stall) -> None:
     await stall.paid(100_000)
     await stall.paid(200_000)
     await stall.paid(1)
-    await stall.paid(700_000, State.FAILED, status=402, outcome="payment_required")
-    await stall.paid(900_000, State.PENDING, status=503, outcome="settlement_pending")
+    await stall.paid(700_000, PaymentState.FAILED, status=402, outcome="payment_required")
+    await stall.paid(900_000, PaymentState.PENDING, status=503, outcome="settlement_pending")
     stall.called(status=402, outcome="payment_required")
     stats = await stall.get("stats")
     assert stats["totalRevenue"] == stats["revenueToday"] == "0.300001"

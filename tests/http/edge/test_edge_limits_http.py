@@ -16,7 +16,7 @@ from assay.accounts import key_tags
 from assay.accounts.key_tags import KeyTags, RefusedKeys
 from assay.accounts.traffic import UNLIMITED
 from assay.app.web import build
-from assay.common.quota_lease import Leases
+from assay.common.quota_lease import QuotaLease
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
 from tests.http.house import OWNER_KEY, House, forged, open_house, refused
@@ -297,7 +297,7 @@ async def test_an_agent_with_a_session_calls_wrappers_whatever_strangers_do(
 @asynccontextmanager
 async def node(house: House, window: MemoryWindow) -> AsyncGenerator[httpx2.AsyncClient]:
     """One of several processes that keep their limits together."""
-    leases = Leases(window, house.clock, lambda _: None)  # type: ignore[arg-type]
+    leases = QuotaLease(window, house.clock, lambda _: None)  # type: ignore[arg-type]
     running = asyncio.ensure_future(leases.run())
     sender = httpx2.ASGITransport(build(replace(house.app, leases=leases)))
     async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as http:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.common.egress_budget import RESERVED, egress_use
-from assay.net.egress.ports import EgressError, Outgoing
+from assay.net.egress.ports import EgressError, OutboundRequest
 from assay.registries.model import OnchainAgent, Registration, Service
 from assay.registries.ports import OVER_BUDGET
 from tests.fakes.trust import NETWORK
@@ -71,7 +71,7 @@ async def use_up(house: House, server: RawServer) -> None:
 async def send_often(house: House, url: str, times: int) -> None:
     with egress_use(RESERVED):
         for _ in range(times):
-            await house.app.evaluator._needs.http.send(Outgoing("GET", url))
+            await house.app.evaluator._needs.http.send(OutboundRequest("GET", url))
 
 
 async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sqlalchemy import insert, update
 from assay.common.json import JsonObject, JsonValue
 from assay.db.schema.everything import evaluations, snapshots
 from assay.evaluation.accumulation import Accumulated, VisitHistory
-from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 from tests.fakes.ladder import STEADY, proven
@@ -43,10 +43,12 @@ def sees(house: House, monkeypatch: pytest.MonkeyPatch) -> Sees:
 
     def given(behaviour: JsonObject) -> None:
         evidence = Evidence(behaviour, 9)
-        collected = Collected(
+        collected = SignalResult(
             SignalName.SANDBOX, evidence, SIGNAL.weigh(evidence, house.app.probes)
         )
-        chain = Collected(SignalName.REGISTRY_8004, Evidence({"registered": False}), Weighed(50, 0))
+        chain = SignalResult(
+            SignalName.REGISTRY_8004, Evidence({"registered": False}), SignalScore(50, 0)
+        )
 
         async def collect(*_: object, **__: object) -> Any:
             return (chain, collected), {}

@@ -14,8 +14,8 @@ from sqlalchemy import update
 from assay.accounts.model import Role
 from assay.db.schema.transfers import transfers
 from assay.payments import transfer_pages
-from assay.payments.model import DirectFee, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import DirectFee, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import NotOwed
 from assay.payments.watcher import plan_of
@@ -42,9 +42,9 @@ async def sell(
     if direct_fee:
         fee = DirectFee(PLATFORM, direct_fee)
         made = replace(made, fee_rate=Decimal("0.05"), direct_fee=fee)
-    attempt = Attempt("0x" + "ee" * 32)
+    attempt = SettlementAttempt("0x" + "ee" * 32)
     entry = await claimed(ledger, made)  # type: ignore[arg-type]
-    paid = await ledger.move(entry, State.SETTLED, attempt=attempt)
+    paid = await ledger.move(entry, PaymentState.SETTLED, attempt=attempt)
     assert paid is not None
     await SqlWatchStore(house.app.database).plan([plan_of(paid, None)])  # it is final
     return entry.id

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from assay.accounts.model import Role
-from assay.payments.model import State
+from assay.payments.model import PaymentState
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.http.house import House, open_house
 
@@ -183,7 +183,7 @@ class Operators(RuleBasedStateMachine):
         self.house.app.call_log.add(made)
         account.calls.append((now.date().isoformat(), PAYER, endpoint, 200))
         self.house.clock.move(later_s)
-        await ledger.move(entry, State.SETTLED if settles else State.RELEASED)
+        await ledger.move(entry, PaymentState.SETTLED if settles else PaymentState.RELEASED)
         if settles:
             account.revenue[self.house.clock.now().date().isoformat()] += amount
             account.spent[endpoint] += amount

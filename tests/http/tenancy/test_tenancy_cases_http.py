@@ -121,9 +121,9 @@ async def street(house: House) -> Street:
         assert (await house.http.post("/operator/trigger-sandbox/7")).status_code == 200
     now, ledger = house.clock.now(), house.app.ledger
     entry = payment(me["id"], endpoint["id"], now, 1_000_000)
-    from assay.payments.model import State  # noqa: PLC0415
+    from assay.payments.model import PaymentState  # noqa: PLC0415
 
-    await ledger.move(await claimed(ledger, entry), State.SETTLED)  # type: ignore[arg-type]
+    await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)  # type: ignore[arg-type]
     house.app.call_log.add(
         call(me["id"], endpoint["id"], now, agent_id="7", path=f"/{MARK}", payment_id=entry.id)
     )

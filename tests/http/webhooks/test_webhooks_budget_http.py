@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.common.egress_budget import RESERVED, egress_use
-from assay.net.egress.ports import EgressError, Limits, Outgoing
+from assay.net.egress.ports import EgressError, Limits, OutboundRequest
 from assay.webhooks.model import DeliveryState
 from tests.http.house import House, open_house
 from tests.services.raw_server import RawServer, Request, keeps_open, plain, serving
@@ -149,7 +149,7 @@ async def test_a_token_request_counts_as_asked_only_if_it_was_sent(
         url = receiver.url("/hook")
         if is_sent:
             assert await proofs.ask("op", url) is False
-        other = Outgoing("GET", receiver.url("/x"))
+        other = OutboundRequest("GET", receiver.url("/x"))
         with egress_use(RESERVED):
             for _ in range(60 - len(receiver.requests)):
                 await http.send(other)

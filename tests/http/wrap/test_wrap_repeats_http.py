@@ -18,11 +18,11 @@ from uvicorn.server import ServerState
 
 from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
-from assay.common.write_coalescer import Outbox, Sender
+from assay.common.write_coalescer import Sender, WriteCoalescer
 from assay.gate.service import CONTROLLERS_MAX_AGE_S
 from assay.http1.bounds import BOUNDS, Bounds
 from assay.identity.model import SESSION_TTL
-from assay.wrappers.fast_calls import Carried
+from assay.wrappers.fast_calls import FastPathRequest
 from assay.wrappers.fast_path import FastCycle
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, open_house
 from tests.services.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
@@ -71,7 +71,7 @@ class Shop:
         self.token: dict[str, str] = {}
         direct, prepare = house.app.direct, house.app.direct.prepare
 
-        def counted(*args: Any) -> Carried | None:
+        def counted(*args: Any) -> FastPathRequest | None:
             self.prepared += 1
             return prepare(*args)
 
@@ -539,9 +539,9 @@ async def test_an_answer_that_waits_for_the_end_of_the_turn_goes_out_before_what
 ) -> None:
     """The turn lasts as long as the test wants it to."""
     held: list[FastCycle] = []
-    is_held, add = asyncio.Event(), Outbox.add
+    is_held, add = asyncio.Event(), WriteCoalescer.add
 
-    def hold(outbox: Outbox, sender: Sender) -> None:
+    def hold(outbox: WriteCoalescer, sender: Sender) -> None:
         if isinstance(sender, FastCycle):
             held.append(sender)
             is_held.set()
@@ -551,7 +551,7 @@ async def test_an_answer_that_waits_for_the_end_of_the_turn_goes_out_before_what
     await shop.wrap("/held", lambda wire, _asked: wire.send(OK))
     data = shop.request("/held")
     await shop.warm(data)
-    monkeypatch.setattr(Outbox, "add", hold)
+    monkeypatch.setattr(WriteCoalescer, "add", hold)
     async with shop.caller() as caller:
         caller.writer.write(data)
         await asyncio.wait_for(is_held.wait(), 10)

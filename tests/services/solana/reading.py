@@ -13,7 +13,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import GuardedDocuments
 from assay.registries.families.solana import SolanaReader
-from assay.registries.ports import ReaderNeeds
+from assay.registries.ports import ReaderDependencies
 from assay.registries.solana_index import HttpAgentIndex
 from tests.fakes.clock import FrozenClock
 from tests.services.solana.indexer import Indexer, indexer
@@ -44,7 +44,7 @@ async def reading(registry: Registry | None = None) -> AsyncGenerator[Reading]:
     clock = FrozenClock()
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
     rpc, index = JsonRpc(SystemClock(), QUICK), HttpAgentIndex(SystemClock())
-    needs = ReaderNeeds(rpc, GuardedDocuments(http, None), index, clock)
+    needs = ReaderDependencies(rpc, GuardedDocuments(http, None), index, clock)
     with node(registry) as serving, indexer(registry) as listing:
         network = cluster_row("mainnet-beta", serving.url, listing.url)
         try:

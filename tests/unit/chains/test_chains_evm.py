@@ -8,7 +8,7 @@ from assay.chains.model import ChainUnavailable
 from assay.chains.rpc import Call, Returned, Reverted
 from assay.registries.families.evm import FAMILY, EvmReader
 from assay.registries.model import AgentNotFound
-from assay.registries.ports import ReaderNeeds
+from assay.registries.ports import ReaderDependencies
 from tests.fakes.chain import (
     NETWORK,
     FakeDocuments,
@@ -32,7 +32,7 @@ class World:
         self.rpc = rpc
         self.documents = FakeDocuments({f"https://a.example/{n}": b for n, b in files.items()})
         self.clock = FrozenClock()
-        self.reader = EvmReader(ReaderNeeds(rpc, self.documents, NoIndex(), self.clock))
+        self.reader = EvmReader(ReaderDependencies(rpc, self.documents, NoIndex(), self.clock))
 
 
 def answering(selector: str, answer: Returned | Reverted) -> FakeRpc:
@@ -276,5 +276,5 @@ async def test_a_wallet_that_cannot_be_asked_is_unavailable() -> None:
 
 def test_the_family_is_known_by_its_name() -> None:
     assert FAMILY.name == "evm"
-    needs = ReaderNeeds(FakeRpc(), FakeDocuments(), NoIndex(), FrozenClock())
+    needs = ReaderDependencies(FakeRpc(), FakeDocuments(), NoIndex(), FrozenClock())
     assert isinstance(FAMILY.reader(needs), EvmReader)

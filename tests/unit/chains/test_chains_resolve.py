@@ -2,7 +2,7 @@ import pytest
 
 from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
-from assay.registries.ports import ReaderNeeds
+from assay.registries.ports import ReaderDependencies
 from assay.registries.wallet_resolution import Resolution, Resolver
 from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet
 from tests.fakes.clock import FrozenClock
@@ -10,7 +10,7 @@ from tests.fakes.clock import FrozenClock
 
 def resolver(rpc: FakeRpc, files: dict[str, bytes] | None = None) -> Resolver:
     clock = FrozenClock()
-    needs = ReaderNeeds(rpc, FakeDocuments(files or {}), NoIndex(), clock)
+    needs = ReaderDependencies(rpc, FakeDocuments(files or {}), NoIndex(), clock)
     return Resolver({"evm": EvmReader(needs)}, clock)
 
 

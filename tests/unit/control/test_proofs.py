@@ -12,7 +12,7 @@ from assay.control.ports import Card, Endpoint
 from assay.control.proofs import collect_control, find_control
 from assay.control.publish import instructions
 from assay.control.scope import scope_of
-from assay.net.egress.ports import Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Failure, Limits, OutboundRequest
 from tests.fakes.control import FILE, Hosts, World, agent, naming, record
 from tests.fakes.trust import STRANGER, WALLET
 
@@ -93,7 +93,7 @@ async def test_a_file_is_asked_for_once_a_host(world: World) -> None:
         b"", b"{", b"<html>7</html>", b"[" * 90_000, b"\xff" * 100, b"null",
         {"registrations": "7"}, {"registrations": [[[]]]}, {"registrations": [{"agentId": {}}]},
         b'{"registrations": [' + b"{}," * 60_000 + b"{}]}",
-        Reply(200, (), b"{}", truncated=True, elapsed_ms=1.0),
+        EgressResponse(200, (), b"{}", truncated=True, elapsed_ms=1.0),
         Failure.TIMEOUT, Failure.REFUSED_ADDRESS, Failure.TLS, Failure.PROTOCOL, Failure.NAME,
     ],
     ids=range(16),
@@ -129,7 +129,9 @@ async def test_a_document_that_our_budget_did_not_let_us_read_is_unfinished(worl
 
 
 async def test_a_page_for_people_is_not_asked_for_a_document_beside_it(world: World) -> None:
-    html = Reply(200, (("content-type", "text/html"),), b"<p>", truncated=False, elapsed_ms=1.0)
+    html = EgressResponse(
+        200, (("content-type", "text/html"),), b"<p>", truncated=False, elapsed_ms=1.0
+    )
     world.hosts.pages[f"{HOST}/home"] = html
     assert await proof(world, f"{HOST}/home", "http") is None
     assert f"{HOST}/home/openapi.json" not in world.hosts.asked
@@ -137,7 +139,7 @@ async def test_a_page_for_people_is_not_asked_for_a_document_beside_it(world: Wo
 
 async def test_a_host_that_never_answers_holds_up_no_other_and_is_unfinished(world: World) -> None:
     class Tarpit(Hosts):
-        async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
             if "slow" in request.url:
                 await asyncio.Event().wait()
             return await super().send(request, limits)
@@ -156,7 +158,7 @@ async def test_services_of_one_silent_host_all_run_out_of_time(
     """Those whose time ends later do not take the end of the first one's for their own."""
 
     class Silent(Hosts):
-        async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
             await asyncio.Event().wait()
             return await super().send(request, limits)
 

@@ -10,7 +10,7 @@ from assay.net.egress.upstream_allowlist import (
     OpenedForOperators,
     opened_entry,
 )
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 from tests.vectors.forbidden_hosts import FORBIDDEN
 
 OWN_PORT = 8787
@@ -25,7 +25,7 @@ def policy(*entries: str) -> EgressPolicy:
 def is_dialled(rules: EgressPolicy, url: str, address: str) -> bool:
     """Whether a wrapper of this URL whose host leads to this address connects to it."""
     target = parse_target(url, rules)
-    if isinstance(target, Refused):
+    if isinstance(target, RefusedUrl):
         return False
     return rules.refusal(target.scheme, target.host, target.port, address) is None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 from tests.vectors.forbidden_hosts import DENIED_LITERALS, FORBIDDEN, MALFORMED, NAMES
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)
@@ -19,12 +19,12 @@ def test_the_list_of_forbidden_spellings_is_long_and_has_no_repeats() -> None:
     "form", ["https://{}/", "http://{}", "HTTPS://{}:8080/x?y#z", "https://{}?"]
 )
 def test_no_spelling_of_a_forbidden_host_is_let_through(form: str, host: str) -> None:
-    assert isinstance(parse_target(form.format(host), OPEN), Refused)
+    assert isinstance(parse_target(form.format(host), OPEN), RefusedUrl)
 
 
 @pytest.mark.parametrize("host", MALFORMED, ids=ascii)
 def test_what_is_malformed_stays_refused_in_development(host: str) -> None:
-    assert isinstance(parse_target(f"http://{host}/", DEVELOPMENT), Refused)
+    assert isinstance(parse_target(f"http://{host}/", DEVELOPMENT), RefusedUrl)
 
 
 @pytest.mark.parametrize("host", NAMES, ids=ascii)
@@ -85,7 +85,7 @@ def test_path_and_query_are_kept_and_made_sendable(rest: str, kept: str) -> None
     ids=ascii,
 )  # fmt: skip
 def test_what_is_not_a_plain_web_address_is_refused(url: str) -> None:
-    assert isinstance(parse_target(url, OPEN), Refused)
+    assert isinstance(parse_target(url, OPEN), RefusedUrl)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_is_not_a_plain_web_address_is_refused(url: str) -> None:
     ],
 )
 def test_ports_of_other_services_are_refused(port: str) -> None:
-    assert isinstance(parse_target(f"https://example.com:{port}/", OPEN), Refused)
+    assert isinstance(parse_target(f"https://example.com:{port}/", OPEN), RefusedUrl)
 
 
 @pytest.mark.parametrize("port", [80, 443, 1024, 3000, 8000, 8080, 8443, 8545, 65535])
@@ -145,7 +145,7 @@ def test_the_host_header_names_the_port_only_when_it_is_another(url: str, author
 
 
 def test_plain_http_is_refused_where_https_is_required() -> None:
-    assert isinstance(parse_target("http://example.com/", EgressPolicy()), Refused)
+    assert isinstance(parse_target("http://example.com/", EgressPolicy()), RefusedUrl)
     assert isinstance(parse_target("https://example.com/", EgressPolicy()), Target)
 
 
@@ -171,10 +171,10 @@ def test_development_reaches_the_own_network(host: str) -> None:
     ],
 )
 def test_development_does_not_reach_metadata_or_disguises(host: str) -> None:
-    assert isinstance(parse_target(f"http://{host}/", DEVELOPMENT), Refused)
+    assert isinstance(parse_target(f"http://{host}/", DEVELOPMENT), RefusedUrl)
 
 
 def test_a_refusal_is_a_sentence_that_does_not_repeat_the_credentials() -> None:
     refused = parse_target("https://user:hunter2@example.com/", OPEN)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedUrl)
     assert "hunter2" not in refused.why

@@ -11,12 +11,12 @@ from assay.common.canonical_json import sha256_hex
 from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.record import evidence_document, policy_version, verdict_record
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.verdict import rules_from
 from tests.fakes.ladder import proven
 
 KEY = "eip155:1/22"
-POLICY = Rules(DEFAULT_WEIGHTS, tiers_from()).document()
+POLICY = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()).document()
 CHECKS = {"reachable": "passed", "no_cross_talk": "not_made"}
 FINDING: JsonObject = {"check": "no_leaked_secrets", "severity": "critical", "open": True}
 

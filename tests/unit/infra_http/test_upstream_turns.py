@@ -8,7 +8,7 @@ from assay.http1.connection import (
     TRAILER_BYTES_MAX,
     Connection,
 )
-from assay.http1.model import AnswerHead, UpstreamFailed
+from assay.http1.model import ResponseHead, UpstreamFailed
 from assay.http1.shared_reads import READ_BYTES
 from tests.fakes.silent_transport import SilentTransport
 
@@ -24,7 +24,7 @@ class Counted:
         self.is_ended = False
         self.error: UpstreamFailed | None = None
 
-    def on_head(self, head: AnswerHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         """Nothing is counted of it."""
 
     def on_piece(self, piece: bytes | memoryview) -> None:

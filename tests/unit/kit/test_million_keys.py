@@ -24,23 +24,23 @@ from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
 from assay.analytics.log import WAITING_MAX, CallLog
 from assay.analytics.model import Call, CallKind
 from assay.caller_behaviour.observations import WAITING_MAX as CONDUCT_MAX
-from assay.caller_behaviour.observations import ConductLog
+from assay.caller_behaviour.observations import ObservationLog
 from assay.common.cache import BoundedMap, Cache
 from assay.common.costs import BEARERS_MAX, Bearer, Cost, CostLedger
 from assay.common.errors import Unavailable
 from assay.common.shared_state_memory import ENTRIES_MAX, MemorySharedState
-from assay.http1.model import AnswerHead
-from assay.http1.response_heads import HEADS_MAX, KnownHeads
+from assay.http1.model import ResponseHead
+from assay.http1.response_heads import HEADS_MAX, ResponseHeadCache
 from assay.identity.model import Session
 from assay.identity.session import Sessions
 from assay.net.egress.fields import NAMES_REMEMBERED, FieldFilter
 from assay.registries.model import OnchainAgent, Registration
 from assay.server.rate_limits import CALLERS_MAX, RateLimit
-from assay.wrappers.buffer_budget import WRAPPERS_MAX, HeldBodies
-from assay.wrappers.matching import FOUND_MAX, Row, Table
+from assay.wrappers.buffer_budget import WRAPPERS_MAX, BufferBudget
+from assay.wrappers.matching import FOUND_MAX, RouteTable, Row
 from assay.wrappers.response_fields import ResponseFields
 from assay.wrappers.stages.limit import CALLERS_MAX as WINDOWS_MAX
-from assay.wrappers.stages.limit import LimitStep
+from assay.wrappers.stages.limit import LimitStage
 from tests.fakes.clock import FrozenClock
 
 MILLION = 1_000_000
@@ -89,7 +89,7 @@ def rate_limit() -> Filled:
 
 
 def wrapper_limit() -> Filled:
-    limit, config = LimitStep(CLOCK), cast("Any", SimpleNamespace(id="w", rate_limit=5))
+    limit, config = LimitStage(CLOCK), cast("Any", SimpleNamespace(id="w", rate_limit=5))
     return Filled(lambda n: limit.count(config, address(n)), inside(limit, "_windows"), WINDOWS_MAX)
 
 
@@ -124,7 +124,7 @@ def costs() -> Filled:
 
 
 def conduct() -> Filled:
-    log = ConductLog(cast("Any", None))
+    log = ObservationLog(cast("Any", None))
 
     def put(number: int) -> None:
         kind = CallKind("op", f"w{number}", "GET", "/", payer=f"0x{number:040x}")
@@ -134,7 +134,7 @@ def conduct() -> Filled:
 
 
 def wrappers_of_one_address() -> Filled:
-    log = ConductLog(cast("Any", None))
+    log = ObservationLog(cast("Any", None))
 
     def put(number: int) -> None:
         kind = CallKind("op", f"w{number}", "GET", "/", payer="0x" + "1" * 40)
@@ -155,12 +155,12 @@ def call_log() -> Filled:
 
 
 def sizes() -> Filled:
-    held = HeldBodies(1024)
+    held = BufferBudget(1024)
     return Filled(lambda n: held.learn(f"w{n}", n), inside(held, "_sizes"), WRAPPERS_MAX)
 
 
 def paths() -> Filled:
-    table = Table([Row("GET", "/shop/*", 1)])
+    table = RouteTable([Row("GET", "/shop/*", 1)])
     return Filled(
         lambda n: table.match("GET", f"/shop/{n}" + "x" * (n % 2000)),
         inside(table, "_found"),
@@ -187,12 +187,12 @@ def answered_names() -> Filled:
 
 
 def upstream_heads() -> Filled:
-    heads = KnownHeads()
+    heads = ResponseHeadCache()
 
     def put(number: int) -> None:
         lines = (("content-length", "0"), ("x-n", f"{number}"))
         raw = "".join(f"{name}: {value}\r\n" for name, value in lines)
-        head = AnswerHead(200, tuple((n.encode(), v.encode()) for n, v in lines))
+        head = ResponseHead(200, tuple((n.encode(), v.encode()) for n, v in lines))
         heads.remember(f"HTTP/1.1 200 OK\r\n{raw}\r\n".encode(), head)
 
     return Filled(put, inside(heads, "_known"), HEADS_MAX)

@@ -18,17 +18,17 @@ from assay.accounts.key_tags import REFUSED_MAX, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.analytics.rollup import Tally
 from assay.analytics.store_rollups import RollupWriter
-from assay.common.quota_lease import KEYS_MAX, Leases
+from assay.common.quota_lease import KEYS_MAX, QuotaLease
 from assay.common.shared_window import Ask, Grant
-from assay.evaluation.model import Collected, Evaluation, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.gate.model import Decision, GateInput
-from assay.gate.routes import GateLane
-from assay.gate.service import Asker, Caller, Gate, GateNeeds
+from assay.gate.routes import GateHandler
+from assay.gate.service import Asker, Caller, Gate, GateDependencies
 from assay.registries.subject import Subject
 from assay.wrappers.model import WrapperNotFound
-from assay.wrappers.parsed_request_cache import REPEATS_MAX, Repeat, Repeats
+from assay.wrappers.parsed_request_cache import REPEATS_MAX, ParsedRequest, ParsedRequestCache
 from assay.wrappers.route_table import REMEMBERED_BYTES, ROW_BYTES, Routes
 from tests.fakes.chain import NETWORK
 from tests.fakes.clock import FrozenClock
@@ -38,8 +38,8 @@ MORE = 50_000
 """Keys beyond a bound where a million would take minutes."""
 
 TIERS = tiers_from()
-BEHAVED = Collected(
-    SignalName.SANDBOX, Evidence({"seen": 50}), Weighed(50.0, 1.0, ("It answers.",))
+BEHAVED = SignalResult(
+    SignalName.SANDBOX, Evidence({"seen": 50}), SignalScore(50.0, 1.0, ("It answers.",))
 )
 
 Put = Callable[[int], Awaitable[object]]
@@ -65,7 +65,7 @@ class Lending:
 
 
 def leases() -> Filled:
-    made = Leases(Lending(), FrozenClock(), lambda _: None)
+    made = QuotaLease(Lending(), FrozenClock(), lambda _: None)
     slices, ending, asking = inside(made, "_slices", "_ending", "_asking")
     waiting: list[asyncio.Task[object]] = []
 
@@ -83,7 +83,7 @@ def leases() -> Filled:
 
 def leases_nobody_answers() -> Filled:
     """The shared count hangs: whoever waits goes away, and his question stays."""
-    made = Leases(Lending(), FrozenClock(), lambda _: None)
+    made = QuotaLease(Lending(), FrozenClock(), lambda _: None)
     (asking,) = inside(made, "_asking")
 
     async def put(number: int) -> None:
@@ -176,12 +176,12 @@ def rollup_writer() -> Filled:
 
 
 def repeats() -> Filled:
-    made = Repeats()
+    made = ParsedRequestCache()
     (known,) = inside(made, "_known")
 
     async def put(number: int) -> None:
         data = b"GET /wrap/op/%d HTTP/1.1\r\nhost: a\r\n\r\n" % number
-        repeat = Repeat(cast("Any", None), ((b"host", b"a"),), None, keep_alive=True)
+        repeat = ParsedRequest(cast("Any", None), ((b"host", b"a"),), None, keep_alive=True)
         made.remember(data, repeat)
         assert made.find(data) is repeat
 
@@ -230,8 +230,8 @@ class Known:
 
 def gatekeeper() -> Gate:
     known = cast("Any", Known())
-    rules = Rules(DEFAULT_WEIGHTS, TIERS)
-    needs = GateNeeds(
+    rules = ScoringPolicy(DEFAULT_WEIGHTS, TIERS)
+    needs = GateDependencies(
         *(known, known, known, cast("Any", None), rules, frozenset[SignalName]()),
         "",
         10.0,
@@ -261,7 +261,7 @@ def gate_answers() -> Filled:
     tokens = SimpleNamespace(issue=issue)
     settings = SimpleNamespace(solana_feedback_on="evaluation")
     app = SimpleNamespace(clock=FrozenClock(), decision_tokens=tokens, settings=settings)
-    lane = GateLane(cast("Any", app))
+    lane = GateHandler(cast("Any", app))
 
     async def put(number: int) -> None:
         address = f"0x{number:040x}"

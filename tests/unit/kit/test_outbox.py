@@ -1,7 +1,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from assay.common.write_coalescer import Outbox
+from assay.common.write_coalescer import WriteCoalescer
 
 
 @dataclass
@@ -10,7 +10,7 @@ class Sender:
 
     name: str
     sent: list[str]
-    outbox: Outbox | None = None
+    outbox: WriteCoalescer | None = None
     fails: bool = False
 
     def send(self) -> None:
@@ -22,7 +22,7 @@ class Sender:
 
 
 async def test_everybody_sends_after_the_turn_in_the_order_of_asking() -> None:
-    outbox, sent = Outbox(), list[str]()
+    outbox, sent = WriteCoalescer(), list[str]()
     for name in "abc":
         outbox.add(Sender(name, sent))
     assert sent == []
@@ -31,7 +31,7 @@ async def test_everybody_sends_after_the_turn_in_the_order_of_asking() -> None:
 
 
 async def test_who_asks_while_others_send_is_of_the_next_turn() -> None:
-    outbox, sent = Outbox(), list[str]()
+    outbox, sent = WriteCoalescer(), list[str]()
     outbox.add(Sender("a", sent, outbox))
     outbox.add(Sender("b", sent))
     await asyncio.sleep(0)
@@ -41,7 +41,7 @@ async def test_who_asks_while_others_send_is_of_the_next_turn() -> None:
 
 
 async def test_one_that_fails_does_not_keep_the_others() -> None:
-    outbox, sent = Outbox(), list[str]()
+    outbox, sent = WriteCoalescer(), list[str]()
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _loop, of: failures.append(of["exception"])

@@ -10,8 +10,8 @@ import pytest
 from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.payments.model import Entry, State
-from assay.payments.outcomes import Attempt, Rejected, Settled, Undecided
+from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
 from assay.payments.x402.eip3009_logs import WINDOW
@@ -42,7 +42,9 @@ def network(*urls: str) -> Network:
     )
 
 
-def payment(number: int = 1, *, valid_s: int = 90, age_s: int = 5, payer: str = PAYER) -> Entry:
+def payment(
+    number: int = 1, *, valid_s: int = 90, age_s: int = 5, payer: str = PAYER
+) -> LedgerEntry:
     """Claimed so long ago, and valid for so much longer from now on."""
     nonce = f"0x{number:064x}"
     signed = Authorization(
@@ -57,8 +59,8 @@ def payment(number: int = 1, *, valid_s: int = 90, age_s: int = 5, payer: str = 
         payer=payer,
         nonce=nonce,
         pay_to=SELLER,
-        state=State.PENDING,
-        attempt=Attempt(""),
+        state=PaymentState.PENDING,
+        attempt=SettlementAttempt(""),
         credential=credential_of(signed),
         created_at=FrozenClock().now() - timedelta(seconds=age_s),
     )
@@ -70,7 +72,7 @@ def node() -> Node:
     return made
 
 
-async def found(nodes: dict[str, Node], *entries: Entry) -> list[Any]:
+async def found(nodes: dict[str, Node], *entries: LedgerEntry) -> list[Any]:
     outcomes = Outcomes(Nodes(nodes), {"eip155:84532": network(*nodes)})  # type: ignore[arg-type]
     return list(await outcomes.find(entries))
 
@@ -110,7 +112,7 @@ async def test_the_older_of_our_transactions_counts_where_it_is_the_one_that_was
     only = node()
     older = only.use(payment(), SELLER)
     only.refuses = {"eth_getLogs"}
-    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", earlier=(older,)))
+    sent = replace(payment(), attempt=SettlementAttempt("0x" + "22" * 32, "0x02", earlier=(older,)))
     assert await found({ONE: only}, sent) == [Settled(older)]
 
 
@@ -304,7 +306,7 @@ async def test_a_node_behind_a_balancer_that_is_a_block_late_is_read_a_little_de
 
 async def test_a_transaction_of_ours_has_failed_when_two_nodes_show_it() -> None:
     first, second = node(), node()
-    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02"))
+    sent = replace(payment(), attempt=SettlementAttempt("0x" + "22" * 32, "0x02"))
     outcomes = Outcomes(Nodes(both(first, second)), {"eip155:84532": network(ONE, TWO)})  # type: ignore[arg-type]
     assert isinstance(await outcomes.reverted(sent), Undecided)
     first.reverted = {sent.attempt.transaction}
@@ -318,7 +320,7 @@ async def test_a_transaction_of_ours_has_failed_when_two_nodes_show_it() -> None
 async def test_a_transaction_of_ours_that_was_overtaken_in_its_block_has_not_failed() -> None:
     """A balancer's older node has just said that the authorisation is unused."""
     first, second = node(), node()
-    sent = replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02"))
+    sent = replace(payment(), attempt=SettlementAttempt("0x" + "22" * 32, "0x02"))
     for one in (first, second):
         one.reverted = {sent.attempt.transaction}
         one.use(payment(), SELLER)
@@ -327,9 +329,9 @@ async def test_a_transaction_of_ours_that_was_overtaken_in_its_block_has_not_fai
         await outcomes.reverted(sent)
 
 
-def sent_twice(first: str) -> Entry:
+def sent_twice(first: str) -> LedgerEntry:
     """Its second transaction has another nonce, so that both may be mined."""
-    return replace(payment(), attempt=Attempt("0x" + "22" * 32, "0x02", earlier=(first,)))
+    return replace(payment(), attempt=SettlementAttempt("0x" + "22" * 32, "0x02", earlier=(first,)))
 
 
 @pytest.mark.parametrize("pay_to", [SELLER, THIEF, None])

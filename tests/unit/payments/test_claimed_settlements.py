@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.payments.model import State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import ANSWERS_MAX
 from assay.payments.settlement import PaymentPending
 from assay.payments.x402.protocol import PROTOCOL as X402
@@ -24,7 +24,9 @@ REFUSED = {"success": False, "errorReason": "invalid_transaction_state", "transa
 async def begun(made: Service, valid_s: int = VALID_S) -> None:
     """A settlement that its own call has handed to the facilitator."""
     for entry in x402_payments(valid_s)[:3]:
-        settling = await made.put(replace(entry, attempt=Attempt("")), State.SETTLING)
+        settling = await made.put(
+            replace(entry, attempt=SettlementAttempt("")), PaymentState.SETTLING
+        )
         with pytest.raises(PaymentPending):
             await made.settlement.settle(settling)
 
@@ -36,7 +38,7 @@ async def test_a_success_that_no_node_shows_is_waited_for_once(valid_s: int, eve
     await begun(made, valid_s)
     waited = made.rpc.most_of_rows()
     await live(made, valid_s + 60, every_s)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most_of_rows() - waited <= ANSWERS_MAX
 
 
@@ -50,7 +52,7 @@ async def test_a_success_that_is_shown_late_is_found(shown_s: int) -> None:
         for row in unfinished(made):
             one.use(row, SELLER)
     await live(made, 100, 1)
-    assert made.states() == {State.SETTLED}
+    assert made.states() == {PaymentState.SETTLED}
 
 
 async def test_a_claim_is_waited_for_once_whatever_no_node_answers() -> None:
@@ -61,7 +63,7 @@ async def test_a_claim_is_waited_for_once_whatever_no_node_answers() -> None:
         for one in made.nodes.values():
             one.is_down = is_down
         await live(made, VALID_S, 1)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most_of_rows() - waited <= ANSWERS_MAX
 
 
@@ -73,10 +75,10 @@ async def test_a_settlement_that_is_not_deep_yet_is_waited_for_once() -> None:
     await begun(made)
     asked = made.rpc.most_of_rows()
     await live(made, 30, 1)
-    assert {row.state for row in unfinished(made)} == {State.PENDING}
+    assert {row.state for row in unfinished(made)} == {PaymentState.PENDING}
     assert made.rpc.most_of_rows() - asked <= ANSWERS_MAX
     await live(made, VALID_S, 1)
-    assert made.states() == {State.SETTLED}
+    assert made.states() == {PaymentState.SETTLED}
 
 
 @pytest.mark.parametrize("every_s", [1, 2, 5])
@@ -89,5 +91,5 @@ async def test_a_refusal_of_what_is_used_is_not_asked_for_again(every_s: int) ->
     await begun(made)
     asked = made.rpc.most_of_rows()
     await live(made, 60, every_s)
-    assert {row.state for row in unfinished(made)} == {State.PENDING}
+    assert {row.state for row in unfinished(made)} == {PaymentState.PENDING}
     assert made.rpc.most_of_rows() - asked <= 2 * ANSWERS_MAX

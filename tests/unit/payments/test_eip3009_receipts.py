@@ -7,7 +7,7 @@ import pytest
 
 from assay.chains.evm.abi import address_word, word
 from assay.common.keccak import keccak256
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
@@ -16,7 +16,7 @@ TRANSFER = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
 APPROVAL = "0x" + keccak256(b"Approval(address,address,uint256)").hex()
 PAYER, SELLER, OTHER = ("0x" + digit * 40 for digit in "abc")
 ONE, TWO = "0x" + "11" * 32, "0x" + "22" * 32
-ENTRY: Entry = replace(
+ENTRY: LedgerEntry = replace(
     entry(VECTORS["receipts"][0]), payer=PAYER, pay_to=SELLER, nonce=ONE, amount=10_000
 )
 

@@ -7,7 +7,7 @@ import pytest
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.payments.all_nodes import ask_nodes
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from tests.unit.payments.test_authorization_outcomes import network, payment
 
@@ -23,7 +23,7 @@ async def asked(
     """What came of one payment, and who was asked; None: that node does not answer."""
     urls = list[str]()
 
-    async def ask(node: Network, entries: Sequence[Entry]) -> Sequence[Outcome]:
+    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
         (url,) = node.rpc_urls
         urls.append(url)
         said = told[url]
@@ -85,7 +85,7 @@ async def test_what_one_node_has_shown_is_asked_of_no_other() -> None:
     told = {ONE: (PAID, UNUSED, EXPIRED), TWO: (UNKNOWN, UNUSED, EXPIRED)}
     named = dict[str, list[str]]()
 
-    async def ask(node: Network, entries: Sequence[Entry]) -> Sequence[Outcome]:
+    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
         (url,) = node.rpc_urls
         named[url] = [one.id for one in entries]
         return [told[url][int(one.id)] for one in entries]

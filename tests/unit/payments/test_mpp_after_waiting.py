@@ -12,12 +12,12 @@ from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import Call, Returned
 from assay.payments.balance_check import require_cover
-from assay.payments.claims import Claim, Committed, Sighting
-from assay.payments.model import Entry, Payment, PaymentRefused, Quote
+from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.model import LedgerEntry, Payment, PaymentRefused, Quote
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.validity import MARGIN_S, STOCK_S
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.ports import ProtocolDependencies
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_mpp_time import raw
 from tests.unit.payments.test_mpp_transfers import PAYER, TEMPO
@@ -38,9 +38,9 @@ class Funded:
     async def call_newest(self, _network: Network, calls: Sequence[Call]) -> list[Returned]:
         return [Returned(word(QUOTE.amount)) for _ in calls]
 
-    async def committed(self, _entry: Entry) -> Committed:
+    async def committed(self, _entry: LedgerEntry) -> InFlightAmount:
         self._clock.move(self._lands_s)
-        return Committed()
+        return InFlightAmount()
 
 
 class Waiting:
@@ -53,7 +53,7 @@ class Waiting:
         nothing, node = cast("Any", None), cast("Any", self.funded)
         chains, ttl = payment_chains({TEMPO.id: TEMPO}), timedelta(minutes=5)
         charges = TempoCharges(nothing, chains, node, clock, challenge_ttl=ttl)
-        self.needs = ProtocolNeeds(nothing, nothing, charges, clock)
+        self.needs = ProtocolDependencies(nothing, nothing, charges, clock)
         now = clock.now()
         before: Any = b"" if valid_s is None else int(now.timestamp()) + valid_s
         self.payment = Payment(
@@ -67,7 +67,7 @@ class Waiting:
 
     async def work_s(self) -> float:
         """What its upstream is left, once it is covered."""
-        in_flight = Claim(self.entry, is_ours=True, committed=Committed(1, sent=1), failures=0)
+        in_flight = Claim(self.entry, is_ours=True, committed=InFlightAmount(1, sent=1), failures=0)
         ledger = cast("Any", self.funded)
         await require_cover(self.payment, in_flight, PROTOCOL, self.needs, ledger, Sighting())
         return PROTOCOL.work_s(self.payment, self.needs)

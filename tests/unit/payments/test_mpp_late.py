@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.mpp.charges import LATE
 from assay.payments.mpp.envelope import attempt_of_entry
 from assay.payments.mpp.protocol import PROTOCOL as MPP
@@ -22,7 +22,7 @@ CHALLENGE = timedelta(minutes=5)
 END = FrozenClock().now() + CHALLENGE + LATE
 
 
-def payment() -> Entry:
+def payment() -> LedgerEntry:
     """Its transaction can be mined as late as any that is taken."""
     credential: Any = raw(int(END.timestamp()))
     made = mpp_payment(credential=credential, expires_at=END)
@@ -46,39 +46,39 @@ def mine(made: Service) -> None:
 async def test_a_payment_does_not_fail_while_the_chain_can_take_it() -> None:
     """It stood still for an hour: its next block may be older than our clock says."""
     made = Service(MPP)
-    await made.put(payment(), State.SETTLING)
+    await made.put(payment(), PaymentState.SETTLING)
     heads = {url: one.head for url, one in made.nodes.items()}
     for _ in range(60):
         made.move(60)
         for url, one in made.nodes.items():
             one.head = heads[url]
         await made.settlement.reconcile(is_due_only=True)
-    assert made.states() == {State.PENDING}
+    assert made.states() == {PaymentState.PENDING}
     assert made.nodes[ONE].taken  # it is sent again meanwhile
     made.move(600)
     await made.settlement.reconcile(is_due_only=True)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
 
 
 async def test_one_that_was_refused_and_is_mined_before_its_end_is_settled() -> None:
     """Its payer, or a node that was shown it, can send it until then."""
     made = Service(MPP)
-    await made.put(payment(), State.SETTLING, State.FAILED)
+    await made.put(payment(), PaymentState.SETTLING, PaymentState.FAILED)
     made.move((CHALLENGE + LATE).total_seconds())
     mine(made)
     await made.watch()
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     made.clock.move(ENDED.total_seconds())
     await made.watch()
-    assert made.states() == {State.SETTLED}
+    assert made.states() == {PaymentState.SETTLED}
 
 
 @pytest.mark.parametrize("url", [ONE, TWO])
 async def test_one_node_that_shows_it_is_enough(url: str) -> None:
     made = Service(MPP)
-    await made.put(payment(), State.SETTLING)
+    await made.put(payment(), PaymentState.SETTLING)
     made.move((CHALLENGE + LATE + ENDED).total_seconds())
     one = made.nodes[url]
     made.rpc.by_url[url] = Mined(one.born_s, one.head)
     await made.settlement.reconcile(is_due_only=True)
-    assert made.states() == {State.SETTLED}
+    assert made.states() == {PaymentState.SETTLED}

@@ -17,13 +17,13 @@ from assay.chains.evm.abi import address_word
 from assay.chains.model import Network
 from assay.common.json import JsonValue
 from assay.payments.finality import View, Witness
-from assay.payments.model import DirectFee, Entry, State
+from assay.payments.model import DirectFee, LedgerEntry, PaymentState
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.transfers import NOTED, pays
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Settled, Undecided
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.ports import ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.released_payments import find_out
 from assay.payments.settlement import PaymentPending, Settlement
@@ -80,7 +80,7 @@ def receipt(logs: Sequence[Log], status: str = "0x1") -> JsonValue:
     return {"status": status, "logs": list(logs), "blockNumber": "0x5"}
 
 
-def entry(**fields: Any) -> Entry:
+def entry(**fields: Any) -> LedgerEntry:
     made = payment("op", "w", FrozenClock().now(), PRICE)
     given: dict[str, Any] = {
         "protocol": "mpp",
@@ -90,7 +90,7 @@ def entry(**fields: Any) -> Entry:
         "nonce": CHALLENGE,
         "pay_to": SELLER,
         "direct_fee": DirectFee(PLATFORM, FEE),
-        "attempt": Attempt(PAID_BY),
+        "attempt": SettlementAttempt(PAID_BY),
         "credential": {"payload": {"type": "hash", "hash": PAID_BY}},
     }
     return replace(made, **{**given, **fields})
@@ -182,24 +182,24 @@ class Service:
         self.charges = TempoCharges(unused, chains, rpc, self.clock, challenge_ttl=ttl)
         self.receipts = ChainReceipts(rpc, chains)
         self.ledger = MemoryLedgerStore(self.clock)
-        needs = ProtocolNeeds(unused, unused, self.charges, self.clock)
+        needs = ProtocolDependencies(unused, unused, self.charges, self.clock)
         view, protocols = View(needs, self.receipts), {"mpp": PROTOCOL}
         witness = Witness(networks, protocols, view, {}, self.clock, 0.0)
         lease = timedelta(seconds=5)
         self.settlement = Settlement(protocols, needs, self.ledger, self.clock, lease, witness)
         self.watcher = Watcher(self.settlement, witness, self.ledger, self.clock)
 
-    async def put(self, state: State, **fields: Any) -> Entry:
+    async def put(self, state: PaymentState, **fields: Any) -> LedgerEntry:
         """A row in that state, which nobody works on any more."""
         claim = await self.ledger.claim(entry(**fields), self.clock.now())
         made = claim.entry
-        if state is not State.CLAIMED:
+        if state is not PaymentState.CLAIMED:
             done = await self.ledger.move(made, state, lease_until=self.clock.now())
             assert done is not None
             made = done
         return made
 
-    def row(self) -> Entry:
+    def row(self) -> LedgerEntry:
         (found,) = self.ledger.rows.values()
         return found
 
@@ -213,49 +213,49 @@ async def test_no_reading_takes_half_for_a_payment(name: str) -> None:
     assert await made.receipts.depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]
     assert await made.receipts.agreed_depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]
     with pytest.raises(PaymentPending):
-        await made.settlement.arrived(await made.put(State.CLAIMED), PAID_BY)
+        await made.settlement.arrived(await made.put(PaymentState.CLAIMED), PAID_BY)
     made = Service(Node(receipt(HALVES[name]), height=50))
-    await made.put(State.SETTLING)
+    await made.put(PaymentState.SETTLING)
     made.clock.move(60)
     (ended,) = await made.settlement.reconcile(is_due_only=False)
-    assert (ended.state, ended.reason) == (State.FAILED, "transaction-failed")
+    assert (ended.state, ended.reason) == (PaymentState.FAILED, "transaction-failed")
 
 
 async def test_both_are_found_by_every_reading() -> None:
     made = Service(Node(receipt(BOTH), height=6))
     assert await made.charges.outcome(entry()) == Settled(PAID_BY)
     assert await made.receipts.depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [2]
-    await made.put(State.SETTLING)
+    await made.put(PaymentState.SETTLING)
     made.clock.move(60)
     (ended,) = await made.settlement.reconcile(is_due_only=False)
-    assert (ended.state, ended.direct_fee) == (State.SETTLED, DirectFee(PLATFORM, FEE))
+    assert (ended.state, ended.direct_fee) == (PaymentState.SETTLED, DirectFee(PLATFORM, FEE))
 
 
 async def test_a_transaction_that_pays_one_of_them_after_a_reorganisation_is_reversed() -> None:
     """A payer's own contract did both the first time it was mined."""
     made = Service(Node(receipt(BOTH), height=5))
-    await made.put(State.SETTLED)
+    await made.put(PaymentState.SETTLED)
     made.clock.move(6)
     assert await made.watcher.run(TEMPO.id) == []
-    assert made.row().state is State.SETTLED
+    assert made.row().state is PaymentState.SETTLED
     made.node.shown = receipt(HALVES["the seller's part"])
     made.clock.move(200)
     (changed,) = await made.watcher.run(TEMPO.id)
-    assert (changed.state, made.row().state) == (State.REVERSED, State.REVERSED)
+    assert (changed.state, made.row().state) == (PaymentState.REVERSED, PaymentState.REVERSED)
 
 
 async def test_a_released_payment_is_not_found_by_half_of_it() -> None:
     made = Service(Node(receipt(HALVES["the platform's part"]), height=9))
-    released = await made.put(State.RELEASED)
+    released = await made.put(PaymentState.RELEASED)
     released = replace(released, look=replace(released.look, at=made.clock.now()))
     assert await find_out(made.settlement, released) is None
-    assert made.row().state is State.RELEASED
+    assert made.row().state is PaymentState.RELEASED
     made = Service(Node(receipt(BOTH), height=9))
-    released = await made.put(State.RELEASED)
+    released = await made.put(PaymentState.RELEASED)
     released = replace(released, look=replace(released.look, at=made.clock.now()))
     found = await find_out(made.settlement, released)
     assert found is not None
-    assert found.state is State.SETTLED
+    assert found.state is PaymentState.SETTLED
 
 
 async def test_nothing_is_said_while_there_is_no_receipt() -> None:

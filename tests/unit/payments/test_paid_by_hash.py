@@ -10,13 +10,13 @@ import pytest
 
 from assay.common.keyring import MacKeys
 from assay.payments.finality import View, Witness
-from assay.payments.model import Entry, Held, Payment, State
+from assay.payments.model import ClaimedPayment, LedgerEntry, Payment, PaymentState
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import Outcome, Settled
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.ports import ProtocolDependencies
 from assay.payments.requests import PaidRequest
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.watched_payments import WatchedPayment
 from tests.fakes.clock import FrozenClock
@@ -44,7 +44,9 @@ class Node:
     def work_s(self, payment: Payment) -> float:
         return payment.quote.work_s
 
-    async def outcomes(self, entries: Sequence[Entry], *, every_node: bool) -> Sequence[Outcome]:
+    async def outcomes(
+        self, entries: Sequence[LedgerEntry], *, every_node: bool
+    ) -> Sequence[Outcome]:
         assert not every_node
         return [Settled(PAID_BY) for _ in entries]
 
@@ -61,12 +63,12 @@ class Service:
         self.ledger = MemoryLedgerStore(self.clock)
         self.network = replace(TEMPO, confirmations=self.confirmations)
         node: Any = self.node
-        needs = ProtocolNeeds(node, node, node, self.clock)
+        needs = ProtocolDependencies(node, node, node, self.clock)
         networks, protocols = {self.network.id: self.network}, {"mpp": PROTOCOL}
         witness = Witness(networks, protocols, View(needs, node), {}, self.clock, 0.0)
         lease = timedelta(seconds=5)
         self.settlement = Settlement(protocols, needs, self.ledger, self.clock, lease, witness)
-        self.till = Till(self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+        self.till = PaymentService(self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
 
     async def hold(self) -> Any:
         quote = replace(quote_of("p", Random(1)), network=self.network)
@@ -85,8 +87,8 @@ class Service:
 async def test_a_receipt_is_enough_where_one_confirmation_is() -> None:
     service = Service(Node(height=0), confirmations=1)
     held = await service.hold()
-    assert isinstance(held, Held)
-    assert (held.entry.state, held.entry.attempt.transaction) == (State.SETTLED, PAID_BY)
+    assert isinstance(held, ClaimedPayment)
+    assert (held.entry.state, held.entry.attempt.transaction) == (PaymentState.SETTLED, PAID_BY)
     assert service.node.asked == 0
 
 
@@ -96,17 +98,17 @@ async def test_where_more_are_wanted_nothing_is_given_away_before_they_are_there
     with pytest.raises(PaymentPending):
         await service.hold()
     (row,) = service.ledger.rows.values()
-    assert (row.state, row.reason) == (State.PENDING, "1 of 3 confirmations")
+    assert (row.state, row.reason) == (PaymentState.PENDING, "1 of 3 confirmations")
     service.clock.move(60)
     assert await service.till.reconcile(is_due_only=False) == []
     service.node.height = 3
     service.clock.move(60)
     (settled,) = await service.till.reconcile(is_due_only=False)
-    assert (settled.state, settled.attempt.transaction) == (State.SETTLED, PAID_BY)
+    assert (settled.state, settled.attempt.transaction) == (PaymentState.SETTLED, PAID_BY)
 
 
 async def test_one_that_is_deep_enough_is_served_at_once() -> None:
     service = Service(Node(height=3), confirmations=3)
     held = await service.hold()
-    assert held.entry.state is State.SETTLED
+    assert held.entry.state is PaymentState.SETTLED
     assert held.entry.lease_until > service.clock.now() + timedelta(seconds=held.quote.work_s)

@@ -6,7 +6,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.payments.model import Stored
+from assay.payments.model import StoredResponse
 from assay.payments.store_paid_responses import packed, unpacked
 
 _NAMES = st.binary(min_size=1).filter(lambda name: b":" not in name)
@@ -17,7 +17,7 @@ _HEADERS = st.lists(st.tuples(_NAMES, st.binary()), max_size=5)
 def test_what_was_written_is_read(
     headers: list[tuple[bytes, bytes]], body: bytes, caller: str
 ) -> None:
-    stored = Stored(203, tuple(headers), body, caller)
+    stored = StoredResponse(203, tuple(headers), body, caller)
     assert unpacked(packed("p", 1, stored)) == stored
 
 
@@ -26,4 +26,4 @@ def test_what_0_1_wrote_is_read(headers: list[tuple[bytes, bytes]]) -> None:
     pairs = [*headers, (b":caller", b"192.0.2.7")]
     text = json.dumps([[base64.b64encode(part).decode() for part in pair] for pair in pairs])
     row = {"status": 200, "headers": text, "body": b"x"}
-    assert unpacked(row) == Stored(200, tuple(headers), b"x", "192.0.2.7")
+    assert unpacked(row) == StoredResponse(200, tuple(headers), b"x", "192.0.2.7")

@@ -5,16 +5,16 @@ from typing import Any, cast
 import pytest
 
 from assay.payments.buyer import is_buyer, marked, token_of, unmarked
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.ports import PaidRequest
 
 PAYER, TOKEN = "0x" + "ab" * 20, "k" * 22
 SIGNED = {"signature": "0x12", "authorization": {"from": PAYER}}
 
 
-def entry(token: str = "", caller: str = "10.0.0.1", **fields: Any) -> Entry:
+def entry(token: str = "", caller: str = "10.0.0.1", **fields: Any) -> LedgerEntry:
     credential = fields.get("credential", marked(SIGNED, token, caller))
-    return cast("Entry", type("E", (), {"payer": PAYER, "credential": credential}))
+    return cast("LedgerEntry", type("E", (), {"payer": PAYER, "credential": credential}))
 
 
 def request(caller: str = "", speaker: str | None = None) -> PaidRequest:
@@ -44,7 +44,7 @@ def test_the_address_the_token_or_the_payers_session_is_enough() -> None:
         (entry(credential={"buyer": [PAYER]}), "", request("10.0.0.1")),
     ],
 )
-def test_everybody_else_is_a_stranger(paid: Entry, token: str, asked: PaidRequest) -> None:
+def test_everybody_else_is_a_stranger(paid: LedgerEntry, token: str, asked: PaidRequest) -> None:
     assert not is_buyer(paid, token, asked)
 
 

@@ -9,9 +9,9 @@ import pytest
 from typing_extensions import override
 
 from assay.payments.balance_check import LANDING_S, require_cover
-from assay.payments.claims import Claim, Committed, Sighting
-from assay.payments.model import Entry, Fees, PaymentRefused, PaymentsUnavailable
-from assay.payments.ports import Balances, ProtocolNeeds
+from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.model import Fees, LedgerEntry, PaymentRefused, PaymentsUnavailable
+from assay.payments.ports import Balances, ProtocolDependencies
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
@@ -44,18 +44,18 @@ class Chain:
 class Counts:
     """The ledger's side, in the same way."""
 
-    counts: Iterator[Committed]
+    counts: Iterator[InFlightAmount]
     asked: int = 0
 
-    async def committed(self, _: Entry) -> Committed:
+    async def committed(self, _: LedgerEntry) -> InFlightAmount:
         self.asked += 1
         return next(self.counts)
 
 
 async def covered(
-    first: Committed,
+    first: InFlightAmount,
     balances: list[Balances | None],
-    then: list[Committed],
+    then: list[InFlightAmount],
     fees: Fees | None = None,
 ) -> tuple[int, int]:
     """How often each side was asked until it was found to be covered."""
@@ -64,7 +64,7 @@ async def covered(
     held = Chain(chain(balances, repeat(balances[-1])))
     ledger = Counts(chain(then, repeat(then[-1] if then else first)))
     nothing: Any = None
-    needs = ProtocolNeeds(nothing, nothing, nothing, Passing())
+    needs = ProtocolDependencies(nothing, nothing, nothing, Passing())
     await require_cover(nothing, claim, held, needs, ledger, Sighting())  # type: ignore[arg-type]
     return held.asked, ledger.asked
 
@@ -74,41 +74,41 @@ def dollars(amount: int) -> Balances:
 
 
 async def test_enough_for_everything_is_seen_at_one_look() -> None:
-    assert await covered(Committed(PRICE), [dollars(2 * PRICE)], []) == (1, 0)
+    assert await covered(InFlightAmount(PRICE), [dollars(2 * PRICE)], []) == (1, 0)
 
 
 async def test_a_payment_that_has_moved_already_needs_no_cover() -> None:
-    assert await covered(Committed(10**9), [None], []) == (1, 0)
+    assert await covered(InFlightAmount(10**9), [None], []) == (1, 0)
 
 
 async def test_a_shortage_of_what_is_only_claimed_is_refused_at_once() -> None:
     with pytest.raises(PaymentRefused, match="in flight"):
-        await covered(Committed(PRICE, mark=1), [dollars(2 * PRICE - 1)], [])
+        await covered(InFlightAmount(PRICE, mark=1), [dollars(2 * PRICE - 1)], [])
 
 
 async def test_equal_sums_of_other_payments_are_looked_at_again() -> None:
     """One settled and another came: what the balance has lost was still counted."""
-    counts = [Committed(PRICE, mark=2)]
+    counts = [InFlightAmount(PRICE, mark=2)]
     balances: list[Balances | None] = [dollars(PRICE), dollars(2 * PRICE)]
-    assert await covered(Committed(PRICE, mark=1), balances, counts) == (2, 1)
+    assert await covered(InFlightAmount(PRICE, mark=1), balances, counts) == (2, 1)
 
 
 async def test_what_was_sent_is_waited_for_and_the_chain_is_asked_once_more() -> None:
-    sent, gone = Committed(PRICE, sent=1, mark=1), Committed()
+    sent, gone = InFlightAmount(PRICE, sent=1, mark=1), InFlightAmount()
     assert await covered(sent, [dollars(PRICE)], [sent, sent, gone]) == (2, 3)
 
 
 async def test_what_stays_unknown_is_no_refusal() -> None:
-    sent = Committed(PRICE, sent=1, mark=1)
+    sent = InFlightAmount(PRICE, sent=1, mark=1)
     with pytest.raises(PaymentsUnavailable) as unknown:
         await covered(sent, [dollars(PRICE)], [sent])
     assert unknown.value.retry_after_s
 
 
 async def test_it_ends_even_where_the_count_never_stands_still() -> None:
-    moving = [Committed(PRICE, sent=1, mark=number) for number in range(int(LANDING_S) * 2)]
+    moving = [InFlightAmount(PRICE, sent=1, mark=number) for number in range(int(LANDING_S) * 2)]
     with pytest.raises(PaymentsUnavailable):
-        await covered(Committed(PRICE, sent=1), [dollars(PRICE)], moving)
+        await covered(InFlightAmount(PRICE, sent=1), [dollars(PRICE)], moving)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_it_ends_even_where_the_count_never_stands_still() -> None:
 async def test_fees_need_cover_in_their_own_token(
     fees: Fees, balances: Balances, *, is_enough: bool
 ) -> None:
-    committed = Committed(PRICE, fees=3 if fees.token == OTHER else 0)
+    committed = InFlightAmount(PRICE, fees=3 if fees.token == OTHER else 0)
     if is_enough:
         assert await covered(committed, [balances], [], fees) == (1, 0)
     else:

@@ -5,7 +5,7 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.evm.transactions import Transaction, TransactionSigner
+from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
 from assay.payments.x402.eip3009 import Eip3009Signers, sign_authorization
@@ -81,7 +81,7 @@ def test_transactions_are_the_reference_implementations(
     chain: int, nonce: int, tip: int, fee: int, gas: int, to: str, data: bytes
 ) -> None:
     fee = max(fee, tip)
-    made = Transaction(chain, nonce, tip, fee, gas, to, data)
+    made = EvmTransaction(chain, nonce, tip, fee, gas, to, data)
     raw, digest = TransactionSigner(KEY).sign(made)
     reference = Account.sign_transaction(
         {

@@ -8,14 +8,14 @@ import pytest
 from assay.common.clock import SystemClock
 from assay.common.errors import Unavailable
 from assay.payments.finality import View, Witness
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.ports import ProtocolDependencies
 from assay.payments.watched_payments import WatchedPayment
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
 
-ENTRY: Entry = entry(VECTORS["receipts"][0])
+ENTRY: LedgerEntry = entry(VECTORS["receipts"][0])
 PAID, EXPIRED, CANCELLED = Settled("0x" + "11" * 32), Rejected("expired_unused"), Rejected("gone")
 UNSPENT, DOWN = Undecided("not used yet", is_unused=True), Undecided("nobody answers")
 REFUSED = Rejected("transaction_failed")
@@ -31,7 +31,7 @@ class Scripted:
         self.asked: list[str] = []
 
     async def outcomes(
-        self, entries: Sequence[Entry], needs: Any, *, every_node: bool
+        self, entries: Sequence[LedgerEntry], needs: Any, *, every_node: bool
     ) -> Sequence[Outcome]:
         assert entries == [ENTRY]
         assert needs == FIRST
@@ -69,7 +69,7 @@ def witness(
     wait_s: float = 30,
 ) -> Witness:
     def view(needs: Any) -> View:
-        own: ProtocolNeeds = needs
+        own: ProtocolDependencies = needs
         return View(own, receipts)
 
     others = {ENTRY.network: view(SECOND)} if two else {}

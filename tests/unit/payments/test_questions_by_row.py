@@ -13,16 +13,16 @@ from typing_extensions import override
 
 from assay.app.background import RECONCILE_EVERY_S
 from assay.app.payment_chains import payment_chains
-from assay.chains.evm.transactions import Transaction, TransactionSigner
+from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.chains.model import Network
 from assay.chains.rpc import Call, Returned, Reverted
 from assay.payments.finality import View, Witness
-from assay.payments.model import Entry, State
+from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Attempt
-from assay.payments.ports import PaymentProtocol, ProtocolNeeds
+from assay.payments.outcomes import SettlementAttempt
+from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.recheck_schedule import ANSWERS_MAX, AT_END
 from assay.payments.released_payments import find_out
@@ -128,7 +128,7 @@ class Service:
             ttl = timedelta(minutes=5)
             charges = TempoCharges(nothing, some, rpc, self.clock, challenge_ttl=ttl)
             facilitator = engine if answers is None else self.facilitator(engine, answers)
-            needs = ProtocolNeeds(Eip3009Signers(), facilitator, charges, self.clock)
+            needs = ProtocolDependencies(Eip3009Signers(), facilitator, charges, self.clock)
             return View(needs, ChainReceipts(rpc, some))
 
         first = view(chains)
@@ -143,7 +143,7 @@ class Service:
         self.watcher = Watcher(self.settlement, witness, self.ledger, self.clock)
         self.networks = tuple(networks)
 
-    async def watch(self) -> list[Entry]:
+    async def watch(self) -> list[LedgerEntry]:
         """A pass over every network."""
         return [one for name in self.networks for one in await self.watcher.run(name)]
 
@@ -163,11 +163,11 @@ class Service:
         made._client = httpx2.AsyncClient(transport=httpx2.MockTransport(answered))
         return made
 
-    async def put(self, entry: Entry, *states: State) -> Entry:
+    async def put(self, entry: LedgerEntry, *states: PaymentState) -> LedgerEntry:
         now = self.clock.now()
         fresh = replace(
             entry,
-            state=State.CLAIMED,
+            state=PaymentState.CLAIMED,
             digest=f"digest {entry.id}",
             lease_until=now,
             updated_at=now,
@@ -179,7 +179,7 @@ class Service:
             made = moved
         return made
 
-    def spend(self, how: str, entries: Sequence[Entry]) -> None:
+    def spend(self, how: str, entries: Sequence[LedgerEntry]) -> None:
         """Cancel them, or use them elsewhere, for the nodes that see it."""
         for url, one in self.nodes.items():
             is_blind = url == TWO and self.is_second_blind
@@ -197,15 +197,16 @@ class Service:
             await self.settlement.reconcile(is_due_only=True)
             await self.watch()
 
-    def states(self) -> set[State]:
+    def states(self) -> set[PaymentState]:
         return {row.state for row in self.ledger.rows.values()}
 
 
-def x402_payments(valid_s: int = 90) -> list[Entry]:
+def x402_payments(valid_s: int = 90) -> list[LedgerEntry]:
     made = [payment(n, valid_s=valid_s, payer=f"0x{n:040x}") for n in range(1, ROWS + 1)]
     end = FrozenClock().now() + timedelta(seconds=valid_s)
     return [
-        replace(one, expires_at=end, attempt=Attempt(f"0x{n:064x}")) for n, one in enumerate(made)
+        replace(one, expires_at=end, attempt=SettlementAttempt(f"0x{n:064x}"))
+        for n, one in enumerate(made)
     ]
 
 
@@ -219,9 +220,9 @@ async def test_an_x402_payment_that_cannot_pay(
     entries = x402_payments(valid_s)
     made.spend(how, entries)
     for one in entries:
-        await made.put(one, State.SETTLING)
+        await made.put(one, PaymentState.SETTLING)
     await made.pass_time(HOUR_S)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most() <= ANSWERS_MAX
 
 
@@ -234,27 +235,29 @@ async def test_an_x402_payment_whose_settlement_has_reverted(
     made = Service(X402, is_second_blind=is_second_blind, has_key=True)
     signer = TransactionSigner("0x" + "11" * 32)
     for n, entry in enumerate(x402_payments(valid_s)):
-        to_sign = Transaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
+        to_sign = EvmTransaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
         raw, transaction = signer.sign(to_sign)
         made.nodes[ONE].reverted.add(transaction)
         made.nodes[TWO].reverted |= set() if is_second_blind else {transaction}
-        await made.put(replace(entry, attempt=Attempt(transaction, raw)), State.SETTLING)
+        await made.put(
+            replace(entry, attempt=SettlementAttempt(transaction, raw)), PaymentState.SETTLING
+        )
     for one in made.nodes.values():
         one.counts = (ROWS, ROWS)
     await made.pass_time(HOUR_S)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert not any(one.taken for one in made.nodes.values())
     assert made.rpc.most_of_rows() <= ANSWERS_MAX
 
 
-async def settlements_that_wait(made: Service, valid_s: int) -> list[Entry]:
+async def settlements_that_wait(made: Service, valid_s: int) -> list[LedgerEntry]:
     """Transactions of ours that every node has and none mines."""
-    signer, entries = TransactionSigner("0x" + "11" * 32), list[Entry]()
+    signer, entries = TransactionSigner("0x" + "11" * 32), list[LedgerEntry]()
     for n, entry in enumerate(x402_payments(valid_s)):
-        to_sign = Transaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
+        to_sign = EvmTransaction(84532, n, 1, 3 * 10**9, 200_000, entry.asset, b"")
         raw, transaction = signer.sign(to_sign)
-        entries.append(replace(entry, attempt=Attempt(transaction, raw)))
-        await made.put(entries[-1], State.SETTLING)
+        entries.append(replace(entry, attempt=SettlementAttempt(transaction, raw)))
+        await made.put(entries[-1], PaymentState.SETTLING)
     for one in made.nodes.values():
         one.counts = (0, ROWS)
     return entries
@@ -271,7 +274,7 @@ async def test_an_x402_payment_whose_settlement_is_never_mined(how: str, valid_s
     sent = made.nodes[ONE].taken.count(entries[-1].attempt.raw)
     assert sent > ANSWERS_MAX - AT_END or valid_s < 114  # the fourth look
     await made.pass_time(HOUR_S)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most_of_rows() <= ANSWERS_MAX
 
 
@@ -288,7 +291,7 @@ async def test_one_that_waits_is_found_mined_long_before_its_end(*, is_by_hand: 
         await made.settlement.reconcile(is_due_only=False)
     else:
         await made.pass_time(600)
-    assert made.states() == {State.SETTLED}
+    assert made.states() == {PaymentState.SETTLED}
 
 
 @pytest.mark.parametrize("is_spent_later", [False, True])
@@ -303,7 +306,7 @@ async def test_a_released_x402_payment_whose_buyer_comes_again_and_again(
     for one in entries:
         released = await made.put(one)
         look = replace(released.look, at=made.clock.now())
-        assert await made.ledger.move(replace(released, look=look), State.RELEASED)
+        assert await made.ledger.move(replace(released, look=look), PaymentState.RELEASED)
     for second in range(0, 300, 5):
         if second == 20 and is_spent_later:
             made.spend(how, entries)
@@ -314,7 +317,7 @@ async def test_a_released_x402_payment_whose_buyer_comes_again_and_again(
             except PaymentPending:
                 continue
     await made.pass_time(HOUR_S)
-    assert made.states() == {State.RELEASED}
+    assert made.states() == {PaymentState.RELEASED}
     assert {row.look.at for row in made.ledger.rows.values()} == {None}
     assert made.rpc.most() <= ANSWERS_MAX
 
@@ -325,7 +328,7 @@ async def test_an_mpp_payment_that_cannot_pay(how: str, *, is_second_blind: bool
     made = Service(MPP, is_second_blind=is_second_blind)
     end = made.clock.now() + timedelta(minutes=5) + LATE
     for n in range(1, ROWS + 1):
-        sent = Attempt(f"0x{n:064x}", "0x02")
+        sent = SettlementAttempt(f"0x{n:064x}", "0x02")
         credential: Any = {"payload": {"type": "hash", "hash": sent.transaction}}
         if how == "reverted":
             made.nodes[ONE].reverted.add(sent.transaction)
@@ -338,7 +341,7 @@ async def test_an_mpp_payment_that_cannot_pay(how: str, *, is_second_blind: bool
             credential=credential,
             expires_at=end,
         )
-        await made.put(entry, State.SETTLING)
+        await made.put(entry, PaymentState.SETTLING)
     await made.pass_time(HOUR_S)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most() <= ANSWERS_MAX

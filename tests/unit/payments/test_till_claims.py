@@ -14,19 +14,19 @@ from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.keyring import MacKeys
 from assay.payments.claims import CUT_SHORT, Sighting
 from assay.payments.model import (
-    Entry,
-    Held,
+    ClaimedPayment,
+    LedgerEntry,
     Payment,
     PaymentRefused,
     PaymentRequired,
+    PaymentState,
     Replay,
-    State,
-    Stored,
+    StoredResponse,
 )
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
-from assay.payments.ports import ProtocolNeeds
+from assay.payments.ports import ProtocolDependencies
 from assay.payments.released_payments import EVERY_NODE
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watched_payments import ENDED
@@ -63,7 +63,9 @@ class GoneOnceItIsKept(MemoryLedgerStore):
     """A ledger whose caller goes away while what was bought is written down."""
 
     @override
-    async def move(self, entry: Entry, state: State, **more: Any) -> Entry | None:
+    async def move(
+        self, entry: LedgerEntry, state: PaymentState, **more: Any
+    ) -> LedgerEntry | None:
         moved = await super().move(entry, state, **more)
         if more.get("stored") is not None:
             raise asyncio.CancelledError
@@ -122,25 +124,25 @@ def till_of(
     rows: UnpaidRows | None = None,
     *,
     nodes: int = 1,
-) -> tuple[Till, Purchase]:
+) -> tuple[PaymentService, Purchase]:
     """A till on a network with so many nodes, and what is bought."""
-    needs = ProtocolNeeds(Signers(), facilitator, facilitator, clock)
+    needs = ProtocolDependencies(Signers(), facilitator, facilitator, clock)
     lease = timedelta(seconds=5)
     purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
     several = [purchase.quote.network.id] if nodes > 1 else []
     witness = lone_witness({"x402": PROTOCOL}, needs, clock, several)
     settlement = Settlement({"x402": PROTOCOL}, needs, ledger, clock, lease, witness)
-    return Till(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)), rows), purchase
+    return PaymentService(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)), rows), purchase
 
 
-async def hold(till: Till, purchase: Purchase) -> Held | Replay:
+async def hold(till: PaymentService, purchase: Purchase) -> ClaimedPayment | Replay:
     request = purchase.request(purchase.caller, purchase.token)
     return await till.hold(await till.read(purchase.quote, request), request)
 
 
 async def held(
     facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
-) -> Held | Replay:
+) -> ClaimedPayment | Replay:
     """Hold a fresh payment, on a network with so many nodes."""
     return await hold(*till_of(facilitator, ledger, clock, nodes=nodes))
 
@@ -157,10 +159,10 @@ async def test_a_claim_that_was_verified_slowly_is_renewed_before_the_upstream_i
     clock = FrozenClock(EPOCH)
     ledger = MemoryLedgerStore(clock)
     claimed = await held(Slow(clock), ledger, clock)
-    assert isinstance(claimed, Held)
-    assert [row.state for row in ledger.rows.values()] == [State.CLAIMED]
+    assert isinstance(claimed, ClaimedPayment)
+    assert [row.state for row in ledger.rows.values()] == [PaymentState.CLAIMED]
     assert claimed.entry.lease_until > clock.now() + timedelta(seconds=claimed.quote.work_s)
-    assert await ledger.move(claimed.entry, State.SETTLING) is not None
+    assert await ledger.move(claimed.entry, PaymentState.SETTLING) is not None
 
 
 async def test_an_answer_kept_for_a_payment_that_came_again_and_failed_is_counted() -> None:
@@ -168,12 +170,12 @@ async def test_an_answer_kept_for_a_payment_that_came_again_and_failed_is_counte
     clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
     till, purchase = till_of(Refusing(), MemoryLedgerStore(clock), clock, UnpaidRows(costs))
     first = await hold(till, purchase)
-    assert isinstance(first, Held)
+    assert isinstance(first, ClaimedPayment)
     await till.release(first, "the upstream has failed")
     again = await hold(till, purchase)
-    assert isinstance(again, Held)
+    assert isinstance(again, ClaimedPayment)
     with pytest.raises(PaymentRequired):
-        await till.settle(again, Stored(200, (), b"x" * 600))
+        await till.settle(again, StoredResponse(200, (), b"x" * 600))
     address = Bearer(f"address {purchase.caller}")
     assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
 
@@ -182,9 +184,9 @@ async def test_an_answer_kept_for_a_caller_that_goes_away_meanwhile_is_counted()
     clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
     till, purchase = till_of(Refusing(), GoneOnceItIsKept(clock), clock, UnpaidRows(costs))
     claimed = await hold(till, purchase)
-    assert isinstance(claimed, Held)
+    assert isinstance(claimed, ClaimedPayment)
     with pytest.raises(asyncio.CancelledError):
-        await till.settle(claimed, Stored(200, (), b"x" * 600))
+        await till.settle(claimed, StoredResponse(200, (), b"x" * 600))
     address = Bearer(f"address {purchase.caller}")
     assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
 
@@ -198,7 +200,7 @@ async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_sh
     ledger = MemoryLedgerStore(clock)
     till, purchase = till_of(Refusing(said), ledger, clock)
     claimed = await hold(till, purchase)
-    assert isinstance(claimed, Held)
+    assert isinstance(claimed, ClaimedPayment)
     await till.release(claimed, CUT_SHORT)
     clock.move(60)
     entry = claimed.entry
@@ -215,7 +217,7 @@ async def refused(
         claimed = await held(facilitator, ledger, clock, nodes=nodes)
     except (PaymentRequired, PaymentPending) as error:
         return error.code
-    assert isinstance(claimed, Held)
+    assert isinstance(claimed, ClaimedPayment)
     return claimed.entry.state
 
 
@@ -224,7 +226,7 @@ async def test_a_first_refusal_asks_nothing_and_the_second_every_node() -> None:
     ledger, node = MemoryLedgerStore(clock), Blind(Settled(PAID_BY))
     assert await refused(node, ledger, clock) == "payment_required"
     assert node.asked == 0  # nobody had been shown it before: made-up payments cost no more
-    assert await refused(node, ledger, clock) == State.SETTLED
+    assert await refused(node, ledger, clock) == PaymentState.SETTLED
     (row,) = ledger.rows.values()
     assert (row.attempt.transaction, node.asked) == (PAID_BY, 1)
 
@@ -242,7 +244,7 @@ async def test_refusals_that_ask_every_node_are_few_and_then_it_waits_if_another
         assert await refused(node, ledger, clock, nodes=nodes) == then
     assert node.asked == 1
     (row,) = ledger.rows.values()
-    assert (row.state, row.look.questions) == (State.RELEASED, EVERY_NODE)
+    assert (row.state, row.look.questions) == (PaymentState.RELEASED, EVERY_NODE)
     assert looks_at(ledger) == [row.expires_at + ENDED]
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from assay.common.costs import Bearer, Cost, CostLedger, QuotaExceeded
-from assay.payments.model import Payment, Stored
+from assay.payments.model import Payment, StoredResponse
 from assay.payments.unpaid_rows import UnpaidRows
 from tests.fakes.clock import FrozenClock
 from tests.simulation.payers import purchase_of
@@ -56,7 +56,7 @@ async def test_what_holds_is_no_row_and_what_fails_is_one_with_what_was_kept_for
     with rows.unless_it_holds(ADDRESS.name):
         pass
     assert ledger.used(Cost.ROWS, ADDRESS) == 0
-    kept = Stored(200, (), b"x" * 600)
+    kept = StoredResponse(200, (), b"x" * 600)
     with pytest.raises(ValueError, match="gone"), rows.unless_it_holds(ADDRESS.name, kept):
         raise ValueError("gone")
     assert ledger.used(Cost.ROWS, ADDRESS) == 2

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from assay.app.background import RECONCILE_EVERY_S
-from assay.payments.model import Entry, PaymentRefused, State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import ANSWERS_MAX
 from assay.payments.settlement import PaymentPending
 from assay.payments.x402.gas_price import GAS_PRICE_MAX
@@ -23,22 +23,22 @@ VALID_S = 95
 
 async def begun(made: Service, valid_s: int) -> None:
     for entry in x402_payments(valid_s)[:3]:
-        await made.put(replace(entry, attempt=Attempt("")), State.SETTLING)
+        await made.put(replace(entry, attempt=SettlementAttempt("")), PaymentState.SETTLING)
 
 
 async def come_again(made: Service) -> None:
     """Every buyer sends the same request once more."""
     for key in list(made.ledger.rows):
         row = made.ledger.rows[key]
-        if row.state not in {State.SETTLING, State.PENDING}:
+        if row.state not in {PaymentState.SETTLING, PaymentState.PENDING}:
             continue
         with suppress(PaymentPending, PaymentRefused):
             await made.settlement.finish(row)
 
 
-def unfinished(made: Service) -> list[Entry]:
+def unfinished(made: Service) -> list[LedgerEntry]:
     rows = list(made.ledger.rows.values())
-    return [row for row in rows if row.state in {State.SETTLING, State.PENDING}]
+    return [row for row in rows if row.state in {PaymentState.SETTLING, PaymentState.PENDING}]
 
 
 def price(made: Service, wei: int) -> None:
@@ -81,7 +81,7 @@ async def test_what_can_never_be_sent_is_asked_about_five_times(
     await begun(made, valid_s)
     price(made, GAS_PRICE_MAX + 1)
     await live(made, valid_s + 60, every_s)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert made.rpc.most_of_rows() <= ANSWERS_MAX
 
 
@@ -94,7 +94,7 @@ async def test_what_is_spent_meanwhile_ends(how: str, *, is_second_blind: bool) 
     await live(made, 4, 2)
     made.spend(how, unfinished(made))
     await live(made, VALID_S + 60, 2)
-    assert made.states() == {State.FAILED}
+    assert made.states() == {PaymentState.FAILED}
     assert not made.nodes[ONE].taken
     assert (
         made.rpc.most_of_rows() <= ANSWERS_MAX + is_second_blind

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from assay.payments.model import State
-from assay.payments.outcomes import Attempt
+from assay.payments.model import PaymentState
+from assay.payments.outcomes import SettlementAttempt
 from assay.payments.watched_payments import LOOKS
 from assay.payments.watcher import LOOKED_AT_ONCE
 from assay.payments.x402.protocol import PROTOCOL as X402
@@ -18,7 +18,7 @@ async def test_more_than_one_batch_is_looked_at_in_one_pass() -> None:
     for number in range(MANY):
         entry = payment(number, payer=f"0x{number:040x}")
         (transaction,) = {node.use(entry, SELLER) for node in made.nodes.values()}
-        await made.put(replace(entry, attempt=Attempt(transaction)), State.SETTLED)
+        await made.put(replace(entry, attempt=SettlementAttempt(transaction)), PaymentState.SETTLED)
     made.move(LOOKS[0].total_seconds())
     assert await made.watch() == []
     assert len(made.ledger.looks) == MANY
@@ -31,7 +31,9 @@ async def test_a_network_that_cannot_be_asked_ends_the_pass() -> None:
     made = Service(X402)
     for number in range(MANY):
         entry = payment(number, payer=f"0x{number:040x}")
-        await made.put(replace(entry, attempt=Attempt(f"0x{number:064x}")), State.SETTLED)
+        await made.put(
+            replace(entry, attempt=SettlementAttempt(f"0x{number:064x}")), PaymentState.SETTLED
+        )
     for one in made.nodes.values():
         one.is_down = True
     made.move(LOOKS[0].total_seconds())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.common.json import is_nested_beyond
 from assay.payments.model import PaymentRefused
 from assay.payments.networks import ROWS
-from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds
+from assay.payments.ports import Authorization, PaidRequest, ProtocolDependencies
 from assay.payments.x402.codec import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
@@ -171,7 +171,7 @@ def test_what_is_no_payment_is_refused_with_its_reason(fault: str) -> None:
 async def test_a_refusal_is_one_of_the_protocols_own_words(fault: str) -> None:
     request = PaidRequest("GET", "", [(b"x-payment", REFUSED[fault][0])], b"")
     nothing: Any = None
-    needs = ProtocolNeeds(Eip3009Signers(), nothing, nothing, FrozenClock())
+    needs = ProtocolDependencies(Eip3009Signers(), nothing, nothing, FrozenClock())
     with pytest.raises(PaymentRefused) as refused:
         await X402().read(request, quote("eip155:8453"), needs)
     assert refused.value.reason in {"invalid_payload", "invalid_x402_version"}

@@ -11,12 +11,12 @@ import rlp
 from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
-from assay.payments.model import Entry, SettlementPending
-from assay.payments.outcomes import Attempt, Undecided
+from assay.payments.model import LedgerEntry, SettlementPending
+from assay.payments.outcomes import SettlementAttempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
 from assay.payments.x402.gas_price import GAS_PRICE_MAX
-from assay.payments.x402.transaction_sender import AT_ONCE, Sender
+from assay.payments.x402.transaction_sender import AT_ONCE, TransactionSender
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
@@ -34,7 +34,7 @@ NETWORK = Network(
 )
 
 
-def payment(number: int) -> Entry:
+def payment(number: int) -> LedgerEntry:
     signed = Authorization(
         payer="0x" + "aa" * 20,
         to="0x" + "bb" * 20,
@@ -107,8 +107,8 @@ class Ledger:
     noted: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     refuses: Callable[[str], Exception | None] = lambda _id: None
 
-    def note(self, one: Entry) -> Callable[[Attempt], Any]:
-        async def write(attempt: Attempt) -> None:
+    def note(self, one: LedgerEntry) -> Callable[[SettlementAttempt], Any]:
+        async def write(attempt: SettlementAttempt) -> None:
             await asyncio.sleep(0)
             if error := self.refuses(one.id):
                 raise error
@@ -129,16 +129,16 @@ def ledger(pool: Pool) -> Ledger:
 
 
 @pytest.fixture
-def sender(pool: Pool) -> Sender:
+def sender(pool: Pool) -> TransactionSender:
     signer = TransactionSigner(KEY)
     prices = ample_gas(pool, {NETWORK.slug: NETWORK}, signer.address, FrozenClock())
-    return Sender(pool, NETWORK, signer, prices)  # type: ignore[arg-type]
+    return TransactionSender(pool, NETWORK, signer, prices)  # type: ignore[arg-type]
 
 
-async def send(sender: Sender, ledger: Ledger, count: int) -> list[Any]:
+async def send(sender: TransactionSender, ledger: Ledger, count: int) -> list[Any]:
     ones = [payment(number) for number in range(1, count + 1)]
 
-    async def told(one: Entry) -> object:
+    async def told(one: LedgerEntry) -> object:
         try:
             return await sender.send(one, ledger.note(one))
         except Exception as error:  # noqa: BLE001 - looked at
@@ -150,7 +150,7 @@ async def send(sender: Sender, ledger: Ledger, count: int) -> list[Any]:
 
 
 async def test_all_that_wait_are_sent_in_one_turn(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     sent = await send(sender, ledger, AT_ONCE)
     assert all(isinstance(one, str) for one in sent)
@@ -160,7 +160,7 @@ async def test_all_that_wait_are_sent_in_one_turn(
 
 
 async def test_more_than_one_turn_holds_go_in_several(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     sent = await send(sender, ledger, AT_ONCE * 2 + 5)
     assert all(isinstance(one, str) for one in sent)
@@ -168,7 +168,7 @@ async def test_more_than_one_turn_holds_go_in_several(
 
 
 async def test_what_is_in_the_pool_was_written_down_before(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     """`Ledger.note` fails for what the pool has already; here: that nothing was left out."""
     await send(sender, ledger, 20)
@@ -176,7 +176,7 @@ async def test_what_is_in_the_pool_was_written_down_before(
 
 
 async def test_one_that_somebody_else_took_over_is_not_sent_and_leaves_no_gap(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     ledger.refuses = lambda id_: SettlementPending("taken over") if id_ == "2" else None
     sent = await send(sender, ledger, 4)
@@ -187,7 +187,7 @@ async def test_one_that_somebody_else_took_over_is_not_sent_and_leaves_no_gap(
 
 
 async def test_a_note_that_fails_in_no_known_way_is_its_own_callers(
-    sender: Sender, ledger: Ledger
+    sender: TransactionSender, ledger: Ledger
 ) -> None:
     ledger.refuses = lambda id_: TypeError("a bug") if id_ == "2" else None
     sent = await send(sender, ledger, 3)
@@ -197,7 +197,7 @@ async def test_a_note_that_fails_in_no_known_way_is_its_own_callers(
 
 
 async def test_one_that_the_node_refuses_holds_up_none_behind_it(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     bad = payment(2).credential["authorization"]["nonce"]  # type: ignore[index, call-overload]
     pool.refuse = lambda _, data: "exceeds block gas limit" if _nonce_in(data, bad) else ""
@@ -216,7 +216,7 @@ def _nonce_in(data: bytes, nonce: object) -> bool:
 
 
 async def test_a_gap_that_cannot_be_closed_is_where_the_next_turn_begins(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     pool.refuse = lambda nonce, _: "rate limited" if nonce == 1 else ""
     await send(sender, ledger, 3)
@@ -228,7 +228,7 @@ async def test_a_gap_that_cannot_be_closed_is_where_the_next_turn_begins(
 
 
 async def test_nonces_another_process_was_faster_with_are_asked_for_again(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     """Two processes with one key: what comes between the count and the sending."""
     once = ["0xtheirs"]
@@ -245,14 +245,14 @@ async def test_nonces_another_process_was_faster_with_are_asked_for_again(
 
 
 async def test_what_the_node_has_already_counts_as_sent(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     pool.refuse = lambda _nonce, _data: "already known"
     assert all(isinstance(one, str) for one in await send(sender, ledger, 3))
 
 
 async def test_without_the_chain_nothing_is_known_and_nothing_is_refused(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     pool.down = lambda method: method == "eth_sendRawTransaction"
     assert await send(sender, ledger, 3) == [Undecided("down")] * 3
@@ -264,7 +264,7 @@ async def test_without_the_chain_nothing_is_known_and_nothing_is_refused(
 
 
 async def test_a_caller_that_is_gone_before_its_turn_is_left_out_of_it(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     one, two = payment(1), payment(2)
     gone = asyncio.ensure_future(sender.send(one, ledger.note(one)))
@@ -277,7 +277,7 @@ async def test_a_caller_that_is_gone_before_its_turn_is_left_out_of_it(
 
 
 async def test_an_answer_that_is_no_number_is_an_outage(
-    sender: Sender, pool: Pool, ledger: Ledger
+    sender: TransactionSender, pool: Pool, ledger: Ledger
 ) -> None:
     pool.price = "many"
     (sent,) = await send(sender, ledger, 1)
@@ -290,7 +290,7 @@ async def test_an_answer_that_is_no_number_is_an_outage(
     ids=ascii,
 )
 async def test_a_price_that_cannot_be_is_an_outage_and_nothing_is_signed(
-    sender: Sender, pool: Pool, ledger: Ledger, price: str
+    sender: TransactionSender, pool: Pool, ledger: Ledger, price: str
 ) -> None:
     pool.price = price
     (sent,) = await send(sender, ledger, 1)
@@ -300,7 +300,7 @@ async def test_a_price_that_cannot_be_is_an_outage_and_nothing_is_signed(
 
 
 async def test_what_came_before_its_predecessor_is_sent_again_and_not_signed_anew(
-    pool: Pool, sender: Sender, ledger: Ledger
+    pool: Pool, sender: TransactionSender, ledger: Ledger
 ) -> None:
     early = {1, 2, 3, 5}
 
@@ -319,7 +319,7 @@ async def test_what_came_before_its_predecessor_is_sent_again_and_not_signed_ane
 
 
 async def test_a_node_that_is_gone_is_not_asked_once_for_each_that_waits(
-    pool: Pool, sender: Sender, ledger: Ledger
+    pool: Pool, sender: TransactionSender, ledger: Ledger
 ) -> None:
     asked = 0
 

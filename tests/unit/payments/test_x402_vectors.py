@@ -21,10 +21,10 @@ from assay.common.canonical_json import canonical_bytes
 from assay.common.http_heads import Headers
 from assay.common.json import JsonValue
 from assay.payments.claims import Sighting
-from assay.payments.model import Entry, PaymentRefused, Quote, State
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, Quote
 from assay.payments.networks import ROWS
-from assay.payments.outcomes import Attempt
-from assay.payments.ports import Authorization, PaidRequest, ProtocolNeeds
+from assay.payments.outcomes import SettlementAttempt
+from assay.payments.ports import Authorization, PaidRequest, ProtocolDependencies
 from assay.payments.x402.codec import (
     authorization_of,
     credential_digest,
@@ -65,11 +65,11 @@ def quote(network: str) -> Quote:
     )
 
 
-def needs(left_s: float = 60) -> ProtocolNeeds:
+def needs(left_s: float = 60) -> ProtocolDependencies:
     """What reading takes, with so much time left to the vectors' payments."""
     clock = FrozenClock(TIMES_OUT - timedelta(seconds=left_s))
     nothing: Any = None
-    return ProtocolNeeds(Eip3009Signers(), nothing, nothing, clock)
+    return ProtocolDependencies(Eip3009Signers(), nothing, nothing, clock)
 
 
 def same_hex(value: JsonValue) -> JsonValue:
@@ -228,9 +228,9 @@ async def test_what_waited_too_long_is_refused_before_the_upstream_is_asked(
     assert await X402().verify(paid, in_time, Sighting()) == {wanted.network.asset.address: 10**6}
 
 
-def entry(vector: dict[str, Any]) -> Entry:
+def entry(vector: dict[str, Any]) -> LedgerEntry:
     now = FrozenClock().now()
-    return Entry(
+    return LedgerEntry(
         id="1",
         protocol="x402",
         network=vector["network"],
@@ -243,8 +243,8 @@ def entry(vector: dict[str, Any]) -> Entry:
         operator_id="",
         wrapper_id="",
         request_digest="",
-        state=State(vector["state"]),
-        attempt=Attempt(vector["said"]["transaction"]),
+        state=PaymentState(vector["state"]),
+        attempt=SettlementAttempt(vector["said"]["transaction"]),
         reason="",
         credential={},
         version=vector["version"],

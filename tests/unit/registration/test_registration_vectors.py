@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.net.egress.ports import Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.registries.documents import DOCUMENT_LIMITS, GuardedDocuments
 from assay.registries.file_cache import RegistrationFiles
 from tests.fakes.clock import FrozenClock
@@ -31,10 +31,12 @@ class Web:
         self._body = body
         self.asked: list[str] = []
 
-    async def send(self, request: Outgoing, limits: Limits = DOCUMENT_LIMITS) -> Reply:
+    async def send(
+        self, request: OutboundRequest, limits: Limits = DOCUMENT_LIMITS
+    ) -> EgressResponse:
         self.asked.append(request.url)
         kept = self._body[: limits.body_bytes_max]
-        return Reply(200, (), kept, truncated=len(kept) < len(self._body), elapsed_ms=1.0)
+        return EgressResponse(200, (), kept, truncated=len(kept) < len(self._body), elapsed_ms=1.0)
 
 
 def text_of(row: dict[str, Any]) -> str:

@@ -11,15 +11,15 @@ from assay.common.json import JsonObject
 from assay.common.single_flight import SingleFlight
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
-from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, Weighed
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, SignalScore
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.schedule import Seen
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.service import Evaluator, EvaluatorNeeds
+from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import BY_GATE, TRIGGERED, Asked
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.registries.subjects import Subjects
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import proven
@@ -47,7 +47,7 @@ class Check:
     def __init__(self, name: str, severity: Severity, family: str = "a2a") -> None:
         self.name, self.severity, self.family = name, severity, family  # type: ignore[misc]
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         raise NotImplementedError
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -75,7 +75,7 @@ class Sandbox:
         self.rechecked: JsonObject | None = None
         """What a re-check saw, where the host has no room for more."""
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence:
         del subject
         if self.rechecked is not None and needs.may_recheck:
             return Evidence({**self.rechecked, "recheck": True}, interactions=3)
@@ -94,7 +94,7 @@ class Sandbox:
             data["function"] = function
         return Evidence(data, interactions=20)  # type: ignore[arg-type]
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         return SIGNAL.weigh(evidence, probes)
 
 
@@ -118,7 +118,7 @@ class House:
         self.plans = Plans(self.clock)
         self.registry = FakeSignal(SignalName.REGISTRY_8004, registry)
         self.evaluator = Evaluator(
-            EvaluatorNeeds(
+            EvaluatorDependencies(
                 subjects=Subjects({"evm": FakeChain()}),  # type: ignore[dict-item]
                 signals={SignalName.SANDBOX: sandbox, self.registry.name: self.registry},  # type: ignore[dict-item]
                 probes=PROBES,
@@ -126,7 +126,7 @@ class House:
                 dialers=None,  # type: ignore[arg-type]
                 store=self.store,
                 blobs=NoBlobs(),
-                rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
+                rules=ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()),
                 listeners=[self.hears.evaluated],
                 clock=self.clock,
                 history=VisitHistory(self.store, self.clock, raw_findings),

@@ -1,19 +1,19 @@
 """An address that an agent was given counts for 30 days, once."""
 
 from assay.common.shared_state_memory import MemorySharedState
-from assay.probing.out_of_band_url import KEPT_S, PREFIX, Bait, Baits
+from assay.probing.out_of_band_url import KEPT_S, PREFIX, OutOfBandCall, OutOfBandCalls
 from tests.fakes.clock import FrozenClock
 
 ADDRESS = "http://assay.example"
 
 
-def made() -> tuple[FrozenClock, Baits]:
+def made() -> tuple[FrozenClock, OutOfBandCalls]:
     clock = FrozenClock()
     state = MemorySharedState(clock)  # type: ignore[arg-type]
-    return clock, Baits(state, ("s" * 32,), [ADDRESS])
+    return clock, OutOfBandCalls(state, ("s" * 32,), [ADDRESS])
 
 
-def word_of(bait: Bait) -> str:
+def word_of(bait: OutOfBandCall) -> str:
     return bait.url.removeprefix(f"{ADDRESS}{PREFIX}/")
 
 

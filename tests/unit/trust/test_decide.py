@@ -5,9 +5,17 @@ from datetime import datetime, timedelta
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.evaluation.model import Cap, Collected, Evaluation, Evidence, Grade, SignalName, Weighed
+from assay.evaluation.model import (
+    Cap,
+    Evaluation,
+    Evidence,
+    Grade,
+    SignalName,
+    SignalResult,
+    SignalScore,
+)
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.gate.decision import decide
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.registries.subject import Subject
@@ -15,7 +23,7 @@ from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import STEADY, proven
 from tests.fakes.trust import NETWORK, WALLET, onchain_agent
 
-RULES = Rules(DEFAULT_WEIGHTS, tiers_from())
+RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
 SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
 NOW: datetime = FrozenClock().now()
 UNPROVEN: dict[str, JsonValue] = {"status": "tested", "why": None}
@@ -25,7 +33,9 @@ BROKEN: JsonValue = [{"service": "https://a.test", "kind": "a2a", "state": "not_
 def decided(
     behaviour: JsonObject, request: GateInput, value: float = 90, cap: Cap | None = None
 ) -> Decision:
-    sandbox = Collected(SignalName.SANDBOX, Evidence(behaviour), Weighed(value, 1.0, (), cap))
+    sandbox = SignalResult(
+        SignalName.SANDBOX, Evidence(behaviour), SignalScore(value, 1.0, (), cap)
+    )
     evaluation = Evaluation(
         *("e1", SUBJECT.key, "local", "7", WALLET),
         collected=(sandbox,),

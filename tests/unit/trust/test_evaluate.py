@@ -6,10 +6,10 @@ import pytest
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.common.single_flight import SingleFlight
 from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, Unavailable
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.service import Evaluator, EvaluatorNeeds
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.service import Evaluator, EvaluatorDependencies
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.probing.function import function_rows
 from assay.registries.subject import Subject
 from assay.registries.subjects import Subjects
@@ -34,7 +34,7 @@ class House:
     def __init__(self, *signals: FakeSignal) -> None:
         self.store, self.hears, self.clock = MemoryEvaluations(), Hears(), FrozenClock()
         self.evaluator = Evaluator(
-            EvaluatorNeeds(
+            EvaluatorDependencies(
                 subjects=Subjects({"evm": FakeChain()}),  # type: ignore[dict-item]
                 signals={s.name: s for s in signals},
                 probes={},
@@ -42,7 +42,7 @@ class House:
                 dialers=None,  # type: ignore[arg-type]
                 store=self.store,
                 blobs=NoBlobs(),
-                rules=Rules(DEFAULT_WEIGHTS, tiers_from()),
+                rules=ScoringPolicy(DEFAULT_WEIGHTS, tiers_from()),
                 listeners=[self.hears.evaluated],
                 clock=self.clock,
             ),
@@ -92,7 +92,9 @@ async def test_with_nothing_to_judge_by_nothing_is_stored() -> None:
 
 async def test_a_signal_that_hangs_is_left_out_at_the_deadline() -> None:
     class Hangs(FakeSignal):
-        async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        async def collect(
+            self, subject: Subject, needs: SignalDependencies
+        ) -> Evidence | Unavailable:
             await asyncio.sleep(60)
             return await super().collect(subject, needs)
 
@@ -129,7 +131,9 @@ async def test_what_the_chain_says_was_paid_joins_what_the_visit_saw_of_a_seller
             super().__init__(name, 90)
             self.proves: JsonObject = more
 
-        async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+        async def collect(
+            self, subject: Subject, needs: SignalDependencies
+        ) -> Evidence | Unavailable:
             found = await super().collect(subject, needs)
             assert isinstance(found, Evidence)
             return replace(found, transcript={"function": [sold]})

@@ -14,13 +14,13 @@ from assay.common.plugins import load_plugins
 from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Cause, RungAsk, explained
 from assay.evaluation.fixes import FIXES
-from assay.evaluation.model import Cap, Collected, Evidence, Score, SignalName, Weighed
+from assay.evaluation.model import Cap, Evidence, Score, SignalName, SignalResult, SignalScore
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.ports import Signal
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import Rules, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.verdict import grade_score
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from tests.fakes.ladder import proven
 
 SIGNALS = {
@@ -30,10 +30,10 @@ SIGNALS = {
     ).items()
 }
 PROBES = load_plugins(import_module("assay.probing.probes"), "PROBE", Probe)
-RULES = Rules(DEFAULT_WEIGHTS, tiers_from(), LadderPolicy(ceilings=(100.0,) * 5))
+RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from(), LadderPolicy(ceilings=(100.0,) * 5))
 """No ceiling hides what the formula gives."""
 
-LADDER = Rules(DEFAULT_WEIGHTS, tiers_from())
+LADDER = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
 AGENT = "7"
 SANDBOX = SignalName.SANDBOX
 
@@ -46,7 +46,7 @@ class Check:
     def __init__(self, name: str, severity: Severity) -> None:
         self.name, self.severity = name, severity
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         del visit
         return None
 
@@ -63,23 +63,25 @@ CHECKS = {
 EXPLAINER = Explainer(SIGNALS, CHECKS, RULES)  # type: ignore[arg-type]
 
 
-def behaviour(**outcomes: bool) -> Collected:
+def behaviour(**outcomes: bool) -> SignalResult:
     probes: JsonObject = {name: {"ok": ok} for name, ok in outcomes.items()}
     evidence = Evidence({"status": "tested", "why": None, "probes": probes, **proven(kind="http")})
-    return Collected(SANDBOX, evidence, SIGNALS[SANDBOX].weigh(evidence, CHECKS))  # type: ignore[arg-type]
+    return SignalResult(SANDBOX, evidence, SIGNALS[SANDBOX].weigh(evidence, CHECKS))  # type: ignore[arg-type]
 
 
-def other(name: SignalName, value: float, confidence: float) -> Collected:
-    return Collected(name, Evidence({}), Weighed(value, confidence, (f"{name} is fine.",)))
+def other(name: SignalName, value: float, confidence: float) -> SignalResult:
+    return SignalResult(name, Evidence({}), SignalScore(value, confidence, (f"{name} is fine.",)))
 
 
 def scored(
-    *collected: Collected, missing: Mapping[SignalName, str] | None = None, rules: Rules = RULES
+    *collected: SignalResult,
+    missing: Mapping[SignalName, str] | None = None,
+    rules: ScoringPolicy = RULES,
 ) -> Score:
     return grade_score(AGENT, collected, missing or {}, rules)
 
 
-def value_of(*collected: Collected) -> float:
+def value_of(*collected: SignalResult) -> float:
     return scored(*collected).value
 
 
@@ -125,12 +127,12 @@ def test_praise_is_never_a_ground_of_a_denial() -> None:
 
 def test_missing_evidence_of_a_human_says_what_proves_one_and_what_it_is_worth() -> None:
     none = Evidence({"registered": False, "holds": False, "agents": None})
-    absent = Collected(SignalName.SELF, none, SIGNALS[SignalName.SELF].weigh(none, {}))
+    absent = SignalResult(SignalName.SELF, none, SIGNALS[SignalName.SELF].weigh(none, {}))
     good = behaviour(major_one=True)
     found = scored(good, absent)
     improve = {o.cause.slug: o for o in EXPLAINER.explain(AGENT, (good, absent), found).improve}
     proven = Evidence({"registered": True, "holds": True, "agents": 1})
-    present = Collected(SignalName.SELF, proven, SIGNALS[SignalName.SELF].weigh(proven, {}))
+    present = SignalResult(SignalName.SELF, proven, SIGNALS[SignalName.SELF].weigh(proven, {}))
     assert improve["self"].cause.score_after == value_of(good, present)
     assert "passport" in improve["self"].cause.action
     assert improve["personhood_bonus"].points == 8
@@ -153,7 +155,7 @@ def test_checks_that_were_not_finished_are_named_with_what_they_can_be_worth() -
             **proven(kind="http"),
         }
     )
-    half = Collected(SANDBOX, evidence, SIGNALS[SANDBOX].weigh(evidence, CHECKS))  # type: ignore[arg-type]
+    half = SignalResult(SANDBOX, evidence, SIGNALS[SANDBOX].weigh(evidence, CHECKS))  # type: ignore[arg-type]
     found = scored(half)
     improve = {o.cause.slug: o for o in EXPLAINER.explain(AGENT, (half,), found).improve}
     after = value_of(behaviour(minor_one=True, major_one=True))
@@ -170,7 +172,7 @@ worth = st.tuples(st.floats(0, 100), st.floats(0, 1))
     st.sampled_from([RULES, LADDER]),
 )
 def test_improve_is_never_empty_below_the_best_grade(
-    outcomes: dict[str, bool], others: dict[SignalName, tuple[float, float]], rules: Rules
+    outcomes: dict[str, bool], others: dict[SignalName, tuple[float, float]], rules: ScoringPolicy
 ) -> None:
     collected = [behaviour(**outcomes), *(other(n, v, c) for n, (v, c) in others.items())]
     found = scored(*collected, rules=rules)
@@ -204,8 +206,8 @@ def test_every_check_says_how_to_fix_what_it_finds(check: str) -> None:
 
 
 def test_a_cap_of_another_signal_does_not_hide_the_others() -> None:
-    capped = Collected(
-        SignalName.REGISTRY_8004, Evidence({}), Weighed(10, 0.5, ("Bad.",), Cap(34.99, "Bad."))
+    capped = SignalResult(
+        SignalName.REGISTRY_8004, Evidence({}), SignalScore(10, 0.5, ("Bad.",), Cap(34.99, "Bad."))
     )
     found = scored(behaviour(major_one=True), capped)
     why = EXPLAINER.explain(AGENT, (behaviour(major_one=True), capped), found)

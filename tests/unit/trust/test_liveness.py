@@ -20,7 +20,7 @@ from assay.liveness.service import (
     declared,
 )
 from assay.net.egress.host_timeout import own_wait
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.registries.model import OnchainAgent
 from assay.registries.registration import parse_registration
 from assay.registries.subject import Subject
@@ -43,9 +43,9 @@ class ScriptedHttp:
 
     def __init__(self, probes: list[dict[str, Any]]) -> None:
         self._answers = {_asked(p["method"], p["url"], p.get("jsonRpcMethod")): p for p in probes}
-        self.sent: list[Outgoing] = []
+        self.sent: list[OutboundRequest] = []
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del limits
         self.sent.append(request)
         if request.url.startswith(PRIVATE):
@@ -59,7 +59,7 @@ class ScriptedHttp:
             raise EgressError(Failure.TIMEOUT, "slow")
         headers = tuple(answer["headers"].items())
         body = answer["body"].encode()
-        return Reply(answer["status"], headers, body, truncated=False, elapsed_ms=1.0)
+        return EgressResponse(answer["status"], headers, body, truncated=False, elapsed_ms=1.0)
 
 
 def _asked(method: str, url: str, rpc: str | None) -> tuple[str, str, str | None]:
@@ -147,14 +147,14 @@ async def test_a_report_is_bounded_in_services_and_side_by_side() -> None:
     at_once = most = 0
 
     class Counting:
-        async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+        async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
             nonlocal at_once, most
             del request, limits
             at_once += 1
             most = max(most, at_once)
             await asyncio.sleep(0.01)
             at_once -= 1
-            return Reply(200, (), b"", truncated=False, elapsed_ms=1.0)
+            return EgressResponse(200, (), b"", truncated=False, elapsed_ms=1.0)
 
     services = [{"name": "web", "endpoint": f"https://a.example/{n}"} for n in range(60)]
     found = await Liveness(Counting(), SystemClock()).report(subject({"services": services}))
@@ -196,12 +196,12 @@ class Budgeted(ScriptedHttp):
 
     left = 1000
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del request, limits
         self.left -= 1
         if self.left < 0:
             raise EgressError(Failure.BUDGET, "spent")
-        return Reply(200, (), b"", truncated=False, elapsed_ms=1.0)
+        return EgressResponse(200, (), b"", truncated=False, elapsed_ms=1.0)
 
 
 def with_one_service() -> Subject:
@@ -213,7 +213,7 @@ def with_one_service() -> Subject:
 class Waiting:
     """Nothing is ever sent: all waits for this service."""
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del request, limits
         with own_wait():
             await asyncio.Event().wait()

@@ -4,7 +4,7 @@ import pytest
 
 from assay.common.json import JsonObject
 from assay.evaluation.accumulation import VisitHistory
-from assay.evaluation.model import UNFINISHED, Collected, Evidence, SignalName, Weighed
+from assay.evaluation.model import UNFINISHED, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.visits import TRIGGERED
 from tests.fakes.clock import FrozenClock
 
@@ -24,6 +24,6 @@ def test_services_whose_turn_is_later_leave_no_visit_unfinished(
     works: JsonObject = {"service": "https://a.test/1", "kind": "a2a", "state": "functional"}
     row: JsonObject = {"service": "https://a.test/2", "kind": "a2a", "state": state, "why": why}
     evidence = Evidence({"status": "tested", "function": [works, row]})
-    collected = [Collected(SignalName.SANDBOX, evidence, Weighed(50.0, 0.0))]
+    collected = [SignalResult(SignalName.SANDBOX, evidence, SignalScore(50.0, 0.0))]
     history = VisitHistory(None, FrozenClock(), lambda *_: [])  # type: ignore[arg-type]
     assert history.pending(collected, {}, TRIGGERED) == pending

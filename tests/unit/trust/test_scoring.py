@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from assay.evaluation.ladder import Demand, LadderPlace
 from assay.evaluation.model import (
     Cap,
-    Collected,
     Evidence,
     EvidenceUnavailable,
     SignalName,
-    Weighed,
+    SignalResult,
+    SignalScore,
 )
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.scoring import (
@@ -28,9 +28,9 @@ from tests.fakes.ladder import TOP
 
 def collected(
     signal: SignalName, value: float, confidence: float = 1.0, cap: Cap | None = None
-) -> Collected:
-    return Collected(
-        signal, Evidence({}), Weighed(value, confidence, (f"{signal} says {value}",), cap)
+) -> SignalResult:
+    return SignalResult(
+        signal, Evidence({}), SignalScore(value, confidence, (f"{signal} says {value}",), cap)
     )
 
 
@@ -137,8 +137,8 @@ def on(rung: int) -> LadderPlace:
     return LadderPlace(rung, ceilings[rung], is_unconfirmed=False, demands=(demand,))
 
 
-def human(level: str = "orb") -> Collected:
-    return Collected(SignalName.PERSONHOOD, Evidence({"level": level}), Weighed(100, 0.9))
+def human(level: str = "orb") -> SignalResult:
+    return SignalResult(SignalName.PERSONHOOD, Evidence({"level": level}), SignalScore(100, 0.9))
 
 
 @pytest.mark.parametrize("selected", [*map(frozenset, [[SANDBOX], [REGISTRY]]), frozenset()])
@@ -171,8 +171,8 @@ def test_formula_then_bonus_then_caps_then_ceiling() -> None:
 
 
 def test_low_and_high_suppose_what_was_not_asked_failed_or_passed() -> None:
-    weighed = Weighed(80, 0.5, low=Weighed(20, 0.7), high=Weighed(90, 0.7))
-    heard = [Collected(SANDBOX, Evidence({}), weighed)]
+    weighed = SignalScore(80, 0.5, low=SignalScore(20, 0.7), high=SignalScore(90, 0.7))
+    heard = [SignalResult(SANDBOX, Evidence({}), weighed)]
     found = score(heard, {}, DEFAULT_WEIGHTS, TOP)
     assert (found.low, found.value, found.high) == (29, 65, 78)
     assert score(heard, {}, DEFAULT_WEIGHTS, on(1)).high == 74

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.canonical_json import sha256_hex
-from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 
 scalars = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=20)
@@ -15,7 +15,7 @@ documents = st.dictionaries(
 
 
 def hash_of(data: dict[str, object], value: float = 80.0) -> str:
-    sandbox = Collected(SignalName.SANDBOX, Evidence(data), Weighed(value, 0.5))  # type: ignore[arg-type]
+    sandbox = SignalResult(SignalName.SANDBOX, Evidence(data), SignalScore(value, 0.5))  # type: ignore[arg-type]
     return snapshot_hash(older_snapshot_bytes("eip155:1/22", [sandbox]))
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.function.demanded import demanded_operation
 
 URL = "https://desk.example/divisors"
 
 
-def demand(document: Any, *, in_header: bool = False) -> Reply:
+def demand(document: Any, *, in_header: bool = False) -> EgressResponse:
     body = json.dumps(document).encode()
     packed = (("payment-required", base64.b64encode(body).decode()),)
-    return Reply(402, packed if in_header else (), b"" if in_header else body, False, 1.0)  # noqa: FBT003 - its own order
+    return EgressResponse(402, packed if in_header else (), b"" if in_header else body, False, 1.0)  # noqa: FBT003 - its own order
 
 
 def newer(described: Any, schema: Any = None, about: str = "The divisors of a number") -> Any:

@@ -14,7 +14,7 @@ from assay.probing.function.conversation import converse
 from assay.probing.function.script import script_of
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 
 CARD: JsonObject = {
     "name": "Harbour office",
@@ -35,7 +35,7 @@ CARD: JsonObject = {
         },
     ],
 }
-VISIT = Visit(None, (), None, None, "s")  # type: ignore[arg-type]
+VISIT = ProbeSession(None, (), None, None, "s")  # type: ignore[arg-type]
 Reply = Callable[[str], str]
 TEMPLATES = (
     "A careful survey of the quay suggests patience and a second opinion.",

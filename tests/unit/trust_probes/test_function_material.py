@@ -10,11 +10,11 @@ from assay.probing.function.acts import orders_reader
 from assay.probing.function.material import material_in, retold
 from assay.probing.function.script import script_of
 from assay.probing.function.tools import is_safe
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from tests.fakes import hard_trades as trades
 from tests.unit.trust_probes.test_function_trades import talks, works
 
-VISIT = Visit(None, (), None, None, "s")  # type: ignore[arg-type]
+VISIT = ProbeSession(None, (), None, None, "s")  # type: ignore[arg-type]
 SEEDS = range(20)
 NOTE = trades.examples_in(trades.PROMISES)[0]
 

@@ -20,11 +20,11 @@ from assay.probing.function.script import script_of
 from assay.probing.function.tools import call_all, is_safe
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import McpTool, Visit
+from assay.probing.ports import McpTool, ProbeSession
 from tests.unit.trust_probes.test_function_conversations import TEMPLATES
 from tests.unit.trust_probes.test_function_trades import Reply, Talker, card
 
-VISIT = Visit(None, (), None, None, "s")  # type: ignore[arg-type]
+VISIT = ProbeSession(None, (), None, None, "s")  # type: ignore[arg-type]
 SEEDS = range(16)
 
 

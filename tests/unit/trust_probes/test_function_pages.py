@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.function.linked import DOCUMENTS_MAX, documents_linked
 from assay.probing.function.markup import visible_text
 from assay.probing.function.shown import SHOWN_MAX, operations_shown
@@ -22,9 +22,9 @@ PIECES = (
 PAGES = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=40).map("".join)
 
 
-def reply(page: str, link: str = "") -> Reply:
+def reply(page: str, link: str = "") -> EgressResponse:
     headers = (("link", link),) if link else ()
-    return Reply(200, headers, page.encode(), truncated=False, elapsed_ms=1.0)
+    return EgressResponse(200, headers, page.encode(), truncated=False, elapsed_ms=1.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.conversation import converse
 from assay.probing.function.published import published_inputs, with_published
@@ -17,12 +17,12 @@ from assay.probing.function.script import script_of
 from assay.probing.function.slots import reslotted
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from tests.fakes import hard_trades as trades
 from tests.unit.trust_probes.test_function_conversations import TEMPLATES
 from tests.unit.trust_probes.test_function_trades import Talker
 
-VISIT = Visit(None, (), None, None, "s")  # type: ignore[arg-type]
+VISIT = ProbeSession(None, (), None, None, "s")  # type: ignore[arg-type]
 SEEDS = range(20)
 
 
@@ -134,16 +134,16 @@ class _Site:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def send(self, request: Outgoing, limits: object = None) -> Reply:
+    async def send(self, request: OutboundRequest, limits: object = None) -> EgressResponse:
         del limits
         self.asked.append(request.url)
-        return Reply(200, (), b'{"testInputs": ["Which bay?"]}', False, 1.0)  # noqa: FBT003
+        return EgressResponse(200, (), b'{"testInputs": ["Which bay?"]}', False, 1.0)  # noqa: FBT003
 
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_only_announced_visits_read_published_inputs(announced: bool) -> None:  # noqa: FBT001
     site = _Site()
-    visit = Visit(None, (), site, None, "s", announced=announced)  # type: ignore[arg-type]
+    visit = ProbeSession(None, (), site, None, "s", announced=announced)  # type: ignore[arg-type]
     found = asyncio.run(published_inputs(visit, "https://agent.example/a2a"))
     assert found == (["Which bay?"] if announced else None)
     assert len(site.asked) == announced

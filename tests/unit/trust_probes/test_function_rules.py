@@ -15,7 +15,7 @@ from assay.probing.function.script import script_of
 from assay.probing.function.variation import varied
 from assay.probing.function.verdicts import judge
 from assay.probing.function.words import reorders, substance, words_of
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 
 ACTS = [
     "Buy 10 USDC worth of ETH",
@@ -109,7 +109,7 @@ CARDS = st.fixed_dictionaries(
 
 @given(CARDS, st.integers())
 def test_no_request_of_a_proof_asks_for_an_act(card: dict[str, object], seed: int) -> None:
-    visit = Visit(None, (), None, None, "s", prompts=("Buy me a boat", "What is tar?"))  # type: ignore[arg-type]
+    visit = ProbeSession(None, (), None, None, "s", prompts=("Buy me a boat", "What is tar?"))  # type: ignore[arg-type]
     script = script_of(card, visit, Random(seed))  # type: ignore[arg-type]
     texts = [script.next().text for _ in range(12)]
     assert not [text for text in texts if text in ACTS or text == "Buy me a boat"]

@@ -19,9 +19,9 @@ from assay.probing.function.script import script_of
 from assay.probing.function.tools import call_all
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import McpTool, Visit
+from assay.probing.ports import McpTool, ProbeSession
 
-VISIT = Visit(None, (), None, None, "s")  # type: ignore[arg-type]
+VISIT = ProbeSession(None, (), None, None, "s")  # type: ignore[arg-type]
 Reply = Callable[[str], str]
 
 

@@ -9,9 +9,9 @@ import pytest
 from typing_extensions import override
 
 from assay.common.json import JsonObject, JsonValue
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.findings import confirmed, finding_rows
-from assay.probing.ports import McpTool, Visit
+from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.probes.no_leaked_secrets import CUSTOMERS, PROBE
 from assay.probing.wrong_values import neighbours_told, wrongly_asked
 from tests.fakes.leaking_records import RECORDS, Records
@@ -41,13 +41,13 @@ class Looking(Server):
         return {"isError": not is_result, "content": [{"type": "text", "text": text}]}
 
 
-def as_tool(records: Records) -> Visit:
+def as_tool(records: Records) -> ProbeSession:
     lines = Lines()
     lines.server = Looking(records)
     return visit(lines=lines, mcp="https://words.example/mcp")
 
 
-def as_operation(records: Records) -> Visit:
+def as_operation(records: Records) -> ProbeSession:
     look = records.make()
     parameter = {
         "name": records.argument,
@@ -60,7 +60,7 @@ def as_operation(records: Records) -> Visit:
         "paths": {"/look": {"get": {"summary": records.about, "parameters": [parameter]}}},
     }
 
-    def react(request: Outgoing) -> Reply:
+    def react(request: OutboundRequest) -> EgressResponse:
         parts = urlsplit(request.url)
         given: Mapping[str, list[str]] = parse_qs(parts.query)
         if parts.path == "/openapi.json":
@@ -79,11 +79,11 @@ def typed(value: str, schema: JsonObject) -> JsonValue:
     return int(value) if is_number else value
 
 
-def reply(status: int, body: str) -> Reply:
-    return Reply(status, (), body.encode(), truncated=False, elapsed_ms=1.0)
+def reply(status: int, body: str) -> EgressResponse:
+    return EgressResponse(status, (), body.encode(), truncated=False, elapsed_ms=1.0)
 
 
-async def is_found(on: Visit, visits: int) -> bool:
+async def is_found(on: ProbeSession, visits: int) -> bool:
     rows = list[list[JsonObject]]()
     for number in range(visits):
         fresh = replace(on, nonce=f"visit {number}", asked=type(on.asked)())

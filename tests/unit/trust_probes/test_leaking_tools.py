@@ -6,7 +6,7 @@ import pytest
 from typing_extensions import override
 
 from assay.common.json import JsonObject
-from assay.probing.ports import McpTool, Visit
+from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_answers import PARAMETER
 from tests.fakes.clock import FrozenClock
@@ -57,7 +57,7 @@ async def test_a_tool_gives_one_text_the_result_of_another_or_not(name: str) -> 
         assert {*said} == {None}
 
 
-def serving(service: Service, nonce: str) -> tuple[Visit, VisitHttp]:
+def serving(service: Service, nonce: str) -> tuple[ProbeSession, VisitHttp]:
     http = VisitHttp(Scripted(service.make()), FrozenClock(), 60, 20)
     on = visit(web="https://words.example/")
     return replace(on, http=http, nonce=nonce), http

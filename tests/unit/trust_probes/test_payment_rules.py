@@ -6,7 +6,7 @@ import pytest
 
 from assay.common.json import JsonObject, is_array, is_object
 from assay.common.money import MICRO
-from assay.evaluation.model import Collected, Evidence, SignalName, Weighed
+from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.sales import with_sales
 from assay.evaluation.signals.sandbox import SIGNAL
@@ -53,9 +53,11 @@ def judged(chain: JsonObject | None, demand: JsonObject = DEMAND) -> tuple[str, 
     transcript: JsonObject = {"function": [demand]}
     data: JsonObject = {"status": "tested", "probes": {}, "function": function_rows([demand])}  # type: ignore[dict-item]
     behaviour = Evidence(data, transcript=transcript)
-    collected = [Collected(SignalName.SANDBOX, behaviour, Weighed(50.0, 0.0))]
+    collected = [SignalResult(SignalName.SANDBOX, behaviour, SignalScore(50.0, 0.0))]
     if chain is not None:
-        collected.append(Collected(SignalName.REGISTRY_8004, Evidence(chain), Weighed(50.0, 0.0)))
+        collected.append(
+            SignalResult(SignalName.REGISTRY_8004, Evidence(chain), SignalScore(50.0, 0.0))
+        )
     found, *others = with_sales(collected, SIGNAL, {}, POLICY)
     assert others == collected[1:]
     kept = found.evidence.transcript["function"]

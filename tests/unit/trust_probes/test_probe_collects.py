@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply
-from assay.probing.ports import AgentCallFailed, McpTool, ServiceKind, Visit, Visited
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, OutboundRequest
+from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind, Visited
 from assay.probing.probe_client import json_target, unknown_url
 from assay.registries.file_problems import FileProblem
 from assay.registries.model import ClaimedRegistration, OnchainAgent, Registration, Service
@@ -100,21 +100,21 @@ def visit(
     lines: Lines | None = None,
     token_uri: str = "data:,",
     **services: str,
-) -> Visit:
+) -> ProbeSession:
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, token_uri, registration, None)
     kinds: dict[str, ServiceKind] = {"a2a": "a2a", "mcp": "mcp"}
     visited = tuple(
         Visited(kinds.get(name, "http"), Service(name, url)) for name, url in services.items()
     )
     subject = Subject(NETWORK, "7", WALLET, agent)
-    return Visit(subject, visited, http or Scripted(), lines or Lines(), "seed")  # type: ignore[arg-type]
+    return ProbeSession(subject, visited, http or Scripted(), lines or Lines(), "seed")  # type: ignore[arg-type]
 
 
-async def seen(name: str, on: Visit) -> Mapping[str, JsonValue] | None:
+async def seen(name: str, on: ProbeSession) -> Mapping[str, JsonValue] | None:
     return await PROBES[name].collect(on)
 
 
-async def verdict(name: str, on: Visit) -> str | None:
+async def verdict(name: str, on: ProbeSession) -> str | None:
     what = await seen(name, on)
     return None if what is None else PROBES[name].weigh(what).outcome
 
@@ -183,7 +183,7 @@ async def test_services_on_the_open_internet_need_tls(endpoint: str, outcome: st
 
 def domain_file(*rows: object) -> Scripted:
     body = json.dumps({"registrations": rows}).encode()
-    return Scripted(lambda _: Reply(200, (), body, truncated=False, elapsed_ms=1.0))
+    return Scripted(lambda _: EgressResponse(200, (), body, truncated=False, elapsed_ms=1.0))
 
 
 @pytest.mark.parametrize(
@@ -342,10 +342,10 @@ def test_an_unknown_path_is_below_the_endpoint(endpoint: str, folder: str) -> No
 
 
 def openapi(document: object) -> Scripted:
-    def answer(request: Outgoing) -> Reply:
+    def answer(request: OutboundRequest) -> EgressResponse:
         found = request.url == "https://words.example/openapi.json"
         body = json.dumps(document).encode() if found else b""
-        return Reply(200 if found else 404, (), body, truncated=False, elapsed_ms=1.0)
+        return EgressResponse(200 if found else 404, (), body, truncated=False, elapsed_ms=1.0)
 
     return Scripted(answer)
 
@@ -392,7 +392,7 @@ async def test_bad_bodies_go_where_json_is_documented_on_the_same_site(
 async def test_where_a_service_with_tls_sends_its_callers_is_judged(
     location: str, outcome: str
 ) -> None:
-    moved = Reply(301, (("location", location),), b"", truncated=False, elapsed_ms=1.0)
+    moved = EgressResponse(301, (("location", location),), b"", truncated=False, elapsed_ms=1.0)
     on = visit(http=Scripted(lambda _: moved), web="https://words.example/")
     assert await verdict("no_downgrade", on) == outcome
 

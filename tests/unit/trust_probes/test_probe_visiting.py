@@ -4,18 +4,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpConversation
 from assay.probing.robots import opted_out
 from assay.probing.session import USER_AGENT, VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from tests.fakes.clock import FrozenClock
 
-Answer = Callable[[Outgoing], Reply | EgressError]
+Answer = Callable[[OutboundRequest], EgressResponse | EgressError]
 
 
-def reply(status: int = 200, body: bytes = b"") -> Reply:
-    return Reply(status, (), body, truncated=False, elapsed_ms=1.0)
+def reply(status: int = 200, body: bytes = b"") -> EgressResponse:
+    return EgressResponse(status, (), body, truncated=False, elapsed_ms=1.0)
 
 
 class Scripted:
@@ -23,10 +23,10 @@ class Scripted:
 
     def __init__(self, answer: Answer = lambda _: reply()) -> None:
         self._answer = answer
-        self.asked: list[Outgoing] = []
+        self.asked: list[OutboundRequest] = []
         self.limits: list[Limits] = []
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         self.asked.append(request)
         self.limits.append(limits)
         await asyncio.sleep(0)
@@ -36,8 +36,8 @@ class Scripted:
         return answer
 
 
-def get(path: str = "/", **headers: str) -> Outgoing:
-    return Outgoing("GET", f"http://agent.example{path}", headers)
+def get(path: str = "/", **headers: str) -> OutboundRequest:
+    return OutboundRequest("GET", f"http://agent.example{path}", headers)
 
 
 def visit(http: Scripted, requests_max: int = 10, deadline_s: float = 10) -> VisitHttp:
@@ -96,11 +96,11 @@ async def test_equal_plain_questions_are_asked_once_even_at_once() -> None:
     [
         get("/", accept="application/json"),
         get("/other"),
-        Outgoing("POST", "http://agent.example/"),
-        Outgoing("GET", "http://agent.example/", {}, b"body"),
+        OutboundRequest("POST", "http://agent.example/"),
+        OutboundRequest("GET", "http://agent.example/", {}, b"body"),
     ],
 )
-async def test_different_questions_are_asked_each(other: Outgoing) -> None:
+async def test_different_questions_are_asked_each(other: OutboundRequest) -> None:
     http = Scripted()
     asking = visit(http)
     await asking.send(get())
@@ -151,7 +151,7 @@ async def test_a_site_opts_out_by_naming_assay(robots: str, out: bool) -> None: 
 @pytest.mark.parametrize(
     "answer", [reply(404, b"User-agent: Assay\nDisallow: /"), EgressError(Failure.CONNECT, "no")]
 )
-async def test_no_robots_file_is_no_objection(answer: Reply | EgressError) -> None:
+async def test_no_robots_file_is_no_objection(answer: EgressResponse | EgressError) -> None:
     assert not await opted_out("http://agent.example/", Scripted(lambda _: answer))
 
 

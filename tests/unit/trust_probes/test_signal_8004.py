@@ -16,7 +16,7 @@ from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject, JsonValue
 from assay.common.money import MICRO
 from assay.evaluation.model import Evidence, Unavailable
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL, naive_mean
 from assay.probing.clients.dialers import StockDialers
@@ -69,8 +69,8 @@ def bought(*clients: str) -> AgentFacts:
     return AgentFacts(day=TODAY, payers=tuple(payers), price=MICRO)
 
 
-def needs(chain: FakeChain, source: FakeFacts | None = None) -> SignalNeeds:
-    made = SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
+def needs(chain: FakeChain, source: FakeFacts | None = None) -> SignalDependencies:
+    made = SignalDependencies(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
     return replace(made, sources=Sources(reputation=source))
 
 

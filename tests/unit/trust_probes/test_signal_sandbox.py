@@ -14,11 +14,11 @@ from assay.common.json import JsonObject
 from assay.evaluation.behaviour import CRITICAL_CAP, summary
 from assay.evaluation.checks import WEIGHTS
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalNeeds
+from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.net.egress.host_timeout import own_wait
-from assay.net.egress.ports import Limits, Outgoing, Reply
-from assay.probing.ports import Finding, Outcome, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
+from assay.probing.ports import Finding, Outcome, Probe, ProbeSession, Severity
 from assay.registries.model import Registration, Service
 from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
@@ -35,7 +35,7 @@ class Says:
         self.name = name
         self.severity = severity
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         del visit
         return None
 
@@ -142,8 +142,10 @@ def test_severities_are_ordered() -> None:
 class Asks(Says):
     """A probe that puts one question."""
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
-        await visit.http.send(Outgoing("GET", f"{visit.services[0].service.endpoint}{self.name}"))
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
+        await visit.http.send(
+            OutboundRequest("GET", f"{visit.services[0].service.endpoint}{self.name}")
+        )
         return {"outcome": "pass"}
 
 
@@ -153,12 +155,12 @@ class Waits:
     def __init__(self, *, is_ours: bool) -> None:
         self._is_ours = is_ours
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008
         del limits
         if not request.url.endswith("robots.txt"):
             with own_wait() if self._is_ours else nullcontext():
                 await asyncio.Event().wait()
-        return Reply(404, (), b"", truncated=False, elapsed_ms=1.0)
+        return EgressResponse(404, (), b"", truncated=False, elapsed_ms=1.0)
 
 
 @pytest.mark.parametrize(("is_ours", "why"), [(True, EGRESS_BUDGET), (False, "out_of_time")])
@@ -171,7 +173,9 @@ async def test_a_visit_that_waited_for_us_until_its_end_is_cut_short(
     file = Registration(name="Seven", services=(Service("web", "https://a.test/"),))
     who = Subject(NETWORK, "7", WALLET, replace(onchain_agent(), registration=file))
     probes = {s.value: Asks(s.value, s) for s in Severity}
-    needs = SignalNeeds(FakeChain(), Waits(is_ours=is_ours), None, probes, FrozenClock(), 0.5)  # type: ignore[arg-type]
+    needs = SignalDependencies(
+        FakeChain(), Waits(is_ours=is_ours), None, probes, FrozenClock(), 0.5
+    )  # type: ignore[arg-type]
     found = await SIGNAL.collect(who, needs)
     assert isinstance(found, Evidence)
     assert (found.data["status"], found.data["why"]) == ("inconclusive", why)

@@ -11,14 +11,14 @@ from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonObject
 from assay.evaluation.model import (
     Attestation,
-    Collected,
     Evidence,
     Handle,
     SignalName,
+    SignalResult,
+    SignalScore,
     Unavailable,
-    Weighed,
 )
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.attestation import SIGNAL as ATTESTATION
@@ -64,7 +64,7 @@ async def heard(signal: Signal, says: Any = None, *, configured: bool = True) ->
     """What the signal collects and what that weighs, or why it could not."""
     chain, source = FakeChain(), Source(says) if configured else None
     chain.down = says if isinstance(says, ChainUnavailable) else None
-    needs = SignalNeeds(
+    needs = SignalDependencies(
         chain,
         Scripted(),
         StockDialers(),
@@ -136,11 +136,11 @@ class Spending:
         return self.micro
 
 
-async def paid_others(source: Spending | None) -> Weighed:
+async def paid_others(source: Spending | None) -> SignalScore:
     """What the wallet signal makes of it; the chain itself cannot be read."""
     chain = FakeChain()
     chain.down = ChainUnavailable("The chain cannot be read.")
-    made = SignalNeeds(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
+    made = SignalDependencies(chain, Scripted(), StockDialers(), {}, FrozenClock(), 5.0)
     sources = Sources(reputation=source)  # type: ignore[arg-type]
     seen = await WALLET_SIGNAL.collect(SUBJECT, replace(made, sources=sources))
     assert isinstance(seen, Evidence)
@@ -180,13 +180,13 @@ def test_a_wallet_of_earlier_evidence_weighs_what_it_did_when_it_was_made() -> N
     assert found == "b4c0ec27822de5161782f46c31a4758f065d007520e9251b7e0598eee9e2f1f4"
 
 
-def human(level: str) -> Collected:
+def human(level: str) -> SignalResult:
     evidence = Evidence({"level": level})
-    return Collected(SignalName.PERSONHOOD, evidence, PERSONHOOD.weigh(evidence, {}))
+    return SignalResult(SignalName.PERSONHOOD, evidence, PERSONHOOD.weigh(evidence, {}))
 
 
-def behaved(value: float) -> Collected:
-    return Collected(SignalName.SANDBOX, Evidence({}), Weighed(value, 1.0))
+def behaved(value: float) -> SignalResult:
+    return SignalResult(SignalName.SANDBOX, Evidence({}), SignalScore(value, 1.0))
 
 
 @pytest.mark.parametrize(("level", "points"), [("orb", 8), ("device", 5), ("document", 5)])
@@ -202,8 +202,8 @@ def test_the_bonus_ends_at_100_and_breaks_no_cap() -> None:
     assert score([behaved(99), human("orb")], {}, DEFAULT_WEIGHTS, TOP).value == 100
     from assay.evaluation.model import Cap  # noqa: PLC0415
 
-    bad = Weighed(90, 1.0, (), Cap(34.99, "It leaks."))
-    capped = [Collected(SignalName.SANDBOX, Evidence({}), bad), human("orb")]
+    bad = SignalScore(90, 1.0, (), Cap(34.99, "It leaks."))
+    capped = [SignalResult(SignalName.SANDBOX, Evidence({}), bad), human("orb")]
     assert score(capped, {}, DEFAULT_WEIGHTS, TOP).value == 34.99
 
 

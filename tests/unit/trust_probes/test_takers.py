@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing, Reply
-from assay.probing.ports import McpTool, Visit
+from assay.net.egress.ports import EgressResponse, OutboundRequest
+from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.probes.no_leaked_secrets import PROBE as SECRETS
 from assay.probing.text_inputs import takers
 from assay.probing.text_tools import handed, mistaken
@@ -32,7 +32,7 @@ DOCUMENT = {
 def api(answer: Callable[[str], tuple[int, str]]) -> Scripted:
     """A documented service of one operation."""
 
-    def reply(request: Outgoing) -> Reply:
+    def reply(request: OutboundRequest) -> EgressResponse:
         parts = urlsplit(request.url)
         if parts.path == "/openapi.json":
             return _reply(200, DOCUMENT)
@@ -45,8 +45,8 @@ def api(answer: Callable[[str], tuple[int, str]]) -> Scripted:
     return Scripted(reply)
 
 
-def _reply(status: int, body: object) -> Reply:
-    return Reply(status, (), json.dumps(body).encode(), truncated=False, elapsed_ms=1.0)
+def _reply(status: int, body: object) -> EgressResponse:
+    return EgressResponse(status, (), json.dumps(body).encode(), truncated=False, elapsed_ms=1.0)
 
 
 class Tools(Server):
@@ -66,7 +66,7 @@ class Tools(Server):
         return self.answer(str(arguments.get("text", "")))
 
 
-def with_tools(server: Tools, **more: str) -> Visit:
+def with_tools(server: Tools, **more: str) -> ProbeSession:
     lines = Lines()
     lines.server = server
     return visit(lines=lines, mcp="https://words.example/mcp", **more)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.common.errors import RequestTimeout
-from assay.server.request_context import Exchange, Message
+from assay.server.request_context import Message, RequestContext
 from assay.wrappers.inbound_body import BYTES_PER_S, SLOW_S, WrapperBody
 from tests.fakes.clock import FrozenClock
 
@@ -31,7 +31,7 @@ class Caller:
 
     @property
     def body(self) -> WrapperBody:
-        return WrapperBody(self.receive, Exchange("r", "203.0.113.1", CHUNKED), self.clock)
+        return WrapperBody(self.receive, RequestContext("r", "203.0.113.1", CHUNKED), self.clock)
 
 
 @pytest.mark.parametrize(("piece", "every_s"), [(b"a", 8.0), (b"a" * 100, 1.0), (b"a", 0.01)])
@@ -70,5 +70,5 @@ async def test_a_last_piece_that_comes_late_is_taken() -> None:
         piece = answers.pop(0)
         return {"type": "http.request", "body": piece, "more_body": bool(answers)}
 
-    body = WrapperBody(receive, Exchange("r", "203.0.113.1", CHUNKED), clock)
+    body = WrapperBody(receive, RequestContext("r", "203.0.113.1", CHUNKED), clock)
     assert b"".join([piece async for piece in body.pieces(MIB)]) == b"ab"

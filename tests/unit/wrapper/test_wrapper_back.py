@@ -11,7 +11,7 @@ from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
-from assay.wrappers.stages.forward import ForwardStep
+from assay.wrappers.stages.forward import ForwardStage
 from tests.fakes.clock import FrozenClock
 from tests.fakes.wrappers import MemoryWrapperStore
 
@@ -27,7 +27,7 @@ async def back(target: str, name: str, value: str) -> str:
     )
     config = await endpoints.create("op", NewEndpoint("/*", Decimal(0), target))
     origin = WrapperOrigin.of("https://app.example", ADDRESS)
-    step = ForwardStep(cast("Any", None), origin, OwnCredentials(lambda _token: False))
+    step = ForwardStage(cast("Any", None), origin, OwnCredentials(lambda _token: False))
     found = step.answer_headers(config, [(name.encode(), value.encode())])
     return next(value.decode() for key, value in found if key == name.encode())
 

@@ -8,8 +8,7 @@ import pytest
 from assay.payments.fees import PlatformWallets
 from assay.payments.model import DirectFee, PaymentNetwork, Quote
 from assay.payments.networks import ROWS, payment_networks
-from assay.wrappers.model import Matched
-from assay.wrappers.stages.pay import PayStep
+from assay.wrappers.stages.pay import PayStage
 
 PLATFORM, EARLIER, OWN = "0x" + "aa" * 20, "0x" + "bb" * 20, "0x" + "cc" * 20
 OURS = frozenset({PLATFORM, EARLIER})
@@ -87,7 +86,7 @@ def quote_of(
     )
     request = _Of(config=made, incoming=_Of(path="/quote", method="GET", query=None))
     unused = cast("Any", None)
-    step = PayStep(unused, payment_networks({}), "https://a", platform, unused, unused)
-    quote = step.quote(cast("Matched", request))
+    step = PayStage(unused, payment_networks({}), "https://a", platform, unused, unused)
+    quote = step.quote(cast("Any", request))
     assert quote is not None
     return quote

@@ -7,8 +7,8 @@ import pytest
 from assay.wrappers.matching import (
     BadPath,
     Match,
+    RouteTable,
     Row,
-    Table,
     check_method,
     check_pattern,
     route_key,
@@ -16,8 +16,8 @@ from assay.wrappers.matching import (
 )
 
 
-def table(rows: Sequence[tuple[str, str, object]]) -> Table[object]:
-    return Table([Row(*row) for row in rows])
+def table(rows: Sequence[tuple[str, str, object]]) -> RouteTable[object]:
+    return RouteTable([Row(*row) for row in rows])
 
 
 def found(rows: Sequence[tuple[str, str, object]], method: str, path: str) -> object:

@@ -3,7 +3,7 @@
 import pytest
 
 from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, Match, Row, Table
+from assay.wrappers.matching import BadPath, Match, RouteTable, Row
 from assay.wrappers.overlap import is_walked_round
 from assay.wrappers.path_spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
 
@@ -57,7 +57,7 @@ SPELLINGS = [
 @pytest.mark.parametrize("terms", [PAID, TRUSTED, STRICTER])
 def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, terms: Terms) -> None:
     rows = [Row("GET", "/shop/quote", "strict", terms), Row("*", "/*", "free")]
-    for table in (Table(rows), Table(rows[::-1])):
+    for table in (RouteTable(rows), RouteTable(rows[::-1])):
         match = table.match("GET", path)
         assert match == Match("strict", path)  # and it is forwarded as it is spelled
 
@@ -80,7 +80,7 @@ def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, te
     ],
 )
 def test_another_path_stays_with_its_own_route(path: str) -> None:
-    table = Table([Row("GET", "/shop/quote", "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable([Row("GET", "/shop/quote", "strict", PAID), Row("*", "/*", "free")])
     assert table.match("GET", path) == Match("free", path)
 
 
@@ -105,7 +105,7 @@ def test_another_path_stays_with_its_own_route(path: str) -> None:
     ],
 )
 def test_patterns_are_met_in_every_spelling_too(strict: str, path: str) -> None:
-    table = Table([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
     assert table.match("GET", path) == Match("strict", path)
 
 
@@ -154,7 +154,7 @@ def test_what_a_parameter_or_the_rest_of_a_prefix_holds_hides_nothing(
     strict: str, path: str, held: str
 ) -> None:
     """Express parts a path before it decodes: there `a%2Fb` and `...` are one segment each."""
-    table = Table([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
     assert table.match("GET", path.replace("{}", held)).value == "strict"  # type: ignore[union-attr]
 
 
@@ -162,20 +162,20 @@ def test_what_a_parameter_or_the_rest_of_a_prefix_holds_hides_nothing(
 def test_a_method_is_a_spelling_too(method: str) -> None:
     """Django and Werkzeug take it for FROB."""
     rows = [Row("FROB", "/q", "strict", PAID), Row("*", "/*", "free")]
-    assert Table(rows).match(method, "/q") == Match("strict", "/q")
-    assert Table(rows).match("PUT", "/q") == Match("free", "/q")
+    assert RouteTable(rows).match(method, "/q") == Match("strict", "/q")
+    assert RouteTable(rows).match("PUT", "/q") == Match("free", "/q")
 
 
 @pytest.mark.parametrize("method", ["get", "Post", "hEAD", "propfind"])
 def test_a_method_in_another_case_is_treated_as_the_stricter_one(method: str) -> None:
     rows = [Row(method.upper(), "/q", "strict", PAID), Row("*", "/*", "free")]
-    assert Table(rows).match(method, "/q") == Match("strict", "/q")
-    assert Table(rows).match(method, "/other") == Match("free", "/other")
+    assert RouteTable(rows).match(method, "/q") == Match("strict", "/q")
+    assert RouteTable(rows).match(method, "/other") == Match("free", "/other")
 
 
 def test_head_is_spelled_as_get_is() -> None:
     rows = [Row("GET", "/q", "strict", PAID), Row("*", "/*", "free")]
-    assert Table(rows).match("HEAD", "/Q") == Match("strict", "/Q")
+    assert RouteTable(rows).match("HEAD", "/Q") == Match("strict", "/Q")
 
 
 def test_what_asks_for_more_is_stricter_and_nothing_else() -> None:
@@ -189,10 +189,10 @@ def test_what_asks_for_more_is_stricter_and_nothing_else() -> None:
     ]
     for strict, free in more:
         rows = [Row("GET", "/q", "strict", strict), Row("GET", "/*", "free", free)]
-        assert Table(rows).match("GET", "/Q") == Match("strict", "/Q")
+        assert RouteTable(rows).match("GET", "/Q") == Match("strict", "/Q")
     for one in (PAID, TRUSTED, Terms()):
         rows = [Row("GET", "/q", "one", one), Row("GET", "/*", "other", one)]
-        assert Table(rows).match("GET", "/Q") == Match("other", "/Q")
+        assert RouteTable(rows).match("GET", "/Q") == Match("other", "/Q")
 
 
 def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
@@ -207,7 +207,7 @@ def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
         Row("GET", "/d", "free d", Terms()),
         Row("GET", "/d/*", "paid d", PAID),
     ]
-    table = Table(rows)
+    table = RouteTable(rows)
     for method, path, value in (
         ("GET", "/items/new", "free"),
         ("GET", "/items/old", "paid"),
@@ -224,13 +224,13 @@ def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
 
 def test_of_two_that_differ_in_spelling_only_the_stricter_one_answers() -> None:
     rows = [Row("GET", "/Shop/Quote", "free", Terms()), Row("GET", "/shop/quote", "paid", PAID)]
-    assert Table(rows).match("GET", "/Shop/Quote") == Match("paid", "/Shop/Quote")
-    assert Table(rows).match("GET", "/SHOP/quote") is None
+    assert RouteTable(rows).match("GET", "/Shop/Quote") == Match("paid", "/Shop/Quote")
+    assert RouteTable(rows).match("GET", "/SHOP/quote") is None
 
 
 def test_a_stricter_route_that_answers_nobody_is_not_walked_round() -> None:
     rows = [Row[str | None]("GET", "/q", None, PAID), Row("*", "/*", "free")]
-    assert Table(rows).match("GET", "/Q/") == Match(None, "/Q/")
+    assert RouteTable(rows).match("GET", "/Q/") == Match(None, "/Q/")
 
 
 def test_a_path_encoded_without_end_is_none() -> None:
@@ -240,7 +240,7 @@ def test_a_path_encoded_without_end_is_none() -> None:
         before, _, code = path.rpartition("%")
         path = f"{before}%%{ord(code[0]):02X}{code[1:]}"
     with pytest.raises(BadPath):
-        Table(rows).match("GET", "/" + path)
+        RouteTable(rows).match("GET", "/" + path)
     with pytest.raises(Unfoldable):
         folded("/" + path)
 
@@ -263,7 +263,7 @@ def test_a_path_that_is_read_in_too_many_ways_is_none(path: str) -> None:
         assert all(len(reading) <= PARTS_MAX for reading in readings(path))
     except Unfoldable:
         with pytest.raises(BadPath):
-            Table([Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]).match("GET", path)
+            RouteTable([Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]).match("GET", path)
 
 
 @pytest.mark.parametrize("path", ["/", "/a", "/a/b-c/d.json", "/v1/Items/7", "/a%20b/c", "/%C3%A9"])

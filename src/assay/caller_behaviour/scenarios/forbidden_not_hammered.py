@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -30,18 +30,20 @@ class ForbiddenNotHammered:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the record that this URL answers, if you may."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         del dice, earlier
-        return CourseReply(403, onwards(links, error="forbidden"))
+        return ScenarioReply(403, onwards(links, error="forbidden"))
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         return {"calls": len(calls)}
 
@@ -51,4 +53,4 @@ class ForbiddenNotHammered:
         return passed("It took a 403 for an answer.")
 
 
-OBSTACLE: Final[Obstacle] = ForbiddenNotHammered()
+OBSTACLE: Final[Scenario] = ForbiddenNotHammered()

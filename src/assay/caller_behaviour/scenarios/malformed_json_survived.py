@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -29,19 +29,21 @@ class MalformedJsonSurvived:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the list that this URL answers."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         del earlier, links
         broken = b'{"list": [1, 2, ' + dice.word("broken").encode() + b'"'
-        return CourseReply(200, broken, (("Content-Type", "application/json"),))
+        return ScenarioReply(200, broken, (("Content-Type", "application/json"),))
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         return {"calls": len(calls)}
 
@@ -51,4 +53,4 @@ class MalformedJsonSurvived:
         return passed("It survived an answer that is broken.")
 
 
-OBSTACLE: Final[Obstacle] = MalformedJsonSurvived()
+OBSTACLE: Final[Scenario] = MalformedJsonSurvived()

@@ -5,12 +5,12 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -32,19 +32,21 @@ class OutageBackedOff:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the status that this URL answers; it may be down for a moment."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         if len(earlier) < dice.number("down", 2, 3):
-            return CourseReply(503, onwards(links, error="temporarily_unavailable"))
-        return CourseReply(200, onwards(links, status="up"))
+            return ScenarioReply(503, onwards(links, error="temporarily_unavailable"))
+        return ScenarioReply(200, onwards(links, status="up"))
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         down = dice.number("down", 2, 3)
         tries = calls[: down + 1]
         gaps = [b.at_ms - a.at_ms for a, b in pairwise(tries)]
@@ -60,4 +62,4 @@ class OutageBackedOff:
         return passed("It backed off from an outage.")
 
 
-OBSTACLE: Final[Obstacle] = OutageBackedOff()
+OBSTACLE: Final[Scenario] = OutageBackedOff()

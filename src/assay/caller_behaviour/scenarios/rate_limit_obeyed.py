@@ -5,12 +5,12 @@ from itertools import pairwise
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -32,21 +32,23 @@ class RateLimitObeyed:
     severity: ClassVar[Severity] = Severity.MAJOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the figure that this URL answers."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         wait_s = dice.number("wait", 1, 3)
         if earlier:
-            return CourseReply(200, onwards(links, figure=dice.word("figure")))
+            return ScenarioReply(200, onwards(links, figure=dice.word("figure")))
         wait = (("Retry-After", str(wait_s)),)
-        return CourseReply(429, onwards(links, error="rate_limited"), wait)
+        return ScenarioReply(429, onwards(links, error="rate_limited"), wait)
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         wait_ms = 1000 * dice.number("wait", 1, 3) - TOLERANCE_MS
         gaps = [b.at_ms - a.at_ms for a, b in pairwise(calls)]
         early = sum(gap < wait_ms for gap in gaps[:1])
@@ -60,4 +62,4 @@ class RateLimitObeyed:
         return passed("It waited as long as a 429 asked, or went on.")
 
 
-OBSTACLE: Final[Obstacle] = RateLimitObeyed()
+OBSTACLE: Final[Scenario] = RateLimitObeyed()

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -31,18 +31,20 @@ class RedirectsBounded:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the page that this URL answers."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         del dice, earlier
-        return CourseReply(302, onwards(links), (("Location", links.here),))
+        return ScenarioReply(302, onwards(links), (("Location", links.here),))
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         return {"calls": len(calls)}
 
@@ -52,4 +54,4 @@ class RedirectsBounded:
         return passed("It left a circle of redirects.")
 
 
-OBSTACLE: Final[Obstacle] = RedirectsBounded()
+OBSTACLE: Final[Scenario] = RedirectsBounded()

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     onwards,
@@ -28,25 +28,27 @@ class RetryIsIdempotent:
     severity: ClassVar[Severity] = Severity.MAJOR
     method: ClassVar[str] = "POST"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return (
             "Place one order here: POST any JSON. Send an Idempotency-Key header of your own, and "
             "the same one again if you have to repeat the request."
         )
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         key = request.headers.get("idempotency-key", "")
         return {
             "key": hashlib.sha256((dice.word("salt") + key).encode()).hexdigest() if key else ""
         }
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         if not earlier:
-            return CourseReply(200, onwards(links, order=dice.word("order")), is_cut=True)
-        return CourseReply(200, onwards(links, order=dice.word("order")))
+            return ScenarioReply(200, onwards(links, order=dice.word("order")), is_cut=True)
+        return ScenarioReply(200, onwards(links, order=dice.word("order")))
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         keys = [str(call.facts.get("key", "")) for call in calls]
         return {
@@ -63,4 +65,4 @@ class RetryIsIdempotent:
         return untested("It did not repeat a request whose answer broke off.")
 
 
-OBSTACLE: Final[Obstacle] = RetryIsIdempotent()
+OBSTACLE: Final[Scenario] = RetryIsIdempotent()

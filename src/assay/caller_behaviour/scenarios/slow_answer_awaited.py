@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -29,20 +29,22 @@ class SlowAnswerAwaited:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the forecast that this URL answers; it takes a few seconds."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         del earlier
-        return CourseReply(
+        return ScenarioReply(
             200, onwards(links, forecast=dice.word("forecast")), delay_s=dice.number("slow", 4, 5)
         )
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         spans = [(c.at_ms, c.ended_ms if c.ended_ms is not None else c.at_ms) for c in calls]
         parallel = sum(other[0] < one[1] for n, one in enumerate(spans) for other in spans[n + 1 :])
@@ -56,4 +58,4 @@ class SlowAnswerAwaited:
         return passed("It waited for a slow answer, or gave it up cleanly.")
 
 
-OBSTACLE: Final[Obstacle] = SlowAnswerAwaited()
+OBSTACLE: Final[Scenario] = SlowAnswerAwaited()

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.caller_behaviour.scenario import (
-    CourseCall,
-    CourseReply,
-    CourseRequest,
-    Dice,
     Links,
-    Obstacle,
+    Scenario,
+    ScenarioCall,
+    ScenarioReply,
+    ScenarioRequest,
+    SeededRandom,
     count,
     failed,
     nothing,
@@ -30,20 +30,22 @@ class UnauthorizedNotHammered:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: Dice) -> str:
+    def task(self, dice: SeededRandom) -> str:
         del dice
         return "Read the account that this URL answers, if it is yours to read."
 
-    def note(self, dice: Dice, request: CourseRequest) -> JsonObject:
+    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
         return nothing(dice, request)
 
-    def reply(self, dice: Dice, earlier: Sequence[CourseCall], links: Links) -> CourseReply:
+    def reply(
+        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+    ) -> ScenarioReply:
         del dice, earlier
-        return CourseReply(
+        return ScenarioReply(
             401, onwards(links, error="unauthorized"), (("WWW-Authenticate", "Bearer"),)
         )
 
-    def observe(self, dice: Dice, calls: Sequence[CourseCall]) -> JsonObject:
+    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         del dice
         return {"calls": len(calls)}
 
@@ -53,4 +55,4 @@ class UnauthorizedNotHammered:
         return passed("It took a 401 for an answer.")
 
 
-OBSTACLE: Final[Obstacle] = UnauthorizedNotHammered()
+OBSTACLE: Final[Scenario] = UnauthorizedNotHammered()

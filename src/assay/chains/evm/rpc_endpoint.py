@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic_core import to_json
 
 from assay.chains.evm.caller_turns import read_turns
-from assay.chains.evm.rpc_gathering import Asked, Gathering
+from assay.chains.evm.rpc_gathering import Asked, BatchLoader
 from assay.chains.evm.rpc_wire import (
     Answer,
     Malformed,
@@ -140,7 +140,7 @@ class Endpoint:
         self._costs = costs
         self._turns = read_turns(limits.concurrency)
         self._verified_at: float | None = None
-        self._gathering = Gathering(self.ask, self._ask_together)
+        self._gathering = BatchLoader(self.ask, self._ask_together)
 
     @property
     def name(self) -> str:

@@ -20,7 +20,7 @@ Asked = tuple[str, Sequence[JsonValue]]
 _Waiting = tuple[Asked, float, "asyncio.Future[Answer]"]
 
 
-class Gathering:
+class BatchLoader:
     """Asks singly or in batches; every answer, and every fault, is its own asker's.
 
     An endpoint that will not take so many at once is asked for half as many from then on.

@@ -17,7 +17,7 @@ _LIST = 0xC0
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class EvmTransaction:
     """A call of a contract that carries no ether. Amounts in wei. Source: EIP-1559."""
 
     chain_id: int
@@ -40,7 +40,7 @@ class TransactionSigner:
         self._key = PrivateKey(bytes.fromhex(digits))
         self.address = address_of(self._key.public_key)
 
-    def sign(self, transaction: Transaction) -> tuple[str, str]:
+    def sign(self, transaction: EvmTransaction) -> tuple[str, str]:
         """The raw transaction and its hash, both `0x` hex."""
         fields: list[Rlp] = [
             _number(transaction.chain_id),
@@ -68,11 +68,13 @@ class TransactionSigner:
         return self.sign(transaction_of(raw))[0] == raw
 
 
-def transaction_of(raw: str) -> Transaction:
+def transaction_of(raw: str) -> EvmTransaction:
     """What `TransactionSigner.sign` was given, read from what it gave."""
     fields = _items(bytes.fromhex(raw.removeprefix("0x"))[len(_TYPE) :])
     chain_id, nonce, priority_fee, fee, gas = (int.from_bytes(one) for one in fields[:5])
-    return Transaction(chain_id, nonce, priority_fee, fee, gas, "0x" + fields[5].hex(), fields[7])
+    return EvmTransaction(
+        chain_id, nonce, priority_fee, fee, gas, "0x" + fields[5].hex(), fields[7]
+    )
 
 
 def _items(data: bytes) -> list[bytes]:

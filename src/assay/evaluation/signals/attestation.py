@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 from assay.chains.model import is_address
 from assay.common.errors import Unavailable as UnavailableError
 from assay.common.json import JsonObject
-from assay.evaluation.model import Attestation, Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Attestation, Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
 
@@ -24,7 +24,7 @@ class AttestationSignal:
 
     name: ClassVar[SignalName] = SignalName.ATTESTATION
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         if needs.sources.attestations is None:
             return Unavailable("No attesters are configured.")
         if not is_address(subject.wallet):  # attestations are of EVM addresses
@@ -51,15 +51,15 @@ class AttestationSignal:
             }
         )
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         del probes
         if not evidence.data["attested"]:
-            return Weighed(50.0, 0.0, ("No trusted attester vouches for the agent's owner.",))
+            return SignalScore(50.0, 0.0, ("No trusted attester vouches for the agent's owner.",))
         handles = evidence.data["handles"]
         count = len(handles) if isinstance(handles, list) else 0
         share = (1 + min(count, HANDLES_FULL)) / (1 + HANDLES_FULL)
         told = "1 profile" if count == 1 else f"{count} profiles"
-        return Weighed(
+        return SignalScore(
             round(50 + 50 * share, 2), SURE, (f"A trusted attester verified {told} of the owner.",)
         )
 

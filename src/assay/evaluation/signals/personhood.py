@@ -6,8 +6,8 @@ Unasked it is a bonus on the score (`scoring.BONUS`); asked for it is a signal l
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.personhood.model import Personhood
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
@@ -23,18 +23,18 @@ class PersonhoodSignal:
 
     name: ClassVar[SignalName] = SignalName.PERSONHOOD
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         if needs.sources.personhoods is None:
             return Unavailable("Proofs of personhood are not configured.")
         return evidence_of(await needs.sources.personhoods.find(subject.key))
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         del probes
         level = evidence.data["level"]
         if not isinstance(level, str):
-            return Weighed(50.0, 0.0, ("No human has proven to stand behind the agent.",))
+            return SignalScore(50.0, 0.0, ("No human has proven to stand behind the agent.",))
         value = WORTH.get(level, WORTH_OTHERWISE)
-        return Weighed(value, SURE, (f"A human proved to stand behind the agent ({level}).",))
+        return SignalScore(value, SURE, (f"A human proved to stand behind the agent ({level}).",))
 
 
 def evidence_of(found: Personhood | None) -> Evidence:

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonObject, is_object
 from assay.evaluation.earlier_signals import feedback_weighed
-from assay.evaluation.model import Cap, Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Cap, Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.model import Feedback
 from assay.registries.subject import Subject
@@ -36,7 +36,7 @@ class Registry8004:
 
     name: ClassVar[SignalName] = SignalName.REGISTRY_8004
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         """What could not be read makes it unavailable, unless what is known speaks against."""
         if subject.agent is None:
             return Evidence({"registered": False, **await _registration(subject, needs)})
@@ -54,23 +54,23 @@ class Registry8004:
             return _only_against(subject, known, f"{INDEXING}: the chain did not answer in time")
         return Evidence(evidence_of(agent, entries, facts))
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         """By the rules that the evidence was made for."""
         del probes
         seen = evidence.data
         if not seen["registered"]:
-            return Weighed(50.0, 0.0, ("The agent is not registered in an ERC-8004 registry.",))
+            return SignalScore(50.0, 0.0, ("The agent is not registered in an ERC-8004 registry.",))
         if "rules" not in seen:
             return feedback_weighed(seen)
         found = judgement(evidence)
         if found is None:
-            return Weighed(50.0, 0.0, (_SILENCE,))
+            return SignalScore(50.0, 0.0, (_SILENCE,))
         sentence = "Proven customers are dissatisfied with the agent."
         cap = None if found.cap is None else Cap(found.cap, sentence)
-        return Weighed(found.value, found.confidence, _reasons(found, seen), cap)
+        return SignalScore(found.value, found.confidence, _reasons(found, seen), cap)
 
 
-async def _registration(subject: Subject, needs: SignalNeeds) -> JsonObject:
+async def _registration(subject: Subject, needs: SignalDependencies) -> JsonObject:
     """Whether a key owns an agent of the main registry that nobody else ever owned.
 
     One that changes hands would stand for any number of keys. `registrationUnread` where it cannot
@@ -97,14 +97,16 @@ async def _registration(subject: Subject, needs: SignalNeeds) -> JsonObject:
 _SILENCE = "No customer has spoken yet, and nobody has given feedback that counts."
 
 
-async def _facts(subject: Subject, entries: tuple[Feedback, ...], needs: SignalNeeds) -> AgentFacts:
+async def _facts(
+    subject: Subject, entries: tuple[Feedback, ...], needs: SignalDependencies
+) -> AgentFacts:
     source, agent = needs.sources.reputation, subject.agent
     if source is None or agent is None or subject.network.family != "evm":
         return AgentFacts(day=int(needs.clock.now().timestamp()) // DAY_S)
     return await source.facts(agent, [entry.client for entry in entries])
 
 
-async def _known(subject: Subject, needs: SignalNeeds) -> AgentFacts | None:
+async def _known(subject: Subject, needs: SignalDependencies) -> AgentFacts | None:
     """What the index holds, without asking a chain."""
     source = needs.sources.reputation
     if source is None or subject.agent is None:

@@ -18,8 +18,8 @@ from assay.control.identity import Control
 from assay.control.ports import Endpoint
 from assay.evaluation.behaviour import betrayed, held_back_by, status_of, weigh
 from assay.evaluation.caller_verdict import judged_conduct
-from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
 from assay.evaluation.signal_sources import Sources, conduct_of
 from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_waits
@@ -31,7 +31,7 @@ from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judge import TextJudge
-from assay.probing.ports import Probe, Visit, Visited
+from assay.probing.ports import Probe, ProbeSession, Visited
 from assay.probing.probe_rounds import UNFINISHED, Seen, run_probes
 from assay.probing.robots_consent import allowed
 from assay.probing.session import VisitHttp
@@ -52,7 +52,7 @@ class Sandbox:
 
     name: ClassVar[SignalName] = SignalName.SANDBOX
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         conduct = await conduct_of(subject, needs.sources)
         if subject.agent is None:
             seen_any = bool(judged_conduct(conduct))
@@ -132,7 +132,7 @@ class Sandbox:
         }
         return Evidence(data, interactions=http.sent, transcript=transcript)
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         return weigh(evidence, probes)
 
 
@@ -141,7 +141,7 @@ class _Going:
     """A visit that begins: to whom, with what, and how; without a plan it is announced."""
 
     subject: Subject
-    needs: SignalNeeds
+    needs: SignalDependencies
     plan: Manner | None
 
 
@@ -184,9 +184,9 @@ def _begun(
     dialers: SharedDialers,
     nonce: str,
     agreed: frozenset[str] | None,
-) -> Visit:
+) -> ProbeSession:
     lures = None if going.plan else going.needs.sources.lures
-    return Visit(
+    return ProbeSession(
         going.subject,
         visited,
         http,
@@ -205,7 +205,7 @@ def _begun(
 
 
 async def _controlled(
-    visit: Visit, kinds: Mapping[str, str], control: Control | None, left_s: float
+    visit: ProbeSession, kinds: Mapping[str, str], control: Control | None, left_s: float
 ) -> dict[str, JsonValue]:
     """Who controls the services: the members `control` and `identity` of the evidence.
 
@@ -262,7 +262,7 @@ class _Heard:
 
 
 async def _ask_all(
-    visit: Visit, needs: SignalNeeds, deadline_s: float, group: asyncio.TaskGroup
+    visit: ProbeSession, needs: SignalDependencies, deadline_s: float, group: asyncio.TaskGroup
 ) -> _Heard:
     """Everything that is asked of an agent, the weightiest first.
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 
 from assay.chains.model import is_address
 from assay.common.errors import Unavailable as UnavailableError
-from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
 
@@ -23,7 +23,7 @@ class SelfId:
 
     name: ClassVar[SignalName] = SignalName.SELF
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         if needs.sources.humans is None:
             return Unavailable("No registry of humans is configured.")
         if not is_address(subject.wallet):  # the registry is one of EVM addresses
@@ -36,18 +36,20 @@ class SelfId:
             {"registered": found.registered, "holds": found.holds, "agents": found.agents}
         )
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         del probes
         seen = evidence.data
         if not seen["registered"]:
-            return Weighed(50.0, 0.0, ("The agent is not in Self's registry.",))
+            return SignalScore(50.0, 0.0, ("The agent is not in Self's registry.",))
         if not seen["holds"]:
-            return Weighed(50.0, 0.0, ("The agent's proof in Self's registry does not hold now.",))
+            return SignalScore(
+                50.0, 0.0, ("The agent's proof in Self's registry does not hold now.",)
+            )
         agents = seen["agents"]
         many = agents if isinstance(agents, int) else 1
         share = min(1.0, AGENTS_FULL / max(1, many))
         shared = f", who has {many} agents there" if many > AGENTS_FULL else ""
-        return Weighed(
+        return SignalScore(
             round(50 + 50 * share, 2), SURE, (f"Self proved a human behind the agent{shared}.",)
         )
 

@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject
 from assay.common.money import MICRO
 from assay.evaluation.earlier_signals import wallet_weighed
-from assay.evaluation.model import Evidence, SignalName, Unavailable, Weighed
-from assay.evaluation.ports import Signal, SignalNeeds
+from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
 
@@ -33,7 +33,7 @@ class WalletSignal:
 
     name: ClassVar[SignalName] = SignalName.WALLET
 
-    async def collect(self, subject: Subject, needs: SignalNeeds) -> Evidence | Unavailable:
+    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
         source, network = needs.sources.reputation, subject.network
         own = frozenset({subject.wallet})
         side = own if subject.agent is None else own | subject.agent.controllers
@@ -43,7 +43,7 @@ class WalletSignal:
             data |= {"spentUsd": f"{spent // MICRO}.{spent % MICRO:06d}"}
         return Evidence(data)
 
-    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> Weighed:
+    def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
         """By the rules that the evidence was made for."""
         del probes
         seen = evidence.data
@@ -51,10 +51,10 @@ class WalletSignal:
             return wallet_weighed(seen)
         spent = Decimal(str(seen.get("spentUsd", 0)))
         if not spent:
-            return Weighed(50.0, 0.0, (_NOTHING if "spentUsd" in seen else _UNREAD,))
+            return SignalScore(50.0, 0.0, (_NOTHING if "spentUsd" in seen else _UNREAD,))
         share = min(Decimal(1), spent / FULL_USD)
         sentence = f"The agent's wallet has spent {spent:.2f} USD at sellers unrelated to it."
-        return Weighed(round(50 + 50 * float(share), 2), SURE, (sentence,))
+        return SignalScore(round(50 + 50 * float(share), 2), SURE, (sentence,))
 
 
 _NOTHING = (

@@ -43,7 +43,7 @@ _OWN_NETWORK = frozenset({Reason.LOOPBACK, Reason.PRIVATE, Reason.CGNAT})
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
+class BlockedAddress:
     """An address that is not dialled, why, and what an IPv4 address inside it would have been."""
 
     address: str
@@ -148,7 +148,7 @@ _ISATAP_IDS = frozenset({0x00005EFE, 0x02005EFE})
 """The upper half of an ISATAP interface id. Source: RFC 5214, section 6.1."""
 
 
-def classify(address: str | Address) -> Denial | None:
+def classify(address: str | Address) -> BlockedAddress | None:
     """Why `address` must not be dialled, or None when it is an ordinary public address.
 
     IPv6 forms that carry an IPv4 address are denied whatever is inside: a public agent is reached
@@ -159,9 +159,9 @@ def classify(address: str | Address) -> Denial | None:
         try:
             address = ip_address(address)
         except ValueError:
-            return Denial(address[:64], Reason.MALFORMED)
+            return BlockedAddress(address[:64], Reason.MALFORMED)
     reason, inside = _judge(address)
-    return None if reason is None else Denial(str(address), reason, inside)
+    return None if reason is None else BlockedAddress(str(address), reason, inside)
 
 
 def _judge(address: Address) -> tuple[Reason | None, Reason | None]:

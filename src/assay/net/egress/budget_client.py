@@ -76,7 +76,7 @@ class EgressBudget:
     @asynccontextmanager
     async def exchange(
         self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
-    ) -> "AsyncGenerator[Exchange | None]":
+    ) -> "AsyncGenerator[BudgetedExchange | None]":
         """Count what is sent in the block; None for what has no budget.
 
         Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.
@@ -84,7 +84,7 @@ class EgressBudget:
         if is_exempt(target.host, policy, self.rules):
             yield None
             return
-        made = Exchange(self, policy, limits, request_bytes)
+        made = BudgetedExchange(self, policy, limits, request_bytes)
         try:
             await made.open(target)
             token = _current.set(made)
@@ -108,7 +108,7 @@ class EgressBudget:
         return use.is_document and origin in self._configured
 
 
-class Exchange:
+class BudgetedExchange:
     """One request on its budgets. Connections ask it before they dial, write and read."""
 
     def __init__(
@@ -306,11 +306,11 @@ class Exchange:
             self._budget.queue.release(claims)
 
 
-_current: ContextVar[Exchange | None] = ContextVar("assay_egress_exchange", default=None)
+_current: ContextVar[BudgetedExchange | None] = ContextVar("assay_egress_exchange", default=None)
 # The pool has no argument that reaches a connection; it dials, writes and reads in the task that
 # sends, so the exchange is found in that task's context.
 
 
-def current_exchange() -> Exchange | None:
+def current_exchange() -> BudgetedExchange | None:
     """The exchange this task sends in."""
     return _current.get()

@@ -19,13 +19,20 @@ from assay.net.body import (
     read_rest,
     read_stream,
 )
-from assay.net.egress.budget_client import EgressBudget, Exchange, OverBudget
+from assay.net.egress.budget_client import BudgetedExchange, EgressBudget, OverBudget
 from assay.net.egress.connection_slots import CONNECTIONS_MAX, ConnectionSlots
-from assay.net.egress.dial import HttpProxy, JudgingBackend
+from assay.net.egress.dial import GuardedNetworkBackend, HttpProxy
 from assay.net.egress.host_timeout import OwnWaits, count_own_waits, host_timeout
 from assay.net.egress.http2_request import exchange_http2
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, Tap
-from assay.net.egress.url import EgressPolicy, Refused, Target, parse_target
+from assay.net.egress.ports import (
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+    Tap,
+)
+from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
 from assay.net.resolver import Resolver, SystemResolver
 
 KEEP_ALIVE_S = 2.0
@@ -70,7 +77,7 @@ class GuardedHttp:
         self._policy = policy
         self._budget = budget
         self._system = SystemResolver()
-        self._backend = JudgingBackend(policy, resolver or self._system, proxy)
+        self._backend = GuardedNetworkBackend(policy, resolver or self._system, proxy)
         self._tls = tls
         self._tls_http2 = tls  # where it is given, who gave it lets us say what is spoken
         self._clock = clock or SystemClock()
@@ -78,9 +85,9 @@ class GuardedHttp:
         self._slots = ConnectionSlots()
         self._pools: dict[int | None, httpcore2.AsyncConnectionPool] = {}
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         target = parse_target(request.url, self._policy)
-        if isinstance(target, Refused):
+        if isinstance(target, RefusedUrl):
             raise EgressError(Failure.REFUSED_ADDRESS, target.why)
         prepared = _prepare(request, target, limits)
         if self._budget is None:
@@ -97,8 +104,8 @@ class GuardedHttp:
         prepared: "_Prepared",
         target: Target,
         limits: Limits,
-        exchange: Exchange | None,
-    ) -> Reply:
+        exchange: BudgetedExchange | None,
+    ) -> EgressResponse:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         wait_s = limits.total_s - (exchange.waited_s if exchange else 0.0)
@@ -112,9 +119,9 @@ class GuardedHttp:
         self,
         prepared: "_Prepared",
         limits: Limits,
-        exchange: Exchange | None,
+        exchange: BudgetedExchange | None,
         waits: OwnWaits,
-    ) -> Reply:
+    ) -> EgressResponse:
         started = self._clock.monotonic_s()
         try:
             async with host_timeout(limits.total_s):
@@ -139,7 +146,7 @@ class GuardedHttp:
         self._system.close()
 
     async def _exchange(
-        self, prepared: "_Prepared", limits: Limits, exchange: Exchange | None
+        self, prepared: "_Prepared", limits: Limits, exchange: BudgetedExchange | None
     ) -> "_Answer":
         if prepared.is_http2:
             return await self._exchange_http2(prepared, limits, exchange)
@@ -170,7 +177,7 @@ class GuardedHttp:
         return _Answer(response.status, headers, body)
 
     async def _exchange_http2(
-        self, prepared: "_Prepared", limits: Limits, exchange: Exchange | None
+        self, prepared: "_Prepared", limits: Limits, exchange: BudgetedExchange | None
     ) -> "_Answer":
         self._tls_http2 = self._tls_http2 or httpcore2.default_ssl_context()
         status, headers, body, trailers = await exchange_http2(
@@ -199,7 +206,7 @@ class GuardedHttp:
 
 
 async def _is_read_on(
-    exchange: Exchange,
+    exchange: BudgetedExchange,
     length: int | None,
     body: Body,
     chunks: AsyncIterable[bytes],
@@ -228,8 +235,8 @@ class _Answer:
     trailers: tuple[tuple[str, str], ...] = ()
 
 
-def _reply(answer: _Answer, elapsed_s: float) -> Reply:
-    return Reply(
+def _reply(answer: _Answer, elapsed_s: float) -> EgressResponse:
+    return EgressResponse(
         answer.status,
         answer.headers,
         answer.body.data,
@@ -251,7 +258,7 @@ class _Prepared:
     is_http2: bool
 
 
-def _prepare(request: Outgoing, target: Target, limits: Limits) -> _Prepared:
+def _prepare(request: OutboundRequest, target: Target, limits: Limits) -> _Prepared:
     method = request.method.upper()
     if method in _NEVER_SENT or not _TOKEN.fullmatch(method):
         raise EgressError(Failure.PROTOCOL, "that method is never sent")
@@ -273,7 +280,9 @@ def _prepare(request: Outgoing, target: Target, limits: Limits) -> _Prepared:
     return _Prepared(whole, request.tap, request.body, request.is_http2)
 
 
-def _request_headers(request: Outgoing, target: Target, method: str) -> list[tuple[bytes, bytes]]:
+def _request_headers(
+    request: OutboundRequest, target: Target, method: str
+) -> list[tuple[bytes, bytes]]:
     if request.is_verbatim:
         return _verbatim_headers(request, target)
     headers = {
@@ -288,7 +297,7 @@ def _request_headers(request: Outgoing, target: Target, method: str) -> list[tup
     return _encoded(headers)
 
 
-def _verbatim_headers(request: Outgoing, target: Target) -> list[tuple[bytes, bytes]]:
+def _verbatim_headers(request: OutboundRequest, target: Target) -> list[tuple[bytes, bytes]]:
     """The headers of a stock client: its names, spelling and order; only the facts are ours."""
     facts = {"host": target.authority, "accept-encoding": ACCEPTED_ENCODINGS}
     facts |= {"content-length": str(len(request.body)), "connection": "keep-alive"}

@@ -14,7 +14,7 @@ import httpcore2
 from anyio.streams.tls import TLSAttribute, TLSStream
 from typing_extensions import override
 
-from assay.net.egress.budget_client import Exchange, current_exchange
+from assay.net.egress.budget_client import BudgetedExchange, current_exchange
 from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import EgressError, Failure
 
@@ -23,7 +23,7 @@ async def dial_counted(
     address: str,
     port: int,
     timeout_s: float | None,
-    exchange: Exchange | None,
+    exchange: BudgetedExchange | None,
     proxy: tuple[str, int] | None = None,
 ) -> httpcore2.AsyncNetworkStream:
     """Connect to a judged and claimed address, with as much room to receive as `exchange` says.
@@ -74,7 +74,7 @@ class _Counted(anyio.abc.ByteStream):
         """Its TLS handshake is over."""
         self._opening_bytes = self._bytes
 
-    def _count(self, exchange: Exchange, size_bytes: int) -> None:
+    def _count(self, exchange: BudgetedExchange, size_bytes: int) -> None:
         self._bytes += size_bytes
         exchange.count(size_bytes)
 

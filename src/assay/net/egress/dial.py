@@ -23,7 +23,7 @@ PROXY_HEAD_BYTES_MAX = 8_192
 _TUNNELLED = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9]")
 
 
-class JudgingBackend(httpcore2.AsyncNetworkBackend):
+class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
     """The pool's way to the network: resolves, judges every answer, dials a judged address.
 
     The pool keys its connections by scheme, name and port, so a connection made for one name is

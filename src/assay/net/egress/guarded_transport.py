@@ -1,4 +1,4 @@
-"""Lets stock client libraries (MCP over httpx2, A2A over httpx) send through any `SafeHttp`.
+"""Lets stock client libraries (MCP over httpx2, A2A over httpx) send through any `EgressClient`.
 
 Replies are read whole within the limits. That suits event streams too: the answer to a POST ends
 its stream (MCP specification, transports), and one that never ends is a time-out, as it should be.
@@ -11,7 +11,14 @@ import httpx2
 from typing_extensions import override
 
 from assay.net.body import EVENT_STREAM
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 
 _DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """What no longer describes a body that was decoded and read to its end."""
@@ -26,7 +33,7 @@ class _CutOff(Exception):
 class SafeHttpTransport2(httpx2.AsyncBaseTransport):
     """A transport for `httpx2.AsyncClient`. Failures are raised as httpx2's own errors."""
 
-    def __init__(self, http: SafeHttp, limits: Limits) -> None:
+    def __init__(self, http: EgressClient, limits: Limits) -> None:
         self._http = http
         self._limits = limits
 
@@ -35,7 +42,7 @@ class SafeHttpTransport2(httpx2.AsyncBaseTransport):
         url, headers = str(request.url), _as_spelled(request.headers.raw)
         if _is_listening(request.method, request.headers):
             return httpx2.Response(_METHOD_NOT_ALLOWED, request=request)
-        outgoing = Outgoing(request.method, url, headers, await request.aread())
+        outgoing = OutboundRequest(request.method, url, headers, await request.aread())
         try:
             reply = await _send_whole(self._http, outgoing, self._limits)
         except _CutOff as error:
@@ -52,7 +59,7 @@ class SafeHttpTransport2(httpx2.AsyncBaseTransport):
 class SafeHttpTransport(httpx.AsyncBaseTransport):
     """A transport for `httpx.AsyncClient`. Failures are raised as httpx's own errors."""
 
-    def __init__(self, http: SafeHttp, limits: Limits) -> None:
+    def __init__(self, http: EgressClient, limits: Limits) -> None:
         self._http = http
         self._limits = limits
 
@@ -61,7 +68,7 @@ class SafeHttpTransport(httpx.AsyncBaseTransport):
         url, headers = str(request.url), _as_spelled(request.headers.raw)
         if _is_listening(request.method, request.headers):
             return httpx.Response(_METHOD_NOT_ALLOWED, request=request)
-        outgoing = Outgoing(request.method, url, headers, await request.aread())
+        outgoing = OutboundRequest(request.method, url, headers, await request.aread())
         try:
             reply = await _send_whole(self._http, outgoing, self._limits)
         except _CutOff as error:
@@ -105,7 +112,9 @@ def _is_listening(method: str, headers: Mapping[str, str]) -> bool:
     return method == "GET" and accepts == EVENT_STREAM and "last-event-id" not in headers
 
 
-async def _send_whole(http: SafeHttp, outgoing: Outgoing, limits: Limits) -> Reply:
+async def _send_whole(
+    http: EgressClient, outgoing: OutboundRequest, limits: Limits
+) -> EgressResponse:
     reply = await http.send(outgoing, limits)
     if reply.truncated:
         raise _CutOff(f"the reply is longer than {limits.body_bytes_max} bytes")

@@ -34,7 +34,7 @@ class Tap(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutboundRequest:
     """A request to an address that is not ours. Redirects are never followed."""
 
     method: str
@@ -52,7 +52,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class EgressResponse:
     """What came back. Header names are lower case, in the order sent; `body` is decompressed.
 
     `truncated` tells that the body was longer than `Limits.body_bytes_max` (or decompressed
@@ -107,10 +107,10 @@ class EgressError(Exception):
         self.retry_s = retry_s
 
 
-class SafeHttp(Protocol):
+class EgressClient(Protocol):
     """Judges the address, dials exactly what was judged, and keeps to the limits."""
 
-    async def send(self, request: Outgoing, limits: Limits = ...) -> Reply:
+    async def send(self, request: OutboundRequest, limits: Limits = ...) -> EgressResponse:
         """One request, one reply (any status). Raises `EgressError`."""
         ...
 

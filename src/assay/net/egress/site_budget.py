@@ -5,7 +5,14 @@ from urllib.parse import urlsplit
 
 from assay.common.egress_budget import current_use
 from assay.net.egress.domain import domain_of
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 
 
 class SiteBudgetHttp:
@@ -15,12 +22,12 @@ class SiteBudgetHttp:
     of their own. Requests to the IPFS gateway have a budget of theirs, and are let through.
     """
 
-    def __init__(self, http: SafeHttp, take: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, http: EgressClient, take: Callable[[str], Awaitable[bool]]) -> None:
         """`take` counts a request to a registrable domain; false when the day's are used up."""
         self._http = http
         self._take = take
 
-    async def send(self, request: Outgoing, limits: Limits = Limits()) -> Reply:  # noqa: B008 - frozen
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
         """As the other one; `Failure.BUDGET` when the site has had its share of the day."""
         if not current_use().is_document:
             try:

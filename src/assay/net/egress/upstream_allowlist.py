@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
-from assay.net.egress.address import Address, Denial, Reason, classify
+from assay.net.egress.address import Address, BlockedAddress, Reason, classify
 from assay.net.egress.called_ports import PORT_MAX, is_called
 
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -37,7 +37,7 @@ class OpenedEntry:
     where: Network | str
     port: int | None = None
 
-    def opens(self, host: str, address: Address, denial: Denial) -> bool:
+    def opens(self, host: str, address: Address, denial: BlockedAddress) -> bool:
         """Whether it opens a denied address that `host` leads to."""
         if isinstance(self.where, str):
             kinds = _BY_NAME_HERE if is_localhost(host) else _BY_NAME

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import idna
 
-from assay.net.egress.address import Address, Denial, classify
+from assay.net.egress.address import Address, BlockedAddress, classify
 from assay.net.egress.called_ports import is_called
 from assay.net.egress.upstream_allowlist import (
     NO_OPERATORS,
@@ -64,7 +64,7 @@ class EgressPolicy:
             return self
         return replace(self, opened=self.opened_for.addresses)
 
-    def judge(self, address: str | Address) -> Denial | None:
+    def judge(self, address: str | Address) -> BlockedAddress | None:
         """Why this policy does not let `address` be dialled, or None; what is `opened` aside."""
         denial = classify(address)
         if denial is not None and self.allow_private and denial.is_own_network:
@@ -108,7 +108,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedUrl:
     """An address that is not dialled, and why in a sentence."""
 
     why: str
@@ -118,7 +118,7 @@ class _Refuse(Exception):
     """Carries the sentence from where it is found to `parse_target`."""
 
 
-def parse_target(url: str, policy: EgressPolicy) -> Target | Refused:
+def parse_target(url: str, policy: EgressPolicy) -> Target | RefusedUrl:
     """Where `url` leads, or why `policy` does not let us go there.
 
     A literal address is judged here. A name still has to be resolved, and every address it
@@ -127,7 +127,7 @@ def parse_target(url: str, policy: EgressPolicy) -> Target | Refused:
     try:
         return _parse(url, policy)
     except _Refuse as refusal:
-        return Refused(str(refusal))
+        return RefusedUrl(str(refusal))
 
 
 def _parse(url: str, policy: EgressPolicy) -> Target:

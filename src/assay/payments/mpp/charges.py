@@ -19,11 +19,11 @@ from assay.common.clock import Clock, iso
 from assay.common.errors import Unavailable
 from assay.common.keccak import keccak256
 from assay.payments.model import (
-    Demand,
-    Entry,
     Fees,
+    LedgerEntry,
     Payment,
     PaymentRefused,
+    PaymentRequirements,
     PaymentsUnavailable,
     Quote,
 )
@@ -79,7 +79,7 @@ class TempoCharges:
         self._challenge_ttl = challenge_ttl
         self._outcomes = MppOutcomes(rpc, chains, clock)
 
-    async def challenge(self, quote: Quote, problem: str) -> Demand:
+    async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
         library = await self._loader.get()
         handler = library.engines[quote.network.id][0].tempo.charge(
             **terms_of(quote), meta=meta_of(quote), description=quote.description or None,
@@ -98,13 +98,13 @@ class TempoCharges:
             "status": 402,
             "reason": problem,
         }
-        return Demand(headers, extras)
+        return PaymentRequirements(headers, extras)
 
     def challenge_s(self, quote: Quote) -> tuple[float, float]:
         ttl = self._challenge_ttl
         return challenge_life(quote, ttl).total_seconds(), challenge_needed_s(quote, ttl)
 
-    def is_good(self, entry: Entry, quote: Quote) -> bool:
+    def is_good(self, entry: LedgerEntry, quote: Quote) -> bool:
         now, ttl = self._clock.now(), self._challenge_ttl
         try:
             require_challenge_time(entry.expires_at - LATE, quote, now, ttl, "")
@@ -201,7 +201,7 @@ class TempoCharges:
         ends_s = [challenge_end_s] if before is None else [challenge_end_s, before]
         return work_left_s(payment.quote, ends_s, self._clock.now())
 
-    async def settle(self, entry: Entry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
         library = await self._loader.get()
         attempt = attempt_of_entry(entry)
         await note(attempt)
@@ -223,7 +223,7 @@ class TempoCharges:
             return found if isinstance(found, Settled) else Rejected(_word(error))
         return Settled(str(receipt.reference))
 
-    async def outcome(self, entry: Entry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> Outcome:
         try:
             (found,) = await self.outcomes([entry])
         except Unavailable as error:
@@ -231,11 +231,11 @@ class TempoCharges:
         return found
 
     async def outcomes(
-        self, entries: Sequence[Entry], *, every_node: bool = False
+        self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> Sequence[Outcome]:
         return await self._outcomes.find(entries, every_node=every_node)
 
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
         del note  # the client's own transaction: there is no other to be made
         chain, raw = self._chains[entry.network], entry.attempt.raw
         try:
@@ -244,7 +244,7 @@ class TempoCharges:
             return Undecided(error.detail or error.message)
         return Undecided("sent again")
 
-    def receipt(self, entry: Entry) -> bytes:
+    def receipt(self, entry: LedgerEntry) -> bytes:
         said = {
             "method": "tempo",
             "reference": entry.attempt.transaction,

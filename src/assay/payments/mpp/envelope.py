@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from assay.common.json import is_object
 from assay.common.keccak import keccak256
-from assay.payments.model import Entry
-from assay.payments.outcomes import Attempt
+from assay.payments.model import LedgerEntry
+from assay.payments.outcomes import SettlementAttempt
 
 _TYPE: Final = b"\x76"
 _FIELDS: Final = (14, 15)
@@ -20,19 +20,19 @@ _KEYCHAIN_LEN: Final = 21
 """Its type and the account it signs for; the signature follows."""
 
 
-def attempt_of(raw: str) -> Attempt:
+def attempt_of(raw: str) -> SettlementAttempt:
     """What is broadcast for a payer's transaction, and its hash. Raises `ValueError` for no hex."""
     sent = _canonical(bytes.fromhex(raw.removeprefix("0x")))
-    return Attempt("0x" + keccak256(sent).hex(), "0x" + sent.hex())
+    return SettlementAttempt("0x" + keccak256(sent).hex(), "0x" + sent.hex())
 
 
-def attempt_of_entry(entry: Entry) -> Attempt:
+def attempt_of_entry(entry: LedgerEntry) -> SettlementAttempt:
     """The transaction that a kept payment was made with, or is to be made with."""
     payload = entry.credential.get("payload")
     if not is_object(payload):
         return entry.attempt
     if payload.get("type") == "hash":
-        return Attempt(str(payload.get("hash")))
+        return SettlementAttempt(str(payload.get("hash")))
     return attempt_of(str(payload.get("signature")))
 
 

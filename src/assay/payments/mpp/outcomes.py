@@ -16,7 +16,7 @@ from assay.common.clock import Clock
 from assay.common.json import is_object
 from assay.common.tasks import all_results
 from assay.payments.all_nodes import ask_nodes
-from assay.payments.model import Entry, PaymentRefused
+from assay.payments.model import LedgerEntry, PaymentRefused
 from assay.payments.mpp.envelope import attempt_of_entry
 from assay.payments.mpp.tempo_fees import validity_of
 from assay.payments.mpp.transfers import pays
@@ -34,12 +34,12 @@ class MppOutcomes:
     chains: Mapping[str, Network]
     clock: Clock
 
-    async def find(self, entries: Sequence[Entry], *, every_node: bool) -> Sequence[Outcome]:
+    async def find(self, entries: Sequence[LedgerEntry], *, every_node: bool) -> Sequence[Outcome]:
         """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable`."""
         chain = self.chains[entries[0].network]
         return await ask_nodes(chain, entries, self._ask, every_node=every_node)
 
-    async def _ask(self, node: Network, entries: Sequence[Entry]) -> Sequence[Outcome]:
+    async def _ask(self, node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
         """What one node says, of all in one batch."""
         now, time_s = self.clock.now(), 0
         if any(now > entry.expires_at for entry in entries):
@@ -50,7 +50,7 @@ class MppOutcomes:
             raise faults[0]
         return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
 
-    async def _found(self, node: Network, entry: Entry, time_s: int) -> Outcome:
+    async def _found(self, node: Network, entry: LedgerEntry, time_s: int) -> Outcome:
         # Of what is kept of a payer, also where an older version has written down another hash.
         transaction = attempt_of_entry(entry).transaction
         receipt = await self.rpc.request(node, "eth_getTransactionReceipt", (transaction,))
@@ -62,7 +62,7 @@ class MppOutcomes:
         return Undecided("no receipt yet", is_unused=True, answers=1)
 
 
-def _end_s(entry: Entry) -> int:
+def _end_s(entry: LedgerEntry) -> int:
     """From which block time on its transaction cannot be mined; 0 where it names none.
 
     One that its payer has sent stood in a block already.

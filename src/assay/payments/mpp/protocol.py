@@ -9,9 +9,16 @@ from typing import ClassVar, Final
 
 from assay.common.http_heads import Headers
 from assay.payments.claims import Sighting
-from assay.payments.model import Demand, Entry, Payment, PaymentRefused, Protocol, Quote
+from assay.payments.model import (
+    LedgerEntry,
+    Payment,
+    PaymentRefused,
+    PaymentRequirements,
+    Protocol,
+    Quote,
+)
 from assay.payments.outcomes import Outcome
-from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolNeeds
+from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolDependencies
 from assay.payments.requests import Presented
 
 HEADER_BYTES_MAX = 64 * 1024
@@ -30,63 +37,69 @@ class Mpp:
     publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
 
     async def demand(
-        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
-    ) -> Demand:
+        self, quote: Quote, needs: ProtocolDependencies, reason: str, transaction: str = ""
+    ) -> PaymentRequirements:
         del transaction
         return await needs.charges.challenge(quote, reason)
 
     def is_attached(self, headers: Headers) -> bool:
         return bool(_credentials(headers))
 
-    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
         try:
             return await needs.charges.present(_credential(headers))
         except PaymentRefused:
             return None
 
-    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def needed_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         return needs.charges.challenge_s(quote)[1]
 
-    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+    def is_good(self, entry: LedgerEntry, quote: Quote, needs: ProtocolDependencies) -> bool:
         return needs.charges.is_good(entry, quote)
 
-    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def quote_life_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         return needs.charges.challenge_s(quote)[0]
 
-    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+    async def read(
+        self, request: PaidRequest, quote: Quote, needs: ProtocolDependencies
+    ) -> Payment:
         presented = request.presented
         if presented is None:
             presented = await needs.charges.present(_credential(request.headers))
         return await needs.charges.read(presented, quote)
 
     async def verify(
-        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
     ) -> Balances | None:
         # Its payer can send it at any time, and for this challenge alone.
         sighting.was_unused = sighting.may_have_moved = True
         return await needs.charges.verify(payment)
 
-    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+    def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
         return needs.charges.work_s(payment)
 
-    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         return await needs.charges.settle(entry, note)
 
-    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
         return await needs.charges.outcome(entry)
 
     async def outcomes(
-        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+        self,
+        entries: Sequence[LedgerEntry],
+        needs: ProtocolDependencies,
+        *,
+        every_node: bool = False,
     ) -> Sequence[Outcome]:
         return await needs.charges.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         return await needs.charges.resend(entry, note)
 
-    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
         return ((b"payment-receipt", needs.charges.receipt(entry)),)
 
-    def pending(self, entry: Entry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> Headers:
         del entry
         return ()
 

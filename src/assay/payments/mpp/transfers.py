@@ -8,7 +8,7 @@ from assay.chains.evm.abi import address_word
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.watched_payments import WatchedPayment
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 
@@ -18,7 +18,7 @@ _Movement = tuple[str, str, int]
 """The event, the payee as a topic, and the amount."""
 
 
-def pays(receipt: JsonValue, entry: Entry | WatchedPayment) -> bool:
+def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
     """Whether the transaction went through, and moved the seller's and the platform's part.
 
     Both out of the payer's account, in the asset, at least one with the memo of this challenge. A
@@ -35,7 +35,7 @@ def pays(receipt: JsonValue, entry: Entry | WatchedPayment) -> bool:
     return bool(noted) and all(part in noted or (TRANSFERRED, *part) in moved for part in parts)
 
 
-def _parts(entry: Entry | WatchedPayment) -> set[tuple[str, int]]:
+def _parts(entry: LedgerEntry | WatchedPayment) -> set[tuple[str, int]]:
     """The payees, as topics, and what each is to be paid."""
     fee = entry.direct_fee
     if fee is None:
@@ -44,7 +44,7 @@ def _parts(entry: Entry | WatchedPayment) -> set[tuple[str, int]]:
     return {seller, (_topic(fee.payee), fee.amount)}
 
 
-def _movement(log: JsonValue, entry: Entry | WatchedPayment, memo: str) -> _Movement | None:
+def _movement(log: JsonValue, entry: LedgerEntry | WatchedPayment, memo: str) -> _Movement | None:
     """What a log says that the payer moved; None for one of something else, or of another memo."""
     if not is_object(log) or str(log.get("address")).lower() != entry.asset.lower():
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentNetwork
 from assay.payments.payees import checksummed
 from assay.payments.ports import Authorization
@@ -46,7 +46,7 @@ class Requirement:
     resource: JsonValue
 
 
-def requirements(reply: Reply, networks: Sequence[PaymentNetwork]) -> list[Requirement]:
+def requirements(reply: EgressResponse, networks: Sequence[PaymentNetwork]) -> list[Requirement]:
     """What a reply asks for that can be paid on these networks; version 2 before version 1."""
     header = reply.header("payment-required")
     texts = [_unpacked(header)] if header is not None else []

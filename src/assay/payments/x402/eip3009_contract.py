@@ -9,7 +9,7 @@ from assay.chains.evm.abi import address_word, word
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.ports import Authorization
 from assay.payments.watched_payments import WatchedPayment
 
@@ -39,12 +39,12 @@ def state_of(payer: str, nonce: str) -> bytes:
     return _STATE + address_word(payer) + bytes.fromhex(nonce[2:])
 
 
-def used_topics(entry: Entry | WatchedPayment) -> list[str]:
+def used_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
     """The topics of the log that says which transaction used it."""
     return [USED, *key_topics(entry)]
 
 
-def key_topics(entry: Entry | WatchedPayment) -> list[str]:
+def key_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
     """Its authorisation's topics in the logs of its use and of its cancellation."""
     return ["0x" + address_word(entry.payer).hex(), entry.nonce]
 
@@ -68,7 +68,7 @@ def transfer_data(signed: Authorization) -> bytes:
     )
 
 
-def pays(receipt: JsonValue, entry: Entry | WatchedPayment) -> bool:
+def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
     """Whether the transaction used this very authorisation, and that moved the amount to the payee.
 
     The transfer is the asset's next log after `AuthorizationUsed`: a transaction may use several
@@ -93,7 +93,7 @@ def pays(receipt: JsonValue, entry: Entry | WatchedPayment) -> bool:
     )
 
 
-def event_of(receipt: JsonValue, entry: Entry) -> str:
+def event_of(receipt: JsonValue, entry: LedgerEntry) -> str:
     """The event by which a mined transaction used this authorisation up; empty where it did not."""
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return ""

@@ -11,7 +11,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc, RpcRefused
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import CANCELLED, USED, key_topics
 
@@ -61,7 +61,7 @@ async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
 
 
 async def find_uses(
-    rpc: Rpc, node: Network, spent: Sequence[Entry], head: Block
+    rpc: Rpc, node: Network, spent: Sequence[LedgerEntry], head: Block
 ) -> tuple[Mapping[str, Use], frozenset[str]]:
     """Uses by the ids of their entries; and the entries all of whose lifetime was searched.
 
@@ -94,7 +94,7 @@ async def find_uses(
 
 
 async def _search_at_birth(
-    rpc: Rpc, node: Network, older: Sequence[Entry], head: Block
+    rpc: Rpc, node: Network, older: Sequence[LedgerEntry], head: Block
 ) -> tuple[Mapping[str, Use], frozenset[str]]:
     """Where the oldest was claimed, in one window; the others' turn comes when it has ended."""
     born_s = min(_born_s(one) for one in older)
@@ -113,7 +113,7 @@ async def _search_at_birth(
 
 
 async def _search(
-    rpc: Rpc, node: Network, entries: Sequence[Entry], first: int, last: int
+    rpc: Rpc, node: Network, entries: Sequence[LedgerEntry], first: int, last: int
 ) -> dict[str, Use] | None:
     """Those in these blocks; None where the node refuses the search."""
     try:
@@ -124,7 +124,7 @@ async def _search(
 
 
 async def _search_narrowly(
-    rpc: Rpc, node: Network, entries: Sequence[Entry], first: int, last: int
+    rpc: Rpc, node: Network, entries: Sequence[LedgerEntry], first: int, last: int
 ) -> dict[str, Use] | None:
     """The same of a node that searches few blocks at once; in one batch, once it has done so."""
     ends = range(last, first - 1, -NARROW)
@@ -138,7 +138,7 @@ async def _search_narrowly(
     return _uses_in([log for logs in found if is_array(logs) for log in logs], entries)
 
 
-def _asked(entries: Sequence[Entry], first: int, last: int) -> JsonObject:
+def _asked(entries: Sequence[LedgerEntry], first: int, last: int) -> JsonObject:
     """What `eth_getLogs` is asked for both events of all of them."""
     keys = [key_topics(one) for one in entries]
     return {
@@ -153,7 +153,7 @@ def _asked(entries: Sequence[Entry], first: int, last: int) -> JsonObject:
     }
 
 
-def _uses_in(logs: JsonValue, entries: Sequence[Entry]) -> dict[str, Use]:
+def _uses_in(logs: JsonValue, entries: Sequence[LedgerEntry]) -> dict[str, Use]:
     wanted = {(one.asset, *key_topics(one)): one.id for one in entries}
     uses: dict[str, Use] = {}
     for log in logs if is_array(logs) else ():
@@ -178,6 +178,6 @@ def _read(log: JsonValue) -> tuple[str, tuple[str, str, str], Use]:
     return kind, key, Use(told.lower(), is_cancelled=kind == CANCELLED)
 
 
-def _born_s(entry: Entry) -> float:
+def _born_s(entry: LedgerEntry) -> float:
     """When it cannot have been used yet: it was unused when it was claimed."""
     return entry.created_at.timestamp() - EARLIER_S

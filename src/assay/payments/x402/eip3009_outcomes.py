@@ -17,7 +17,7 @@ from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
 from assay.payments.all_nodes import ENOUGH, ask_nodes, single_nodes
 from assay.payments.attempts import hashes
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays, state_of
@@ -52,7 +52,9 @@ class Outcomes:
     rpc: Rpc
     networks: Mapping[str, Network]
 
-    async def find(self, entries: Sequence[Entry], *, every_node: bool = False) -> list[Outcome]:
+    async def find(
+        self, entries: Sequence[LedgerEntry], *, every_node: bool = False
+    ) -> list[Outcome]:
         """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable` when no node answers.
 
         A refusal is the word of two nodes where the network has two endpoints.
@@ -61,7 +63,7 @@ class Outcomes:
         starts = range(0, len(entries), TOGETHER_MAX)
         first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
 
-        async def told(some: Sequence[Entry]) -> Sequence[Outcome]:
+        async def told(some: Sequence[LedgerEntry]) -> Sequence[Outcome]:
             seen = _Seen({}, set())
             ask = partial(self._ask, seen=seen)
             found = await ask_nodes(network, some, ask, every_node=every_node)
@@ -85,7 +87,7 @@ class Outcomes:
                 found += one
         return found
 
-    async def reverted(self, entry: Entry) -> Outcome:
+    async def reverted(self, entry: LedgerEntry) -> Outcome:
         """What the receipts of our own attempts say; undecided without any.
 
         Refused when they are mined, none has paid and the authorisation was still unused there, by
@@ -117,7 +119,7 @@ class Outcomes:
         return Undecided("no node has a receipt yet", is_unused=is_everybodys)
 
     async def _attempts(
-        self, node: Network, entry: Entry
+        self, node: Network, entry: LedgerEntry
     ) -> tuple[Outcome, Mapping[str, JsonValue]]:
         """What one node says of our own attempts: refused by their receipts alone."""
         receipts = await self._receipts(node, hashes(entry.attempt))
@@ -131,7 +133,7 @@ class Outcomes:
         return (Undecided(found.reason) if is_refusal else found), receipts
 
     async def _require_unused(
-        self, node: Network, entry: Entry, receipts: Mapping[str, JsonValue]
+        self, node: Network, entry: LedgerEntry, receipts: Mapping[str, JsonValue]
     ) -> None:
         """Raises `ChainUnavailable` where it is used in the last block of these receipts.
 
@@ -144,7 +146,7 @@ class Outcomes:
             raise ChainUnavailable("Somebody else has used it.", detail="used, not found")
 
     async def _ask(
-        self, node: Network, entries: Sequence[Entry], seen: _Seen | None = None
+        self, node: Network, entries: Sequence[LedgerEntry], seen: _Seen | None = None
     ) -> list[Outcome]:
         head = await block_of(self.rpc, node, "latest")
         calls = [Call(one.asset, state_of(one.payer, one.nonce)) for one in entries]
@@ -162,7 +164,7 @@ class Outcomes:
         ]
 
     async def _spent(
-        self, node: Network, gone: Sequence[Entry], head: Block, seen: _Seen
+        self, node: Network, gone: Sequence[LedgerEntry], head: Block, seen: _Seen
     ) -> dict[str, Outcome]:
         """Of authorisations that are used: by whom, and whether that has paid.
 
@@ -198,7 +200,7 @@ class Outcomes:
         return dict(zip(asked, await self.rpc.request_all(node, requests), strict=True))
 
 
-def _to_ask(entry: Entry, use: Use | None, said: Use | None) -> Sequence[str]:
+def _to_ask(entry: LedgerEntry, use: Use | None, said: Use | None) -> Sequence[str]:
     """Whose receipts show whether it has paid, and what that has cost us.
 
     `said`: what another node has found, where this one finds nothing.
@@ -209,13 +211,13 @@ def _to_ask(entry: Entry, use: Use | None, said: Use | None) -> Sequence[str]:
     return ours if use.is_cancelled else (use.transaction, *ours)
 
 
-def _shown(said: Use | None, receipts: Mapping[str, JsonValue], entry: Entry) -> Use | None:
+def _shown(said: Use | None, receipts: Mapping[str, JsonValue], entry: LedgerEntry) -> Use | None:
     """What another node has found, where the transaction's receipt here shows it."""
     event = event_of(receipts.get(said.transaction), entry) if said else ""
     return Use(said.transaction, is_cancelled=event == CANCELLED) if said and event else None
 
 
-def burnt(entry: Entry, receipts: Mapping[str, JsonValue]) -> int | None:
+def burnt(entry: LedgerEntry, receipts: Mapping[str, JsonValue]) -> int | None:
     """Wei that its own attempts have cost, of those that are mined; None where none is known."""
     spent = [gas_spent(receipts.get(transaction)) for transaction in hashes(entry.attempt)]
     known = [wei for wei in spent if wei is not None]
@@ -229,7 +231,7 @@ def _block_number(receipt: JsonValue) -> int:
         raise ChainUnavailable("A receipt is of no block.") from None
 
 
-def _has_ended(entry: Entry, head: Block) -> bool:
+def _has_ended(entry: LedgerEntry, head: Block) -> bool:
     """Whether the block is too young for it, and every later one as well."""
     return head.time_s >= authorization_of(entry.credential).valid_before
 

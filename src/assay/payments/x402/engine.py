@@ -18,8 +18,8 @@ from assay.common.errors import Unavailable
 from assay.common.json import JsonValue
 from assay.payments.attempts import after, hashes, may_renew
 from assay.payments.claims import Sighting
-from assay.payments.model import Entry, Payment, PaymentRefused, PaymentsUnavailable
-from assay.payments.outcomes import Attempt, Outcome, Settled, Undecided, is_unused
+from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
+from assay.payments.outcomes import Outcome, Settled, SettlementAttempt, Undecided, is_unused
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import (
@@ -30,7 +30,7 @@ from assay.payments.x402.eip3009_contract import (
 )
 from assay.payments.x402.eip3009_outcomes import Outcomes, burnt
 from assay.payments.x402.gas_price import GasPrices
-from assay.payments.x402.transaction_sender import Sender
+from assay.payments.x402.transaction_sender import TransactionSender
 
 POLL_S = 0.02
 POLL_MAX_S = 0.5
@@ -46,10 +46,10 @@ _NO_KEY = "no key to settle with"
 class _Noted:
     """An entry with its attempts as they are written down."""
 
-    entry: Entry
+    entry: LedgerEntry
     note: Note
 
-    async def write(self, attempt: Attempt) -> None:
+    async def write(self, attempt: SettlementAttempt) -> None:
         await self.note(attempt)
         self.entry = changed(self.entry, attempt=after(self.entry.attempt, attempt))
 
@@ -72,7 +72,7 @@ class X402Engine:
         self._prices = prices
         self._clock = clock
         self._settlement_s = settlement_s
-        self._senders: dict[str, Sender] = {}
+        self._senders: dict[str, TransactionSender] = {}
         self._outcomes = Outcomes(rpc, networks)
 
     @property
@@ -114,7 +114,7 @@ class X402Engine:
         balance, used = await self._call(network.id, calls)
         return _held(balance, used, signed.value, sighting)
 
-    async def settle(self, entry: Entry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
         noted = _Noted(entry, note)
         try:
@@ -128,7 +128,7 @@ class X402Engine:
         except Unavailable as error:
             return Undecided(error.detail or error.message)
 
-    async def outcome(self, entry: Entry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> Outcome:
         """Whoever sent it: what the asset's contract says of this payer's nonce."""
         try:
             (found,) = await self._outcomes.find([entry])
@@ -137,11 +137,11 @@ class X402Engine:
         return found
 
     async def outcomes(
-        self, entries: Sequence[Entry], *, every_node: bool = False
+        self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> Sequence[Outcome]:
         return await self._outcomes.find(entries, every_node=every_node)
 
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
         sender = self._sender(entry.network)
         if sender is None:
             return Undecided(_NO_KEY)
@@ -156,19 +156,21 @@ class X402Engine:
             return Undecided(error.detail or error.message)
         return sent if isinstance(sent, Undecided) else Undecided("sent again")
 
-    def _age_s(self, entry: Entry) -> float:
+    def _age_s(self, entry: LedgerEntry) -> float:
         return (self._clock.now() - entry.created_at).total_seconds()
 
-    def _sender(self, network: str) -> Sender | None:
+    def _sender(self, network: str) -> TransactionSender | None:
         if self._signer is None or self._prices is None:
             return None
         known = self._senders.get(network)
         if known is None:
-            known = Sender(self._rpc, self._networks[network], self._signer, self._prices)
+            known = TransactionSender(
+                self._rpc, self._networks[network], self._signer, self._prices
+            )
             self._senders[network] = known
         return known
 
-    async def _wait(self, noted: _Noted, sender: Sender, deadline_s: float) -> Outcome:
+    async def _wait(self, noted: _Noted, sender: TransactionSender, deadline_s: float) -> Outcome:
         """The outcome, once any attempt is mined; what cannot be mined any more is replaced."""
         pause_s, priced_s = POLL_S, self._clock.monotonic_s()
         while (now_s := self._clock.monotonic_s()) < deadline_s:
@@ -184,13 +186,13 @@ class X402Engine:
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")
 
-    async def _mend(self, noted: _Noted, sender: Sender) -> None:
+    async def _mend(self, noted: _Noted, sender: TransactionSender) -> None:
         try:
             await sender.mend(noted.entry, noted.write)
         except ChainUnavailable:
             return  # asked again at the next mark
 
-    async def _mined(self, entry: Entry) -> Outcome | None:
+    async def _mined(self, entry: LedgerEntry) -> Outcome | None:
         """What the receipts of its attempts show; None before there is one that counts."""
         receipts: dict[str, JsonValue] = {}
         for transaction in hashes(entry.attempt):
@@ -206,7 +208,7 @@ class X402Engine:
                 return Settled(transaction, spent)
         return await self._failed(entry, spent) if any(receipts.values()) else None
 
-    async def _failed(self, entry: Entry, spent: int | None) -> Outcome | None:
+    async def _failed(self, entry: LedgerEntry, spent: int | None) -> Outcome | None:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
         if not isinstance(found, Undecided):

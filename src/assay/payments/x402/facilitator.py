@@ -20,13 +20,13 @@ from assay.payments.buyer import unmarked
 from assay.payments.claims import Sighting
 from assay.payments.model import (
     Asset,
-    Entry,
+    LedgerEntry,
     Payment,
     PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
 )
-from assay.payments.outcomes import Attempt, Outcome, Rejected, Undecided, is_unused
+from assay.payments.outcomes import Outcome, Rejected, SettlementAttempt, Undecided, is_unused
 from assay.payments.ports import Facilitator, Note
 from assay.payments.x402.supported import networks_listed
 
@@ -85,8 +85,8 @@ class RemoteFacilitator:
     async def balance(self, payment: Payment, sighting: Sighting) -> int:
         return await self._chain.balance(payment, sighting)
 
-    async def settle(self, entry: Entry, note: Note) -> Outcome:
-        await note(Attempt(""))
+    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
+        await note(SettlementAttempt(""))
         network = self._networks[entry.network]
         asked = _question(network, entry.credential, entry.amount, entry.pay_to, "")
         try:
@@ -105,15 +105,15 @@ class RemoteFacilitator:
         found = await self._chain.outcome(entry)
         return Rejected(reason) if is_unused(found) else found
 
-    async def outcome(self, entry: Entry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> Outcome:
         return await self._chain.outcome(entry)
 
     async def outcomes(
-        self, entries: Sequence[Entry], *, every_node: bool = False
+        self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> Sequence[Outcome]:
         return await self._chain.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: Entry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
         return await self.settle(entry, note)
 
     async def supported(self) -> frozenset[str] | None:
@@ -137,7 +137,7 @@ class RemoteFacilitator:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _shown(self, entry: Entry, said: JsonValue) -> Outcome:
+    async def _shown(self, entry: LedgerEntry, said: JsonValue) -> Outcome:
         """What the chain shows of a settlement that it claims, once it shows it.
 
         It is waited for once: then the payment's own looks find it. The transaction it names only
@@ -145,7 +145,7 @@ class RemoteFacilitator:
         mined yet.
         """
         named = said if isinstance(said, str) and _HASH.fullmatch(said) else ""
-        claimed = replace(entry, attempt=Attempt(named.lower()))
+        claimed = replace(entry, attempt=SettlementAttempt(named.lower()))
         deadline_s = self._clock.monotonic_s() + self._settlement_s
         pause_s = POLL_S
         while not entry.look.is_used:

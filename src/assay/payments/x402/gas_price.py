@@ -12,7 +12,7 @@ from assay.common.json import JsonValue
 from assay.common.numbers import NotANumber, hex_number
 from assay.payments.gas import KeyNonces, KeyState
 from assay.payments.gas_rules import NO_FEE, FeePerGas, GasRules, fee_per_gas
-from assay.payments.model import Entry
+from assay.payments.model import LedgerEntry
 
 GAS_PRICE_MAX: Final = 10**12
 """Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
@@ -77,7 +77,7 @@ class GasPrices:
         """Wei for a unit of gas. Raises `ChainUnavailable`."""
         return (await self.state(network)).gas_price
 
-    def fees(self, entry: Entry, price: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
+    def fees(self, entry: LedgerEntry, price: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
         """What settling an entry offers at a price of gas: never more than it may cost.
 
         Raises `FeeAboveCap` when that is less than the price, or than `at_least`, which a

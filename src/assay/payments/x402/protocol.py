@@ -12,11 +12,11 @@ from assay.common.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
 from assay.payments.claims import Sighting
 from assay.payments.model import (
-    Demand,
-    Entry,
+    LedgerEntry,
     Payment,
     PaymentNetwork,
     PaymentRefused,
+    PaymentRequirements,
     Protocol,
     Quote,
 )
@@ -28,7 +28,7 @@ from assay.payments.ports import (
     Note,
     PaidRequest,
     PaymentProtocol,
-    ProtocolNeeds,
+    ProtocolDependencies,
 )
 from assay.payments.requests import Presented
 from assay.payments.x402.codec import (
@@ -70,8 +70,8 @@ class X402:
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
 
     async def demand(
-        self, quote: Quote, needs: ProtocolNeeds, reason: str, transaction: str = ""
-    ) -> Demand:
+        self, quote: Quote, needs: ProtocolDependencies, reason: str, transaction: str = ""
+    ) -> PaymentRequirements:
         del needs
         network = quote.network
         refusal = {
@@ -80,7 +80,7 @@ class X402:
             "transaction": transaction,
             "network": network.short_name,
         }
-        return Demand(
+        return PaymentRequirements(
             headers=(
                 (b"payment-required", encoded(required_v2(quote, reason))),
                 # On a 402 this is a failed settlement's type: what the standard has, and the
@@ -93,25 +93,27 @@ class X402:
     def is_attached(self, headers: Headers) -> bool:
         return any(name in {V1, V2} for name, _ in headers)
 
-    async def present(self, headers: Headers, needs: ProtocolNeeds) -> Presented | None:
+    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
         del needs
         try:
             return _presented(headers)
         except (Malformed, PaymentRefused):
             return None
 
-    def needed_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def needed_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         del needs
         return needed_s(quote)
 
-    def is_good(self, entry: Entry, quote: Quote, needs: ProtocolNeeds) -> bool:
+    def is_good(self, entry: LedgerEntry, quote: Quote, needs: ProtocolDependencies) -> bool:
         return (entry.expires_at - needs.clock.now()).total_seconds() >= needed_s(quote)
 
-    def quote_life_s(self, quote: Quote, needs: ProtocolNeeds) -> float:
+    def quote_life_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
         del needs
         return timeout_s(quote)
 
-    async def read(self, request: PaidRequest, quote: Quote, needs: ProtocolNeeds) -> Payment:
+    async def read(
+        self, request: PaidRequest, quote: Quote, needs: ProtocolDependencies
+    ) -> Payment:
         try:
             presented = request.presented or _presented(request.headers)
         except Malformed as error:
@@ -141,7 +143,7 @@ class X402:
         )
 
     async def verify(
-        self, payment: Payment, needs: ProtocolNeeds, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
     ) -> Balances | None:
         quote = payment.quote
         work_s = 0.0 if quote.settles_first else quote.work_s
@@ -152,30 +154,34 @@ class X402:
         asset = quote.network.asset.address
         return {asset: await needs.facilitator.verify(payment, sighting)}
 
-    def work_s(self, payment: Payment, needs: ProtocolNeeds) -> float:
+    def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
         del needs  # what is left besides is in `LEAST_S`
         return payment.quote.work_s
 
-    async def settle(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         return await needs.facilitator.settle(entry, note)
 
-    async def outcome(self, entry: Entry, needs: ProtocolNeeds) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
         return await needs.facilitator.outcome(entry)
 
     async def outcomes(
-        self, entries: Sequence[Entry], needs: ProtocolNeeds, *, every_node: bool = False
+        self,
+        entries: Sequence[LedgerEntry],
+        needs: ProtocolDependencies,
+        *,
+        every_node: bool = False,
     ) -> Sequence[Outcome]:
         return await needs.facilitator.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: Entry, note: Note, needs: ProtocolNeeds) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
         return await needs.facilitator.resend(entry, note)
 
-    def receipt(self, entry: Entry, needs: ProtocolNeeds) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
         del needs
         paid = {"success": True, "transaction": entry.attempt.transaction, "payer": entry.payer}
         return _answers(entry, paid)
 
-    def pending(self, entry: Entry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> Headers:
         waiting = {
             "success": False,
             "errorReason": "settlement_pending",
@@ -185,7 +191,7 @@ class X402:
         return _answers(entry, waiting)
 
 
-def _answers(entry: Entry, said: JsonObject) -> Headers:
+def _answers(entry: LedgerEntry, said: JsonObject) -> Headers:
     """Both receipts; each spells the network as its reader does."""
     told = old = encoded({**said, "network": entry.network})
     if entry.version == 1:
@@ -264,7 +270,9 @@ def _match_authorization(signed: Authorization, quote: Quote) -> None:
         )
 
 
-def _match_time(signed: Authorization, quote: Quote, needs: ProtocolNeeds, digest: str) -> None:
+def _match_time(
+    signed: Authorization, quote: Quote, needs: ProtocolDependencies, digest: str
+) -> None:
     now_s = needs.clock.now().timestamp()
     if signed.valid_after > now_s:
         raise PaymentRefused(

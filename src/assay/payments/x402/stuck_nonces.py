@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.chains.evm.transactions import Transaction, TransactionSigner
+from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
 from assay.payments.gas_rules import NO_FEE, FeePerGas
@@ -70,6 +70,6 @@ class StuckNonces:
         self._since_s, self._offered = now.time_s, fees
         await self.spend(now.used, fees)
 
-    def _nothing(self, nonce: int, fees: FeePerGas) -> Transaction:
+    def _nothing(self, nonce: int, fees: FeePerGas) -> EvmTransaction:
         to, chain_id = self.signer.address, self.network.chain_id
-        return Transaction(chain_id, nonce, fees.priority, fees.most, GAS_OF_NOTHING, to, b"")
+        return EvmTransaction(chain_id, nonce, fees.priority, fees.most, GAS_OF_NOTHING, to, b"")

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from assay.chains.evm.transactions import Transaction, TransactionSigner, transaction_of
+from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
 from assay.common.errors import Unavailable
@@ -21,8 +21,8 @@ from assay.common.single_flight import SingleFlight
 from assay.common.tasks import all_results
 from assay.payments.attempts import ATTEMPTS_MAX, may_take_another_nonce
 from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
-from assay.payments.model import Entry
-from assay.payments.outcomes import Attempt, Undecided
+from assay.payments.model import LedgerEntry
+from assay.payments.outcomes import SettlementAttempt, Undecided
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import transfer_data
@@ -44,7 +44,7 @@ CHEAP_TRIES = 2
 class _Waiting:
     """One settlement in a turn; `transaction` once it is signed."""
 
-    entry: Entry
+    entry: LedgerEntry
     note: Note
     sent: asyncio.Future[str | Undecided | Again]
     nonce: int = 0
@@ -56,7 +56,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class Sender:
+class TransactionSender:
     """One network's turns. Every attempt is written down before it is sent."""
 
     rpc: Rpc
@@ -71,7 +71,7 @@ class Sender:
     def __post_init__(self) -> None:
         self._stuck = StuckNonces(self.rpc, self.network, self.signer, self.prices)
 
-    async def send(self, entry: Entry, note: Note) -> str | Undecided:
+    async def send(self, entry: LedgerEntry, note: Note) -> str | Undecided:
         """The hash of the transaction that went out; `Undecided` when perhaps none did.
 
         Whoever is cancelled before his turn began is left out of it.
@@ -92,7 +92,7 @@ class Sender:
             await asyncio.sleep(random.uniform(0, NONCE_PAUSE_S))  # noqa: S311 - who goes first
         return Undecided(f"not sent: {problem}")
 
-    async def push(self, entry: Entry, note: Note) -> str | Undecided | None:
+    async def push(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
         """Send what was signed once more, or what has to replace it, as `mend` does.
 
         None where its nonce is used, or an earlier key's: its receipt says what became of it.
@@ -108,7 +108,7 @@ class Sender:
         found = meaning(entry.attempt.transaction, refused)
         return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
 
-    async def mend(self, entry: Entry, note: Note) -> str | Undecided | None:
+    async def mend(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
         """Replace what was signed where it cannot be mined: too cheap now, or behind a gap.
 
         None where nothing is to be done, or nothing may be signed any more. Raises
@@ -116,7 +116,9 @@ class Sender:
         """
         return await self._mended(entry, note, await self._chain_now())
 
-    async def _mended(self, entry: Entry, note: Note, chain: KeyNow) -> str | Undecided | None:
+    async def _mended(
+        self, entry: LedgerEntry, note: Note, chain: KeyNow
+    ) -> str | Undecided | None:
         signed = transaction_of(entry.attempt.raw)
         is_ours = self.signer.has_signed(entry.attempt.raw)
         if not is_ours or signed.nonce < chain.used or len(entry.attempt.earlier) >= ATTEMPTS_MAX:
@@ -134,12 +136,12 @@ class Sender:
         except FeeAboveCap:
             return None
         self._sign(one)
-        await note(Attempt(one.transaction, one.raw))
+        await note(SettlementAttempt(one.transaction, one.raw))
         (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
         found = meaning(one.transaction, answer)
         return Undecided(f"not replaced: {found.problem}") if isinstance(found, Again) else found
 
-    async def _turn(self, entry: Entry, note: Note, price: int) -> str | Undecided | Again:
+    async def _turn(self, entry: LedgerEntry, note: Note, price: int) -> str | Undecided | Again:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(entry, note, loop.create_future(), price=price)
         self._queue.append(waiting)
@@ -210,7 +212,9 @@ class Sender:
             for place, one in enumerate(some):
                 one.nonce = first + place
                 self._sign(one)
-            found = await all_results([one.note(Attempt(one.transaction, one.raw)) for one in some])
+            found = await all_results(
+                [one.note(SettlementAttempt(one.transaction, one.raw)) for one in some]
+            )
             fine: list[_Waiting] = []
             for one, error in zip(some, found, strict=True):
                 if isinstance(error, Exception):
@@ -226,7 +230,7 @@ class Sender:
         entry, fees = one.entry, one.fees
         data = transfer_data(authorization_of(entry.credential))
         one.raw, one.transaction = self.signer.sign(
-            Transaction(
+            EvmTransaction(
                 self.network.chain_id,
                 one.nonce,
                 fees.priority,

@@ -21,9 +21,21 @@ from google.protobuf.json_format import MessageToDict
 
 from assay.common.json import JsonObject, is_object
 from assay.net.egress.guarded_transport import SafeHttpTransport
-from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    OutboundRequest,
+)
 from assay.probing.clients.a2a_grpc import GrpcA2a, grpc_service
-from assay.probing.clients.transport import LIMITS, Noted, Wire, failed, note_call
+from assay.probing.clients.transport import (
+    LIMITS,
+    RecordingTransport,
+    TransportLog,
+    failed,
+    note_call,
+)
 from assay.probing.ports import AgentCallFailed, Callback
 from assay.probing.probe_client import decode, retry_after_s
 from assay.probing.redirects import follow, is_agent_card
@@ -38,7 +50,9 @@ _GONE = frozenset({404, 405, 410})
 class StockA2a:
     """An agent whose card was read. Implements `A2aConversation`."""
 
-    def __init__(self, card: JsonObject, card_url: str, parsed: AgentCard, wire: Wire) -> None:
+    def __init__(
+        self, card: JsonObject, card_url: str, parsed: AgentCard, wire: RecordingTransport
+    ) -> None:
         self.card = card
         self.card_url = card_url
         self.has_answered = False
@@ -98,7 +112,7 @@ class StockA2a:
 
 @asynccontextmanager
 async def dial_a2a(
-    url: str, http: SafeHttp, parsing: asyncio.Lock
+    url: str, http: EgressClient, parsing: asyncio.Lock
 ) -> AsyncGenerator[StockA2a | GrpcA2a]:
     """Read the card; raises `AgentCallFailed` or `BudgetExhausted`.
 
@@ -121,16 +135,16 @@ async def dial_a2a(
     if service is not None:
         yield GrpcA2a(card, card_url, service, http)
     else:
-        yield StockA2a(card, card_url, parsed, Wire(http))
+        yield StockA2a(card, card_url, parsed, RecordingTransport(http))
 
 
-async def _fetch_card(url: str, http: SafeHttp) -> tuple[str, Reply]:
+async def _fetch_card(url: str, http: EgressClient) -> tuple[str, EgressResponse]:
     """The first address that serves a card, and its reply.
 
     The declared address itself, else the well-known path below it, else that of its host:
     registrations in the wild name all three.
     """
-    reply: Reply | None = None
+    reply: EgressResponse | None = None
     for candidate in _candidates(url):
         found, reply = await _get(candidate, http)
         if reply.status == _OK and (candidate != url or _is_card(reply)):
@@ -138,7 +152,7 @@ async def _fetch_card(url: str, http: SafeHttp) -> tuple[str, Reply]:
         if reply.status not in _GONE and candidate != url:
             break
     status = reply.status if reply else 0
-    noted = Noted(status=status, retry_s=reply and retry_after_s(reply))
+    noted = TransportLog(status=status, retry_s=reply and retry_after_s(reply))
     refusal = failed(noted, LookupError(f"the card is answered with {status}"), status)
     raise refusal
 
@@ -152,19 +166,21 @@ def _candidates(url: str) -> list[str]:
     return list(dict.fromkeys([url, *below, *of_host]))
 
 
-def _is_card(reply: Reply) -> bool:
+def _is_card(reply: EgressResponse) -> bool:
     card = decode(reply.body)
     return is_object(card) and is_agent_card(card)
 
 
-async def _get(url: str, http: SafeHttp) -> tuple[str, Reply]:
+async def _get(url: str, http: EgressClient) -> tuple[str, EgressResponse]:
     """The reply behind redirects that stay on the site, and where it came from."""
     try:
-        url, reply = await follow(http, Outgoing("GET", url, {}), LIMITS)
+        url, reply = await follow(http, OutboundRequest("GET", url, {}), LIMITS)
     except EgressError as error:
-        raise failed(Noted(failure=error.failure), error, None) from error
+        raise failed(TransportLog(failure=error.failure), error, None) from error
     if reply.truncated:
-        raise failed(Noted(failure=Failure.PROTOCOL), ValueError("the card is too long"), None)
+        raise failed(
+            TransportLog(failure=Failure.PROTOCOL), ValueError("the card is too long"), None
+        )
     return url, reply
 
 

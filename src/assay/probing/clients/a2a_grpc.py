@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.grpc_address import GRPC, grpc_origins
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, SafeHttp
+from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, OutboundRequest
 from assay.probing.clients.grpc_wire import (
     CODINGS,
     HEAD_BYTES,
@@ -26,7 +26,7 @@ from assay.probing.clients.grpc_wire import (
     read_message,
     require_ok,
 )
-from assay.probing.clients.transport import LIMITS, Noted, failed
+from assay.probing.clients.transport import LIMITS, TransportLog, failed
 from assay.probing.ports import AgentCallFailed, Callback
 from assay.probing.probe_client import interfaces, same_site
 
@@ -84,7 +84,7 @@ class GrpcA2a:
     """An agent whose card was read, and that speaks gRPC. Implements `A2aConversation`."""
 
     def __init__(
-        self, card: JsonObject, card_url: str, service: GrpcService, http: SafeHttp
+        self, card: JsonObject, card_url: str, service: GrpcService, http: EgressClient
     ) -> None:
         self.card = card
         self.card_url = card_url
@@ -141,7 +141,7 @@ class GrpcA2a:
                 if len(self._origins) > 1 and error.failure in {Failure.TLS, Failure.PROTOCOL}:
                     self._origins.pop(0)
                     continue
-                raise failed(Noted(failure=error.failure), error, None) from error
+                raise failed(TransportLog(failure=error.failure), error, None) from error
 
     async def _called(self, url: str, body: bytes, wait_s: float | None) -> tuple[bytes, str]:
         limits = GRPC_LIMITS if wait_s is None else replace(GRPC_LIMITS, total_s=wait_s)
@@ -151,10 +151,12 @@ class GrpcA2a:
             "user-agent": STOCK_CLIENT,
             "a2a-version": self._service.version,
         }
-        reply = await self._http.send(Outgoing("POST", url, headers, body, is_http2=True), limits)
+        reply = await self._http.send(
+            OutboundRequest("POST", url, headers, body, is_http2=True), limits
+        )
         if reply.status != _OK:
             error = ConnectionError(f"answered with HTTP status {reply.status}")
-            raise failed(Noted(status=reply.status), error, None)
+            raise failed(TransportLog(status=reply.status), error, None)
         if not (reply.header("content-type") or "").startswith("application/grpc"):
             raise AgentCallFailed("protocol", "the answer is not gRPC")
         require_ok(reply)

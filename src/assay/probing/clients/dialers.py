@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from assay.net.egress.ports import SafeHttp
+from assay.net.egress.ports import EgressClient
 from assay.probing.ports import A2aConversation, McpConversation
 
 
@@ -21,20 +21,20 @@ class StockDialers:
         self._parsing = asyncio.Lock()
 
     @asynccontextmanager
-    async def mcp(self, url: str, http: SafeHttp) -> AsyncGenerator[McpConversation]:
+    async def mcp(self, url: str, http: EgressClient) -> AsyncGenerator[McpConversation]:
         dial = await asyncio.to_thread(_load_mcp)
         async with dial(url, http, self._client_name) as conversation:
             yield conversation
 
     @asynccontextmanager
-    async def a2a(self, url: str, http: SafeHttp) -> AsyncGenerator[A2aConversation]:
+    async def a2a(self, url: str, http: EgressClient) -> AsyncGenerator[A2aConversation]:
         dial = await asyncio.to_thread(_load_a2a)
         async with dial(url, http, self._parsing) as conversation:
             yield conversation
 
 
 def _load_mcp() -> Callable[
-    [str, SafeHttp, str | None], AbstractAsyncContextManager[McpConversation]
+    [str, EgressClient, str | None], AbstractAsyncContextManager[McpConversation]
 ]:
     from assay.probing.clients.mcp import dial_mcp  # noqa: PLC0415 - heavy, see the class
 
@@ -42,7 +42,7 @@ def _load_mcp() -> Callable[
 
 
 def _load_a2a() -> Callable[
-    [str, SafeHttp, asyncio.Lock], AbstractAsyncContextManager[A2aConversation]
+    [str, EgressClient, asyncio.Lock], AbstractAsyncContextManager[A2aConversation]
 ]:
     from assay.probing.clients.a2a import dial_a2a  # noqa: PLC0415 - heavy, see the class
 

@@ -16,7 +16,7 @@ from google.rpc.status_pb2 import Status
 
 from assay.common.json import JsonObject
 from assay.net.body import BodyBroken, read_body
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.ports import AgentCallFailed
 
 HEAD_BYTES = 5
@@ -113,7 +113,7 @@ def _has_fields_beyond(message: Message, most: int) -> bool:
     return False
 
 
-def require_ok(reply: Reply) -> None:
+def require_ok(reply: EgressResponse) -> None:
     """Raises `AgentCallFailed` for a reply in which gRPC says that the call failed."""
     said = {n: v for n, v in (*reply.headers, *reply.trailers) if n.startswith("grpc-")}
     status = said.get("grpc-status", "")

@@ -16,9 +16,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from assay.common.json import JsonObject
 from assay.net.egress.guarded_transport import SafeHttpTransport2
-from assay.net.egress.ports import Failure, SafeHttp
+from assay.net.egress.ports import EgressClient, Failure
 from assay.probing.clients.sse import sse_transport
-from assay.probing.clients.transport import LIMITS, Noted, Wire, failed, note_call
+from assay.probing.clients.transport import (
+    LIMITS,
+    RecordingTransport,
+    TransportLog,
+    failed,
+    note_call,
+)
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool
 from assay.probing.unannounced import PAUSE_S_MAX
 
@@ -145,7 +151,9 @@ def _as_json(model: BaseModel) -> JsonObject:
 
 
 @asynccontextmanager
-async def dial_mcp(url: str, http: SafeHttp, client_name: str | None) -> AsyncGenerator[StockMcp]:
+async def dial_mcp(
+    url: str, http: EgressClient, client_name: str | None
+) -> AsyncGenerator[StockMcp]:
     """Connect and initialise; raises `AgentCallFailed` or `BudgetExhausted`.
 
     Over streamable HTTP, else over the older transport with server-sent events, as a client that
@@ -174,10 +182,10 @@ _NO_POST = frozenset({400, 404, 405})
 
 @asynccontextmanager
 async def _over_http(
-    url: str, http: SafeHttp, client_name: str | None, noted: Noted
+    url: str, http: EgressClient, client_name: str | None, noted: TransportLog
 ) -> AsyncGenerator[StockMcp]:
     async with httpx2.AsyncClient(
-        transport=SafeHttpTransport2(Wire(http), LIMITS), trust_env=False
+        transport=SafeHttpTransport2(RecordingTransport(http), LIMITS), trust_env=False
     ) as sender:
         transport = streamable_http_client(url, http_client=sender)
         async with _opened(transport, client_name, noted) as server:
@@ -186,7 +194,7 @@ async def _over_http(
 
 @asynccontextmanager
 async def _over_events(
-    url: str, http: SafeHttp, client_name: str | None, noted: Noted
+    url: str, http: EgressClient, client_name: str | None, noted: TransportLog
 ) -> AsyncGenerator[StockMcp]:
     async with _opened(sse_transport(url, http), client_name, noted) as server:
         yield server
@@ -194,7 +202,7 @@ async def _over_events(
 
 @asynccontextmanager
 async def _opened(
-    transport: Transport, client_name: str | None, noted: Noted
+    transport: Transport, client_name: str | None, noted: TransportLog
 ) -> AsyncGenerator[StockMcp]:
     paused_s = PAUSE_S_MAX if client_name is None else 0.0
     raised: AgentCallFailed | BudgetExhausted | None = None
@@ -221,7 +229,7 @@ async def _opened(
         raise raised
 
 
-def _failed(noted: Noted, error: Exception) -> AgentCallFailed | BudgetExhausted:
+def _failed(noted: TransportLog, error: Exception) -> AgentCallFailed | BudgetExhausted:
     """As `failed`; an answer that did not come on an open stream is one that was waited for."""
     if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT and noted.failure is None:
         noted.failure = Failure.TIMEOUT

@@ -1,7 +1,8 @@
 """MCP's older transport (HTTP with server-sent events), over guarded egress.
 
-The stream is one request through the visit's `SafeHttp`: its address is judged, its bytes and its
-time are bounded and counted like those of any other answer. Source: MCP 2024-11-05, transports.
+The stream is one request through the visit's `EgressClient`: its address is judged, its bytes
+and its time are bounded and counted like those of any other answer.
+Source: MCP 2024-11-05, transports.
 """
 
 import asyncio
@@ -14,8 +15,8 @@ from mcp.client.sse import sse_client
 from typing_extensions import override
 
 from assay.net.egress.guarded_transport import SafeHttpTransport2, plain_headers
-from assay.net.egress.ports import Limits, Outgoing, Reply, SafeHttp
-from assay.probing.clients.transport import LIMITS, Wire, is_readable
+from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
+from assay.probing.clients.transport import LIMITS, RecordingTransport, is_readable
 
 STREAM_LIMITS = Limits(connect_s=2.0, total_s=120.0, body_bytes_max=1024 * 1024)
 """What one stream may cost. A visit ends it sooner."""
@@ -23,7 +24,7 @@ STREAM_LIMITS = Limits(connect_s=2.0, total_s=120.0, body_bytes_max=1024 * 1024)
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
-def sse_transport(url: str, http: SafeHttp) -> Transport:
+def sse_transport(url: str, http: EgressClient) -> Transport:
     """The official client's transport, to be given to its `Client`.
 
     Messages are sent to the stream's own origin only, each through `http`.
@@ -48,8 +49,8 @@ def sse_transport(url: str, http: SafeHttp) -> Transport:
 class _StreamTransport(httpx2.AsyncBaseTransport):
     """Gives the body of an event stream while it arrives, and every other reply whole."""
 
-    def __init__(self, http: SafeHttp) -> None:
-        self._wire = Wire(http)
+    def __init__(self, http: EgressClient) -> None:
+        self._wire = RecordingTransport(http)
         self._whole = SafeHttpTransport2(self._wire, LIMITS)
 
     @override
@@ -57,7 +58,7 @@ class _StreamTransport(httpx2.AsyncBaseTransport):
         if request.method != "GET":
             return await self._whole.handle_async_request(request)
         events = _Events()
-        outgoing = Outgoing("GET", str(request.url), dict(request.headers), tap=events)
+        outgoing = OutboundRequest("GET", str(request.url), dict(request.headers), tap=events)
         reading = asyncio.get_running_loop().create_task(self._wire.send(outgoing, STREAM_LIMITS))
         reading.add_done_callback(lambda _: events.end())
         try:
@@ -96,7 +97,9 @@ class _Events:
         """Nothing more comes."""
         self._queue.put_nowait(None)
 
-    async def head_of(self, reading: "asyncio.Task[Reply]") -> tuple[int, list[tuple[str, str]]]:
+    async def head_of(
+        self, reading: "asyncio.Task[EgressResponse]"
+    ) -> tuple[int, list[tuple[str, str]]]:
         """Status and headers: the host's, or those of the reply that stands for its failure."""
         await asyncio.wait([self._head, reading], return_when=asyncio.FIRST_COMPLETED)
         if self._head.done():
@@ -110,7 +113,7 @@ class _Events:
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, events: _Events, reading: "asyncio.Task[Reply]") -> None:
+    def __init__(self, events: _Events, reading: "asyncio.Task[EgressResponse]") -> None:
         self._events, self._reading = events, reading
 
     @override

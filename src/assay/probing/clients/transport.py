@@ -1,4 +1,4 @@
-"""What lies between a stock client library and the visit's `SafeHttp`.
+"""What lies between a stock client library and the visit's `EgressClient`.
 
 The libraries tear a whole session down when one request of it fails, and blur why: a 503 and a
 dropped connection both come out as "internal error". So a failed request is answered to the
@@ -10,14 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.common.json import has_values_beyond, is_nested_beyond
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply, SafeHttp
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
 from assay.probing.ports import AgentCallFailed, BudgetExhausted
 from assay.probing.probe_client import JSON_DEPTH_MAX, JSON_VALUES_MAX, retry_after_s
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0)
 """What one request of a conversation may cost."""
 
-_OWN_FAILURE = Reply(502, (), b"", truncated=False, elapsed_ms=0.0)
+_OWN_FAILURE = EgressResponse(502, (), b"", truncated=False, elapsed_ms=0.0)
 
 _HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
 """Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
@@ -34,7 +41,7 @@ _KINDS: dict[Failure, Literal["timeout", "protocol"]] = {
 
 
 @dataclass(slots=True)
-class Noted:
+class TransportLog:
     """What happened on the wire during one call."""
 
     status: int | None = None
@@ -45,27 +52,27 @@ class Noted:
     retry_s: float | None = None
 
 
-_call: ContextVar[Noted] = ContextVar("assay_agent_call")
+_call: ContextVar[TransportLog] = ContextVar("assay_agent_call")
 # The libraries run a request in the context of whoever asked for it, also from tasks of their
 # own, so concurrent calls over one session each find their own note here.
 
 
-def note_call(wait_s: float | None = None) -> Noted:
+def note_call(wait_s: float | None = None) -> TransportLog:
     """Begin a call: what the wire does from here on, in this context, is noted in the result."""
-    noted = Noted(wait_s=wait_s)
+    noted = TransportLog(wait_s=wait_s)
     _call.set(noted)
     return noted
 
 
-class Wire:
-    """A `SafeHttp` that never fails and notes what happened instead."""
+class RecordingTransport:
+    """A `EgressClient` that never fails and notes what happened instead."""
 
-    def __init__(self, http: SafeHttp) -> None:
+    def __init__(self, http: EgressClient) -> None:
         self._http = http
 
-    async def send(self, request: Outgoing, limits: Limits = LIMITS) -> Reply:
+    async def send(self, request: OutboundRequest, limits: Limits = LIMITS) -> EgressResponse:
         """The reply, or a 502 of our own."""
-        noted = _call.get(None) or Noted()
+        noted = _call.get(None) or TransportLog()
         if noted.exhausted or noted.failure is not None:
             # The call has failed already; the libraries would go on to try older protocols and
             # resumptions, and a service that keeps us waiting would do so once for each.
@@ -101,7 +108,9 @@ def is_readable(body: bytes) -> bool:
     )
 
 
-def failed(noted: Noted, error: Exception, code: int | None) -> AgentCallFailed | BudgetExhausted:
+def failed(
+    noted: TransportLog, error: Exception, code: int | None
+) -> AgentCallFailed | BudgetExhausted:
     """What the call's failure was, by what the wire saw and then by what the library says.
 
     `code` is the protocol error the agent answered with, where the library knows of one.

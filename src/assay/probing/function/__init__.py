@@ -31,7 +31,7 @@ from assay.probing.function.payment import (
 from assay.probing.function.tools import prove_tools
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.robots import opted_out
 from assay.registries.model import Service
 
@@ -41,7 +41,7 @@ SERVICES_MAX = 32
 PROVEN_MAX = 4
 """Services proven in one visit; which of more, changes from visit to visit."""
 
-_Prove = Callable[[Visit, Address, Transcript], Awaitable[None]]
+_Prove = Callable[[ProbeSession, Address, Transcript], Awaitable[None]]
 
 
 def function_rows(transcripts: Sequence[JsonObject]) -> list[JsonObject]:
@@ -59,7 +59,7 @@ def _row(transcript: JsonObject) -> JsonObject:
     return {"service": service, "kind": kind, "state": verdict.state, "why": verdict.why}
 
 
-async def collect_function(visit: Visit) -> list[JsonObject]:
+async def collect_function(visit: ProbeSession) -> list[JsonObject]:
     """A transcript for every declared service. Raises nothing.
 
     Within `visit.ends_at` and what `visit.http` still sends: what does not end by then is kept as
@@ -91,7 +91,7 @@ async def collect_function(visit: Visit) -> list[JsonObject]:
 
 
 def _chosen(
-    asked: Sequence[tuple[Service, Transcript]], visit: Visit
+    asked: Sequence[tuple[Service, Transcript]], visit: ProbeSession
 ) -> list[tuple[Service, Transcript]]:
     """The services of this visit: one of each hinted kind first, the rest in rotation."""
     if len(asked) <= PROVEN_MAX:
@@ -112,7 +112,11 @@ class _Talks:
 
 
 async def _talk(
-    visit: Visit, address: Address, notes: Transcript, talks: _Talks, chat: Chat | None = None
+    visit: ProbeSession,
+    address: Address,
+    notes: Transcript,
+    talks: _Talks,
+    chat: Chat | None = None,
 ) -> None:
     async with talks.turn:
         if talks.are_over:
@@ -125,7 +129,9 @@ async def _talk(
             talks.are_over = any(row["class"] == "ok" for row in said.rows)
 
 
-async def _prove_one(visit: Visit, service: Service, notes: Transcript, talks: _Talks) -> None:
+async def _prove_one(
+    visit: ProbeSession, service: Service, notes: Transcript, talks: _Talks
+) -> None:
     address = Address(service, hint_of(service), service.endpoint)
     notes.kind = address.hint
     try:
@@ -150,7 +156,7 @@ async def _prove_one(visit: Visit, service: Service, notes: Transcript, talks: _
         notes.add("failure", "", "protocol", "", {})
 
 
-def _tell(visit: Visit, notes: Transcript) -> None:
+def _tell(visit: ProbeSession, notes: Transcript) -> None:
     """Tell the probes what was found to be spoken; where nothing answered, nothing was."""
     greetings, end = notes.members.get("greeting"), notes.members.get("end")
     is_silent = is_array(greetings) and "ok" not in greetings
@@ -159,7 +165,7 @@ def _tell(visit: Visit, notes: Transcript) -> None:
     visit.spoken[notes.service] = "page" if end == "page" else notes.kind
 
 
-async def _identify(visit: Visit, address: Address, notes: Transcript) -> None:
+async def _identify(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Set the kind of what is spoken at an address: what its name hints at first."""
     greetings: list[str] = []
     if address.hint == "mcp":

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import EgressError, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
 from assay.probing.function.acts import does_act
 from assay.probing.function.addresses import fixed_part, values_at
 from assay.probing.function.calling import TRIES_MAX, Calls, get
@@ -26,7 +26,7 @@ from assay.probing.function.request import Operation, request_for
 from assay.probing.function.shown import declared_operation, operations_shown
 from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript, random_for
 from assay.probing.function.verdicts import judge_bought, judge_http
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.probe_client import ask, decode
 from assay.probing.purchases import PaidCalls, PayingHttp, Purse, Sale
 
@@ -37,7 +37,9 @@ DRAWS: Final = 8
 """Draws of arguments until some are not those that the owner shows."""
 
 
-async def buy(visit: Visit, address: Address, notes: Transcript, *, documented: bool) -> None:
+async def buy(
+    visit: ProbeSession, address: Address, notes: Transcript, *, documented: bool
+) -> None:
     """Buy, in a visit that goes out as a customer's; note what was bought, now or lately."""
     agent, sales = visit.subject.agent, visit.sales
     if sales is None or agent is None or agent.wallet is None or address.reply is None:
@@ -57,7 +59,7 @@ async def buy(visit: Visit, address: Address, notes: Transcript, *, documented: 
 
 
 async def _shop(
-    sales: PaidCalls, sale: Sale, visit: Visit, address: Address, *, documented: bool
+    sales: PaidCalls, sale: Sale, visit: ProbeSession, address: Address, *, documented: bool
 ) -> None:
     base, operations = await _sold(visit, address)
     purse = await sales.open(sale) if operations else None
@@ -86,7 +88,7 @@ async def _shop(
             await sales.keep(purse, bought, is_proven=is_proven)
 
 
-def _calls(visit: Visit, address: Address, notes: Transcript) -> Calls:
+def _calls(visit: ProbeSession, address: Address, notes: Transcript) -> Calls:
     """Calls of what the address's document describes; the words of it and of the 402 are known."""
     calls = Calls(visit, notes, random_for(visit, f"{address.service.endpoint} bought"))
     document = address.document or {}
@@ -97,7 +99,7 @@ def _calls(visit: Visit, address: Address, notes: Transcript) -> Calls:
     return calls
 
 
-async def _sold(visit: Visit, address: Address) -> tuple[str, Sequence[Operation]]:
+async def _sold(visit: ProbeSession, address: Address) -> tuple[str, Sequence[Operation]]:
     """The operations at the declared address that take something, and where their paths begin.
 
     As the document says; without one as the 402, the address itself, or the home page of its site
@@ -118,8 +120,8 @@ async def _sold(visit: Visit, address: Address) -> tuple[str, Sequence[Operation
         said = declared[0]
     if said is not None:
         return base, [said]
-    home = await ask(visit, Outgoing("GET", f"{base}/", ACCEPTS))
-    pages = [one.body for one in (address.reply, home) if isinstance(one, Reply)]
+    home = await ask(visit, OutboundRequest("GET", f"{base}/", ACCEPTS))
+    pages = [one.body for one in (address.reply, home) if isinstance(one, EgressResponse)]
     shown = [o for body in pages for o in operations_shown(body, address.url)]
     start = fixed_part(address.url)
     return base, [o for o in shown if f"{o.path}/".startswith(f"{start}/")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.probing.function.arguments import pools_of
 from assay.probing.function.choosing import Takes, asked_as, other_arguments
 from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
@@ -19,7 +19,7 @@ from assay.probing.function.tools import REPEATS_MAX, SAME_MAX, says_not_found
 from assay.probing.function.transcript import ASKED_CHARS_MAX, Transcript
 from assay.probing.function.verdicts import judge_http
 from assay.probing.function.words import leaves
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.probe_client import answer_class, decode, is_html, retry_after_s
 from assay.probing.session import VisitHttp
 
@@ -43,7 +43,7 @@ _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024
 class Calls:
     """What one proof sends, and what came back for later calls to use."""
 
-    visit: Visit
+    visit: ProbeSession
     notes: Transcript
     random: Random
     root: JsonValue = None
@@ -138,7 +138,7 @@ async def get(
     calls: Calls,
     role: str,
     name: str,
-    request: Outgoing,
+    request: OutboundRequest,
     arguments: JsonObject,
     schema: JsonValue = None,
 ) -> None:
@@ -165,7 +165,7 @@ async def get(
             _note(calls, role, asked, reply, schema, more)
             return
         await asyncio.sleep(wait_s)
-        request = Outgoing(
+        request = OutboundRequest(
             request.method,
             request.url,
             {**request.headers, "cache-control": "no-cache"},
@@ -173,7 +173,7 @@ async def get(
         )
 
 
-def _sizes(request: Outgoing) -> list[int]:
+def _sizes(request: OutboundRequest) -> list[int]:
     """How long a request is, and its parts: an answer that says so shows no work."""
     path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
     text = (request.body or b"").decode("utf-8", "replace")
@@ -201,7 +201,7 @@ def _is_refused(said: str) -> bool:
 
 
 def _note(
-    calls: Calls, role: str, asked: str, reply: Reply, schema: JsonValue, more: JsonObject
+    calls: Calls, role: str, asked: str, reply: EgressResponse, schema: JsonValue, more: JsonObject
 ) -> None:
     document = decode(reply.body)
     refused = _messages(document)

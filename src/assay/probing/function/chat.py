@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import EgressError, Failure, Limits, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.conversation import ANSWER_WAIT_S, converse
 from assay.probing.function.examples import EXAMPLE
@@ -28,7 +28,7 @@ from assay.probing.ports import (
     BudgetExhausted,
     Callback,
     CountsMessages,
-    Visit,
+    ProbeSession,
 )
 from assay.probing.probe_client import decode, is_html, retry_after_s
 
@@ -45,11 +45,13 @@ class Chat:
 
     url: str
     card: JsonObject
-    request: Callable[[str], Outgoing | None]
+    request: Callable[[str], OutboundRequest | None]
     """The request that says a text; None where another member of it cannot be known."""
 
 
-async def prove_chat(visit: Visit, address: Address, chat: Chat, notes: Transcript) -> Transcript:
+async def prove_chat(
+    visit: ProbeSession, address: Address, chat: Chat, notes: Transcript
+) -> Transcript:
     """Ask until function is proven or the visit's time, requests or messages end.
 
     What was said is a transcript of its own, within the service's.
@@ -72,7 +74,7 @@ async def prove_chat(visit: Visit, address: Address, chat: Chat, notes: Transcri
 class _Line:
     """An `A2aConversation` over plain HTTP."""
 
-    def __init__(self, visit: Visit, chat: Chat) -> None:
+    def __init__(self, visit: ProbeSession, chat: Chat) -> None:
         self._visit = visit
         self._chat = chat
         self.card = chat.card
@@ -111,7 +113,7 @@ class _Line:
         raise AgentCallFailed("protocol", task_id)
 
 
-def said_in(reply: Reply) -> str:
+def said_in(reply: EgressResponse) -> str:
     """What a reply says: of a chat completion its message, of other JSON all that is in it."""
     document = decode(reply.body)
     if document is None:
@@ -127,7 +129,7 @@ def said_in(reply: Reply) -> str:
     return content if isinstance(content, str) else "\n".join(leaves(document))
 
 
-def documented_chat(visit: Visit, address: Address) -> Chat | None:
+def documented_chat(visit: ProbeSession, address: Address) -> Chat | None:
     """The first documented operation that takes a message."""
     document = address.document or {}
     info = document.get("info")
@@ -143,8 +145,8 @@ def documented_chat(visit: Visit, address: Address) -> Chat | None:
 
 
 def saying(
-    visit: Visit, operation: Operation, base: str, name: str
-) -> Callable[[str], Outgoing | None]:
+    visit: ProbeSession, operation: Operation, base: str, name: str
+) -> Callable[[str], OutboundRequest | None]:
     """What says a text; other members are made of what is documented of them."""
     schema = operation.schema
     properties, needed = schema.get("properties"), schema.get("required")
@@ -153,7 +155,7 @@ def saying(
     declared = properties.get(name) if is_object(properties) else None
     is_list = is_object(declared) and declared.get("type") == "array"
 
-    def request(text: str) -> Outgoing | None:
+    def request(text: str) -> OutboundRequest | None:
         random = random_for(visit, text)
         made: JsonObject = {n: _of_session(n, random) for n in required if _SESSION.search(n)}
         rest = [n for n in required if n not in made]

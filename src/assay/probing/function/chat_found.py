@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.acts import tells_of_act
 from assay.probing.function.chat import ERROR_STATUS, QUESTION, Chat, card_of, saying
 from assay.probing.function.examples import EXAMPLE
@@ -17,7 +17,7 @@ from assay.probing.function.messages import LIST, is_for_talk, message_in
 from assay.probing.function.request import Operation
 from assay.probing.function.shown_calls import Shown, calls_shown
 from assay.probing.function.words import leaves
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from assay.probing.probe_client import ask, decode, text_of
 
 COMPLETIONS: Final = "/completions"
@@ -53,15 +53,15 @@ class _Place:
     examples: Sequence[str]
 
 
-async def bare_chat(visit: Visit, address: Address) -> Chat | None:
+async def bare_chat(visit: ProbeSession, address: Address) -> Chat | None:
     """An agent at an address without a document; None where nothing shows one."""
     own_path = urlsplit(address.url).path.rstrip("/")
     here = "" if address.reply is None else text_of(address.reply)[:PAGE_CHARS_MAX]
     root = urljoin(address.url, "/")
     home = here
     if own_path:
-        heard = await ask(visit, Outgoing("GET", root, {"accept": "*/*"}))
-        is_read = isinstance(heard, Reply) and heard.status < ERROR_STATUS
+        heard = await ask(visit, OutboundRequest("GET", root, {"accept": "*/*"}))
+        is_read = isinstance(heard, EgressResponse) and heard.status < ERROR_STATUS
         home = text_of(heard)[:PAGE_CHARS_MAX] if is_read else ""
     texts = [text for text in dict.fromkeys((here, home)) if text]
     place = await _place(visit, address.url, texts, is_own=is_for_talk(own_path, ""))
@@ -83,7 +83,9 @@ async def bare_chat(visit: Visit, address: Address) -> Chat | None:
     return Chat(place.url, card, saying(visit, operation, place.url, name))
 
 
-async def _place(visit: Visit, url: str, texts: Sequence[str], *, is_own: bool) -> _Place | None:
+async def _place(
+    visit: ProbeSession, url: str, texts: Sequence[str], *, is_own: bool
+) -> _Place | None:
     """Where an agent is spoken to: as a call shows, as declared, where a text says, or listed."""
     shown = [one for text in texts for one in calls_shown(text.encode(), url)]
     places = [place for one in shown if (place := _shown_place(one, url)) is not None]
@@ -130,16 +132,16 @@ def _shown_place(one: Shown, url: str) -> _Place | None:
 _TEXT: Final[JsonObject] = {"type": "string"}
 
 
-async def _models(visit: Visit, base: str) -> list[str]:
+async def _models(visit: ProbeSession, base: str) -> list[str]:
     """The models that a service lists."""
-    listed = await ask(visit, Outgoing("GET", base + "/models"))
-    document = decode(listed.body) if isinstance(listed, Reply) else None
+    listed = await ask(visit, OutboundRequest("GET", base + "/models"))
+    document = decode(listed.body) if isinstance(listed, EgressResponse) else None
     rows = document.get("data") if is_object(document) else None
     found = [row.get("id") for row in rows if is_object(row)] if is_array(rows) else []
     return [name for name in found if isinstance(name, str) and name]
 
 
-async def _model(visit: Visit, url: str, texts: Sequence[str]) -> str:
+async def _model(visit: ProbeSession, url: str, texts: Sequence[str]) -> str:
     """The first model that the service lists, or that a page or an index names."""
     base = url.removesuffix(COMPLETIONS).removesuffix("/chat")
     said = [*texts, *map(_lines, texts)]
@@ -165,11 +167,11 @@ def _asked_in(page: str) -> list[str]:
     ]
 
 
-async def _demanded(visit: Visit, url: str) -> str:
+async def _demanded(visit: ProbeSession, url: str) -> str:
     """The member that a refusal of an empty object names as missing; `message` without."""
     headers = {"accept": "application/json", "content-type": "application/json"}
-    heard = await ask(visit, Outgoing("POST", url, headers, b"{}"))
-    if not isinstance(heard, Reply) or heard.status < ERROR_STATUS:
+    heard = await ask(visit, OutboundRequest("POST", url, headers, b"{}"))
+    if not isinstance(heard, EgressResponse) or heard.status < ERROR_STATUS:
         return "message"
     named = _NAMED.search(text_of(heard)[:2000])
     return named[1].lower() if named else "message"

@@ -16,7 +16,7 @@ from assay.probing.function.published import published_inputs
 from assay.probing.function.script import Request, Script, script_of
 from assay.probing.function.talking import missing, to_reword
 from assay.probing.function.transcript import Transcript, random_for, spoken
-from assay.probing.ports import A2aConversation, AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.ports import A2aConversation, AgentCallFailed, BudgetExhausted, ProbeSession
 
 ANSWER_WAIT_S = 60.0
 """Longest wait for one answer. Source: the design of evidence, section 2."""
@@ -32,7 +32,7 @@ WORDINGS = 8
 """Of which one that was not chosen is taken."""
 
 
-async def prove_conversation(visit: Visit, address: Address, notes: Transcript) -> None:
+async def prove_conversation(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Ask until function is proven or the visit's time, requests or messages end."""
     random = random_for(visit, address.service.endpoint)
     try:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.function.acts import does_act
 from assay.probing.function.examples import schema_like
 from assay.probing.function.request import Operation
@@ -22,7 +22,7 @@ _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "o
 _PLACES: Final = (("queryParams", "query"), ("body", "body"), ("bodyFields", "body"))
 
 
-def documents_of(demand: Reply) -> list[JsonObject]:
+def documents_of(demand: EgressResponse) -> list[JsonObject]:
     """The demand of the header, and that of the body."""
     header = demand.header("payment-required") or ""
     try:
@@ -32,7 +32,7 @@ def documents_of(demand: Reply) -> list[JsonObject]:
     return [found for text in (packed, demand.body) if is_object(found := decode(text))]
 
 
-def demanded_operation(demand: Reply, url: str) -> Operation | None:
+def demanded_operation(demand: EgressResponse, url: str) -> Operation | None:
     """What a 402 of this address says that a call takes; None where it says none, or of an act."""
     for document in documents_of(demand):
         about = _about(document)

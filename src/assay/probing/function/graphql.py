@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Failure, Outgoing
+from assay.net.egress.ports import Failure, OutboundRequest
 from assay.probing.function.acts import does_act
 from assay.probing.function.calling import Asked, Calls, get, varies
 from assay.probing.function.choosing import Takes
@@ -76,9 +76,9 @@ async def prove_graphql(calls: Calls, address: Address) -> bool:
     return True
 
 
-def _query(address: Address, query: str) -> Outgoing:
+def _query(address: Address, query: str) -> OutboundRequest:
     headers = {**ACCEPTS, "content-type": "application/json"}
-    return Outgoing("POST", address.url, headers, json.dumps({"query": query}).encode())
+    return OutboundRequest("POST", address.url, headers, json.dumps({"query": query}).encode())
 
 
 async def _ask_field(calls: Calls, address: Address, field: Field, arguments: JsonObject) -> None:

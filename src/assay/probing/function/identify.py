@@ -8,9 +8,9 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import EgressError, Failure, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, Failure, OutboundRequest
 from assay.probing.function.linked import documents_linked
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, Visit
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import LIMITS, answer_class, decode, is_html
 from assay.probing.redirects import follow, is_agent_card
 from assay.probing.session import COLD_START_S, is_tight
@@ -42,7 +42,7 @@ class Address:
     hint: str
     url: str
     """Where it is after redirects on its site."""
-    reply: Reply | None = None
+    reply: EgressResponse | None = None
     document: JsonObject | None = None
     """A card, an OpenAPI document or another JSON object, as its kind says."""
     document_url: str = ""
@@ -58,7 +58,7 @@ def is_web_address(endpoint: str) -> bool:
         return False
 
 
-async def glance(visit: Visit, address: Address) -> str:
+async def glance(visit: ProbeSession, address: Address) -> str:
     """Ask the declared address for what it has; the class of the answer."""
     if urlsplit(address.url).path.rstrip("/").endswith("/sse"):
         return "ok"  # it would keep the answer open; only a client of that transport can read it
@@ -66,7 +66,7 @@ async def glance(visit: Visit, address: Address) -> str:
     for headers, limits in ((ACCEPTS, LIMITS), (again, replace(LIMITS, total_s=COLD_START_S))):
         try:
             address.url, address.reply = await follow(
-                visit.http, Outgoing("GET", address.url, headers), limits
+                visit.http, OutboundRequest("GET", address.url, headers), limits
             )
             break
         except EgressError as error:
@@ -77,7 +77,7 @@ async def glance(visit: Visit, address: Address) -> str:
         return "timeout"
     if address.hint == "x402" and read(address.reply) is None:
         heard = await unpaid(visit, address.url)
-        address.reply = heard if isinstance(heard, Reply) else address.reply
+        address.reply = heard if isinstance(heard, EgressResponse) else address.reply
     document = decode(address.reply.body)
     if is_object(document):
         address.document, address.document_url = document, address.url
@@ -101,7 +101,7 @@ def is_openapi(document: JsonObject) -> bool:
     return bool(document.keys() & {"openapi", "swagger"}) and is_object(document.get("paths"))
 
 
-async def find_openapi(visit: Visit, address: Address) -> bool:
+async def find_openapi(visit: ProbeSession, address: Address) -> bool:
     """Look for documentation beside the address; whether there is any."""
     if address.document is not None and is_openapi(address.document):
         return True
@@ -112,7 +112,7 @@ async def find_openapi(visit: Visit, address: Address) -> bool:
     places = OPENAPI_PLACES[:PLACES_OF_SEVERAL] if is_tight(visit) else OPENAPI_PLACES
     for url in dict.fromkeys([*linked, *(urljoin(base, place) for place in places)]):
         try:
-            found_at, reply = await follow(visit.http, Outgoing("GET", url, ACCEPTS), LIMITS)
+            found_at, reply = await follow(visit.http, OutboundRequest("GET", url, ACCEPTS), LIMITS)
         except EgressError as error:
             if error.failure in {Failure.CONNECT, Failure.NAME, Failure.TIMEOUT}:
                 return False
@@ -124,7 +124,7 @@ async def find_openapi(visit: Visit, address: Address) -> bool:
     return False
 
 
-async def speaks_a2a(visit: Visit, address: Address) -> str:
+async def speaks_a2a(visit: ProbeSession, address: Address) -> str:
     """Whether a card is found from the address: `ok`, else the class of the failure."""
     try:
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
@@ -134,7 +134,7 @@ async def speaks_a2a(visit: Visit, address: Address) -> str:
         return failure_of(error)
 
 
-async def speaks_mcp(visit: Visit, address: Address) -> str:
+async def speaks_mcp(visit: ProbeSession, address: Address) -> str:
     """Whether an MCP session can be opened: `ok`, else the class of the failure."""
     try:
         async with visit.dialers.mcp(address.service.endpoint, visit.http):

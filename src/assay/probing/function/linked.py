@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 from urllib.parse import urljoin
 
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.probe_client import same_site
 
 TEXT_CHARS_MAX = 64 * 1024
@@ -21,7 +21,7 @@ _SERVICE_DESC: Final = re.compile(r"<([^<>]{1,500})>\s*;[^,]{0,200}service-desc"
 _NO_DOCUMENT: Final = re.compile(r"\.(?:js|css|png|svg|ico|html?|ya?ml|md)$|\.(?:js|css)\?|/ui")
 
 
-def documents_linked(reply: Reply, url: str) -> list[str]:
+def documents_linked(reply: EgressResponse, url: str) -> list[str]:
     """Addresses on the same site where a reply says that its OpenAPI document is."""
     text = reply.body[:TEXT_CHARS_MAX].decode("utf-8", "replace")
     found = _SERVICE_DESC.findall(reply.header("link") or "")

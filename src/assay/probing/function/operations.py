@@ -8,7 +8,7 @@ from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.addresses import fixed_part
 from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
 from assay.probing.function.chat import Chat, documented_chat
@@ -23,14 +23,14 @@ from assay.probing.function.rpc import prove_rpc
 from assay.probing.function.shown import declared_operation, demanding, operations_shown
 from assay.probing.function.transcript import Transcript, random_for
 from assay.probing.function.verdicts import judge
-from assay.probing.ports import BudgetExhausted, Visit
+from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.probe_client import ask, decode, unknown_url
 
 PLAIN_MAX = 4
 """Operations without arguments that are asked, of which two have to be open."""
 
 
-async def prove_operations(visit: Visit, address: Address, notes: Transcript) -> Chat | None:
+async def prove_operations(visit: ProbeSession, address: Address, notes: Transcript) -> Chat | None:
     """Ask until function is proven or the visit's time or requests end.
 
     Where it is spoken to in words, if that is what is left to ask.
@@ -51,7 +51,7 @@ async def prove_operations(visit: Visit, address: Address, notes: Transcript) ->
     return None
 
 
-async def prove_documented(visit: Visit, address: Address, notes: Transcript) -> None:
+async def prove_documented(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """The same for the operations of the address's document. Raises `BudgetExhausted`."""
     notes.members["documented"] = True
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
@@ -79,10 +79,10 @@ async def prove_documented(visit: Visit, address: Address, notes: Transcript) ->
 async def _ask_unknown(calls: Calls, base: str) -> None:
     """An address that cannot exist: an operation that answers the same proves nothing."""
     url = unknown_url(calls.visit, base)
-    await get(calls, "unknown_path", "unknown", Outgoing("GET", url, ACCEPTS), {})
+    await get(calls, "unknown_path", "unknown", OutboundRequest("GET", url, ACCEPTS), {})
 
 
-async def _prove_bare(visit: Visit, address: Address, notes: Transcript) -> None:
+async def _prove_bare(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """An address without documentation: as declared, varied, then what its site shows of it."""
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
     if _may_be_graphql(address) and await prove_graphql(calls, address):
@@ -100,7 +100,7 @@ async def _prove_plain(calls: Calls, address: Address) -> None:
     if declared is not None:
         await _call(calls, base, *declared)
     elif not is_page(address):
-        await get(calls, "call", "declared", Outgoing("GET", address.url, ACCEPTS), {})
+        await get(calls, "call", "declared", OutboundRequest("GET", address.url, ACCEPTS), {})
     if calls.visit.announced:
         await _ask_unknown(calls, address.url)
     calls.refuses_pages = True
@@ -127,8 +127,8 @@ async def prove_shown(calls: Calls, address: Address) -> None:
     start = fixed_part(address.url)
     shown = [] if address.reply is None else operations_shown(address.reply.body, address.url)
     if not shown and path:
-        home = await ask(calls.visit, Outgoing("GET", urljoin(address.url, "/"), ACCEPTS))
-        body = home.body if isinstance(home, Reply) else b""
+        home = await ask(calls.visit, OutboundRequest("GET", urljoin(address.url, "/"), ACCEPTS))
+        body = home.body if isinstance(home, EgressResponse) else b""
         shown = [
             o for o in operations_shown(body, urljoin(address.url, "/"))
             if f"{o.path}/".startswith(f"{start}/")
@@ -148,7 +148,7 @@ def _may_be_graphql(address: Address) -> bool:
     return any(word in place.casefold() for place in places for word in words)
 
 
-def _demanded(reply: Reply | None) -> list[str]:
+def _demanded(reply: EgressResponse | None) -> list[str]:
     """Query parameters that a refusal names as missing, in FastAPI's words."""
     document = decode(reply.body) if reply is not None and reply.status in NOT_FOUND else None
     rows = document.get("detail") if is_object(document) else None

@@ -20,7 +20,7 @@ from assay.probing.function.identify import Address, find_openapi
 from assay.probing.function.operations import prove_documented
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge, judge_bought
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from assay.probing.x402_reader import Asked, consistent, read, unpaid
 
 AMOUNT_MAX: Final = 100 * 10**6
@@ -49,7 +49,7 @@ _ASSETS: Final = frozenset(
 )
 
 
-async def prove_payment(visit: Visit, address: Address, notes: Transcript) -> None:
+async def prove_payment(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Judge the 402 that was seen, and the next one; ask what is free, and else perhaps buy."""
     found = None if address.reply is None else read(address.reply)
     agent = visit.subject.agent
@@ -88,7 +88,7 @@ _NEEDED: Final = ("valid", "known_asset", "sane", "payee")
 _TO_BE_BOUGHT: Final = ("wallet", "steady", "as_advertised")
 
 
-async def _is_steady(visit: Visit, url: str, found: Asked) -> bool:
+async def _is_steady(visit: ProbeSession, url: str, found: Asked) -> bool:
     """Whether the next unpaid call is asked to pay the same people, and no more than twice that.
 
     A call that is not asked for anything, or not answered, says nothing of the price.
@@ -134,7 +134,7 @@ def _dearest(found: Asked) -> int:
     return max(int(offer.amount) for offer in found.offers)
 
 
-def _has_free_service(visit: Visit, url: str) -> bool:
+def _has_free_service(visit: ProbeSession, url: str) -> bool:
     """Whether a service that may be free is declared on the same host: it has its own proof."""
     agent = visit.subject.agent
     listed = agent.registration.services if agent and agent.registration else ()

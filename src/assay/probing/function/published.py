@@ -5,14 +5,14 @@ from assay.net.egress.ports import EgressError
 from assay.probing.consent import binding_request
 from assay.probing.function.acts import names_act
 from assay.probing.function.skills import EXAMPLES_MAX, does_act_in, skill_rows
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from assay.probing.probe_client import decode
 
 MESSAGES = "messages"
 """Stands for messages of no certain skill."""
 
 
-async def published_inputs(visit: Visit, url: str) -> JsonValue:
+async def published_inputs(visit: ProbeSession, url: str) -> JsonValue:
     """`testInputs` of the host's proof file: what the owner offers; None without.
 
     Customers do not read it: nor do visits that are not announced.

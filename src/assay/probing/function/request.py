@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Outgoing
+from assay.net.egress.ports import OutboundRequest
 from assay.probing.function.identify import ACCEPTS
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -66,7 +66,7 @@ def _examples(declared: JsonValue) -> list[JsonValue]:
     return [*(examples if is_array(examples) else ()), declared.get("example")]
 
 
-def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outgoing:
+def request_for(operation: Operation, base: str, arguments: JsonObject) -> OutboundRequest:
     """The request that calls an operation with these arguments."""
     path = operation.path
     query: dict[str, str | list[str]] = {}
@@ -84,9 +84,9 @@ def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outgo
     joined = base + "/" + path.lstrip("/") if path else base
     url = joined + (f"?{urlencode(query, doseq=True)}" if query else "")
     if operation.method != "POST":
-        return Outgoing(operation.method, url, ACCEPTS)
+        return OutboundRequest(operation.method, url, ACCEPTS)
     media, content = _body(operation, body)
-    return Outgoing("POST", url, {**ACCEPTS, "content-type": media}, content)
+    return OutboundRequest("POST", url, {**ACCEPTS, "content-type": media}, content)
 
 
 def _body(operation: Operation, given: JsonObject) -> tuple[str, bytes]:

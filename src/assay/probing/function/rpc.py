@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.calling import Asked, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
@@ -114,14 +114,14 @@ async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
 async def _ask(calls: Calls, url: str, method: str, params: JsonValue) -> JsonObject | None:
     """The answer to a method that says what there is; None of what is no JSON-RPC."""
     heard = await ask(calls.visit, _request(url, method, params))
-    document = decode(heard.body) if isinstance(heard, Reply) else None
+    document = decode(heard.body) if isinstance(heard, EgressResponse) else None
     return document if is_object(document) and is_envelope(document) else None
 
 
-def _request(url: str, method: str, params: JsonValue) -> Outgoing:
+def _request(url: str, method: str, params: JsonValue) -> OutboundRequest:
     said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {**ACCEPTS, "content-type": "application/json"}
-    return Outgoing("POST", url, headers, json.dumps(said).encode())
+    return OutboundRequest("POST", url, headers, json.dumps(said).encode())
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ from assay.probing.function.variation import (
     without_quotation,
 )
 from assay.probing.function.words import words_of
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 
 TRIES_MAX = 3
 """Requests of one example while its answers do not differ."""
@@ -188,7 +188,7 @@ def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool, bool, bo
 
 
 def script_of(
-    card: JsonObject, visit: Visit, random: Random, published: JsonValue = None
+    card: JsonObject, visit: ProbeSession, random: Random, published: JsonValue = None
 ) -> Script:
     """What an agent with this card is asked.
 

@@ -25,7 +25,7 @@ from assay.probing.ports import (
     BudgetExhausted,
     McpConversation,
     McpTool,
-    Visit,
+    ProbeSession,
 )
 from assay.probing.probe_client import decode
 
@@ -64,7 +64,7 @@ _NOT_FOUND = (
 _NOTHING = frozenset({"", "null", "none", "[]", "{}", "false"})
 
 
-async def prove_tools(visit: Visit, address: Address, notes: Transcript) -> None:
+async def prove_tools(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Call until function is proven or the visit's time or requests end."""
     random = random_for(visit, address.service.endpoint)
     try:

@@ -5,7 +5,7 @@ from random import Random
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.words import known_words, leaves
-from assay.probing.ports import Visit
+from assay.probing.ports import ProbeSession
 from assay.probing.secret_formats import without_secrets
 
 ANSWER_CHARS_MAX = 2_000
@@ -51,7 +51,7 @@ class Transcript:
         }
 
 
-def random_for(visit: Visit, service: str) -> Random:
+def random_for(visit: ProbeSession, service: str) -> Random:
     """The source of what is asked of one service: the same for the same nonce."""
     return Random(f"{visit.nonce or visit.seed}/{service}")  # noqa: S311 - repeatable on purpose
 

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import canary, failure_class, first, speaks
 
 GREETING = "Hello, my reference is {word}. What can you do for me? Please use one sentence."
@@ -20,7 +20,7 @@ class A2aAnswers:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         if service is None:
             return None

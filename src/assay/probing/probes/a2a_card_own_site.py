@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import called_at, first, interfaces, same_site
 
 
@@ -18,7 +18,7 @@ class A2aCardOwnSite:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         if service is None:
             return None

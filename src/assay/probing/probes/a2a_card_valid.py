@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import failure_class, first, host_of, interfaces
 
 _TEXTS = ("name", "description", "version")
@@ -23,7 +23,7 @@ class A2aCardValid:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         if service is None:
             return None

@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import Reply
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import (
     MALFORMED_RPC,
     answer_class,
@@ -36,7 +36,7 @@ class A2aJsonrpcErrors:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         url = None if service is None else await rpc_url(visit, service)
         if url is None:
@@ -57,7 +57,7 @@ class A2aJsonrpcErrors:
 
 
 def _verdict(heard: object, right: frozenset[int]) -> str:
-    if not isinstance(heard, Reply):
+    if not isinstance(heard, EgressResponse):
         return "wrong"
     document = decode(heard.body)
     error = document.get("error") if is_object(document) else None

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import Reply
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import ask, canary, decode, first, post_json, rpc_url
 
 METHODS = {"GetTask": "1.0", "tasks/get": "0.3"}
@@ -22,7 +22,7 @@ class A2aUnknownTask:
     family: ClassVar[str] = "a2a"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "a2a")
         url = None if service is None else await rpc_url(visit, service)
         if url is None:
@@ -37,13 +37,13 @@ class A2aUnknownTask:
         return Finding("not_tested", "What it says of an unknown task could not be judged.")
 
 
-async def _asked(visit: Visit, url: str, method: str) -> str:
+async def _asked(visit: ProbeSession, url: str, method: str) -> str:
     params = {"id": canary(visit, "unknown task")}
     body = json.dumps({"jsonrpc": "2.0", "id": 4, "method": method, "params": params})
     request = post_json(url, body.encode())
     headers = {**request.headers, "a2a-version": METHODS[method]}
     heard = await ask(visit, replace(request, headers=headers))
-    document = decode(heard.body) if isinstance(heard, Reply) else None
+    document = decode(heard.body) if isinstance(heard, EgressResponse) else None
     if not is_object(document):
         return "unclear"
     error = document.get("error")

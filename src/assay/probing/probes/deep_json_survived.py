@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import (
     answer_class,
     ask_class,
@@ -27,7 +27,7 @@ class DeepJsonSurvived:
     family: ClassVar[str] = "resilience"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         seen: dict[str, str] = {}
         for kind, url in (await _targets(visit)).items():
             seen[kind] = answer_class(await ask_class(visit, post_json(url, BODY)))
@@ -42,7 +42,7 @@ class DeepJsonSurvived:
         return Finding("not_tested", "What deeply nested JSON does could not be judged.")
 
 
-async def _targets(visit: Visit) -> dict[str, str]:
+async def _targets(visit: ProbeSession) -> dict[str, str]:
     http, a2a = first(visit, "http"), first(visit, "a2a")
     found: dict[str, str] = {}
     if http is not None:

@@ -5,9 +5,9 @@ from typing import ClassVar, Final
 from urllib.parse import urljoin
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Reply
+from assay.net.egress.ports import EgressResponse
 from assay.probing.consent import WELL_KNOWN, binding_request, lists_agent
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import ask, host_of
 
 DOMAINS_MAX = 3
@@ -24,7 +24,7 @@ class DomainBinding:
     family: ClassVar[str] = "domain"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         agent = visit.subject.agent
         origins = {urljoin(v.service.endpoint, WELL_KNOWN) for v in visit.services}
         domains = sorted(url for url in origins if _is_name(host_of(url)))[:DOMAINS_MAX]
@@ -45,10 +45,10 @@ class DomainBinding:
         return Finding("not_tested", "No service's domain says which agents it belongs to.")
 
 
-async def _says(visit: Visit, url: str) -> bool | None:
+async def _says(visit: ProbeSession, url: str) -> bool | None:
     """Whether the domain's file lists this agent; None when there is no such file."""
     heard = await ask(visit, binding_request(url))
-    return lists_agent(heard, visit.subject) if isinstance(heard, Reply) else None
+    return lists_agent(heard, visit.subject) if isinstance(heard, EgressResponse) else None
 
 
 def _is_name(host: str) -> bool:

@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask, first, is_html, unknown_url
 
 
@@ -18,11 +18,13 @@ class HonestStatus:
     family: ClassVar[str] = "http"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
-        heard = await ask(visit, Outgoing("GET", unknown_url(visit, service.service.endpoint)))
+        heard = await ask(
+            visit, OutboundRequest("GET", unknown_url(visit, service.service.endpoint))
+        )
         return {"answer": answer_class(heard), "page": is_html(heard)}
 
     def weigh(self, seen: JsonObject) -> Finding:

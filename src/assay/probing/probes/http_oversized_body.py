@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask, first, json_target, post_json
 from assay.probing.session import VisitHttp
 
@@ -20,7 +20,7 @@ class HttpOversizedBody:
     family: ClassVar[str] = "resilience"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
@@ -28,7 +28,7 @@ class HttpOversizedBody:
             return {"answer": "not_sent", "documented": False, "alive": True}
         target, documented = await json_target(visit, service.service.endpoint)
         heard = await ask(visit, post_json(target, BODY))
-        after = await ask(visit, Outgoing("GET", service.service.endpoint, VisitHttp.FRESH))
+        after = await ask(visit, OutboundRequest("GET", service.service.endpoint, VisitHttp.FRESH))
         return {
             "answer": answer_class(heard),
             "documented": documented,

@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask_class, first, is_html
 
 METHOD = "PROPFIND"
@@ -19,11 +19,11 @@ class HttpWrongMethod:
     family: ClassVar[str] = "http"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
-        heard = await ask_class(visit, Outgoing(METHOD, service.service.endpoint))
+        heard = await ask_class(visit, OutboundRequest(METHOD, service.service.endpoint))
         return {"answer": answer_class(heard), "page": is_html(heard)}
 
     def weigh(self, seen: JsonObject) -> Finding:

@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask_class, canary, first, json_target
 
 
@@ -15,14 +15,14 @@ class HttpWrongType:
     family: ClassVar[str] = "http"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
         url, documented = await json_target(visit, service.service.endpoint)
         headers = {"content-type": "application/x-assay", "accept": "application/json"}
         body = canary(visit, "wrong type").encode()
-        heard = await ask_class(visit, Outgoing("POST", url, headers, body))
+        heard = await ask_class(visit, OutboundRequest("POST", url, headers, body))
         return {"answer": answer_class(heard), "documented": documented}
 
     def weigh(self, seen: JsonObject) -> Finding:

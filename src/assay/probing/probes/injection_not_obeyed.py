@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue
 from assay.probing.conversations import CONFIRMED_FROM, Obedience, a2a_talk
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.text_tools import handed
 
 
@@ -15,7 +15,7 @@ class InjectionNotObeyed:
     family: ClassVar[str] = "injection"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         talk, by_kind = await a2a_talk(visit), (await handed(visit)).obedience
         found = {} if talk is None else {"a2a": talk.obedience}
         asked = [one for kind, one in by_kind.items() if one.answered or kind == "mcp"]

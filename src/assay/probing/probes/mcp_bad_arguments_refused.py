@@ -10,8 +10,8 @@ from assay.probing.ports import (
     McpConversation,
     McpTool,
     Probe,
+    ProbeSession,
     Severity,
-    Visit,
 )
 from assay.probing.probe_client import failure_class, first
 
@@ -33,7 +33,7 @@ class McpBadArgumentsRefused:
     family: ClassVar[str] = "mcp"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "mcp")
         if service is None:
             return None

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import failure_class, first
 
 
@@ -14,7 +14,7 @@ class McpInitialize:
     family: ClassVar[str] = "mcp"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "mcp")
         if service is None:
             return None

@@ -4,7 +4,14 @@ from typing import ClassVar, Final
 
 from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject
-from assay.probing.ports import AgentCallFailed, Finding, McpConversation, Probe, Severity, Visit
+from assay.probing.ports import (
+    AgentCallFailed,
+    Finding,
+    McpConversation,
+    Probe,
+    ProbeSession,
+    Severity,
+)
 from assay.probing.probe_client import failure_class, first
 
 
@@ -19,7 +26,7 @@ class McpToolsStable:
     family: ClassVar[str] = "mcp"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "mcp")
         if service is None:
             return None

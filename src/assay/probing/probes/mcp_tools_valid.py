@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.ports import AgentCallFailed, Finding, McpTool, Probe, Severity, Visit
+from assay.probing.ports import AgentCallFailed, Finding, McpTool, Probe, ProbeSession, Severity
 from assay.probing.probe_client import failure_class, first
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-/]{1,128}")
@@ -29,7 +29,7 @@ class McpToolsValid:
     family: ClassVar[str] = "mcp"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "mcp")
         if service is None:
             return None

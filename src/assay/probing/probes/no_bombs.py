@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue
-from assay.net.egress.ports import EgressError, Outgoing, Reply
+from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
 from assay.probing.conversations import CONFIRMED_FROM
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import LIMITS, ask
 from assay.probing.session import VisitHttp
 
@@ -28,18 +28,18 @@ class NoBombs:
     family: ClassVar[str] = "resilience"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = [v.service.endpoint for v in visit.services][:LOOKED_AT]
-        heard = [(url, await ask(visit, Outgoing("GET", url))) for url in urls]
-        answered = [(url, reply) for url, reply in heard if isinstance(reply, Reply)]
+        heard = [(url, await ask(visit, OutboundRequest("GET", url))) for url in urls]
+        answered = [(url, reply) for url, reply in heard if isinstance(reply, EgressResponse)]
         if not answered:
             return None
         unread = sum(not visit.may_burden(url) and _is_long(reply) for url, reply in answered)
         seen: dict[str, JsonValue] = {"unread": unread} if unread else {}
         bombs = [url for url, reply in answered if await _is_bomb(visit, url, reply)]
         if bombs:
-            again = await ask(visit, Outgoing("GET", bombs[0], VisitHttp.FRESH), _WHOLE)
-            seen["sightings"] = 1 + (isinstance(again, Reply) and again.is_bomb)
+            again = await ask(visit, OutboundRequest("GET", bombs[0], VisitHttp.FRESH), _WHOLE)
+            seen["sightings"] = 1 + (isinstance(again, EgressResponse) and again.is_bomb)
         return {"bombs": len(bombs), **seen}
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -53,17 +53,17 @@ class NoBombs:
         return Finding("pass", "Its answers expand as honest ones do.")
 
 
-def _is_long(reply: Reply) -> bool:
+def _is_long(reply: EgressResponse) -> bool:
     """Whether a compressed answer was cut for its size, before its ratio could be known."""
     is_compressed = reply.header("content-encoding") is not None
     return reply.truncated and is_compressed and not reply.is_bomb
 
 
-async def _is_bomb(visit: Visit, url: str, reply: Reply) -> bool:
+async def _is_bomb(visit: ProbeSession, url: str, reply: EgressResponse) -> bool:
     if not _is_long(reply) or not visit.may_burden(url):
         return reply.is_bomb
     try:
-        again = Outgoing("GET", url, VisitHttp.FRESH)
+        again = OutboundRequest("GET", url, VisitHttp.FRESH)
         return (await visit.http.send(again, _WHOLE)).is_bomb
     except EgressError:
         return False

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject
 from assay.probing.carried_over_input import repeated_by_takers
 from assay.probing.conversations import CONFIRMED_FROM, a2a_talk
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.shared_answers import overheard
 from assay.probing.swapped_results import mixed_by_takers
 
@@ -20,7 +20,7 @@ class NoCrossTalk:
     family: ClassVar[str] = "injection"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         talk = await a2a_talk(visit)
         heard = [await repeated_by_takers(visit), await mixed_by_takers(visit)]
         heard += [await overheard(visit), talk.repeated if talk else 0]

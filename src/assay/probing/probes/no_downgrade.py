@@ -4,8 +4,8 @@ from typing import ClassVar, Final
 from urllib.parse import urljoin
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing, Reply
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse, OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask
 
 
@@ -16,13 +16,13 @@ class NoDowngrade:
     family: ClassVar[str] = "domain"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = [v.service.endpoint for v in visit.services]
         secure = [url for url in urls if url.lower().startswith("https://")][:3]
         if not secure:
             return None
-        heard = [(url, await ask(visit, Outgoing("GET", url))) for url in secure]
-        moved = [_target(url, reply) for url, reply in heard if isinstance(reply, Reply)]
+        heard = [(url, await ask(visit, OutboundRequest("GET", url))) for url in secure]
+        moved = [_target(url, reply) for url, reply in heard if isinstance(reply, EgressResponse)]
         answered = sum(answer_class(reply) not in {"timeout", "unreachable"} for _, reply in heard)
         return {"answered": answered, "down": sum(t.startswith("http://") for t in moved)}
 
@@ -34,7 +34,7 @@ class NoDowngrade:
         return Finding("pass", "No service with TLS sends its callers to plain http.")
 
 
-def _target(url: str, reply: Reply) -> str:
+def _target(url: str, reply: EgressResponse) -> str:
     location = reply.header("location")
     if not location or answer_class(reply) != "redirect":
         return ""

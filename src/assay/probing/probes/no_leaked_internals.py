@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject, is_array
 from assay.probing.malformed_requests import REPOSITORY, provoked, public_pages
 from assay.probing.patterns import find_internals
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import host_of
 from assay.probing.text_tools import mistaken
 from assay.probing.wrong_values import wrongly_asked
@@ -26,7 +26,7 @@ class NoLeakedInternals:
     family: ClassVar[str] = "error discipline"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         asked = [*await provoked(visit), *await mistaken(visit), *await wrongly_asked(visit)]
         if not asked:
             return None

@@ -14,7 +14,7 @@ from assay.probing.malformed_requests import (
     public_pages,
     unanswered_kinds,
 )
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.secret_formats import environment_lines, find_secrets
 from assay.probing.settings_dumps import find_settings
 from assay.probing.text_tools import handed, mistaken
@@ -42,7 +42,7 @@ class NoLeakedSecrets:
     family: ClassVar[str] = "error discipline"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         talk = await a2a_talk(visit)
         asked = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
         asked += await wrongly_asked(visit)
@@ -88,7 +88,7 @@ class _Given:
 class _Seen:
     """What answers gave away, and how often."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: ProbeSession) -> None:
         self._visit = visit
         self.leaks: dict[str, JsonValue] = {}
         self.sightings: list[int] = []
@@ -120,7 +120,7 @@ class _Seen:
         self.note(len(given), {BRIEFING: min(given, default="")}, SAID)
 
 
-async def _sightings(visit: Visit, one: Provoked, given: _Given) -> int:
+async def _sightings(visit: ProbeSession, one: Provoked, given: _Given) -> int:
     """How often it gives the same away, asked again; some fail only now and then.
 
     Not at all where it gives another one of the kind each time: it makes them.
@@ -134,7 +134,7 @@ async def _sightings(visit: Visit, one: Provoked, given: _Given) -> int:
     return 0 if is_other else 1
 
 
-async def _given(visit: Visit, request: str, text: str) -> _Given:
+async def _given(visit: ProbeSession, request: str, text: str) -> _Given:
     secrets: set[str] = set()
     found = await visit.slices.run(find_secrets([text]))
     if found:  # the public pages are asked for only when there is something to compare

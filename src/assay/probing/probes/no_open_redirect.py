@@ -3,9 +3,9 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing, Reply
+from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.malformed_requests import SPLIT_HEADER, forwarding_request
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import ask, first, host_of
 from assay.probing.session import VisitHttp
 
@@ -22,7 +22,7 @@ class NoOpenRedirect:
     family: ClassVar[str] = "ssrf"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None:
             return None
@@ -31,7 +31,7 @@ class NoOpenRedirect:
         if found is None:
             return None
         if found:
-            again = Outgoing(request.method, request.url, VisitHttp.FRESH)
+            again = OutboundRequest(request.method, request.url, VisitHttp.FRESH)
             found = sorted(set(found) & set(_faults(await ask(visit, again)) or ()))
         return {"redirects": "redirects" in found, "splits": "splits" in found}
 
@@ -43,8 +43,8 @@ class NoOpenRedirect:
         return Finding("pass", "Parameters decide neither redirects nor headers.")
 
 
-def _faults(heard: Reply | object) -> list[str] | None:
-    if not isinstance(heard, Reply):
+def _faults(heard: EgressResponse | object) -> list[str] | None:
+    if not isinstance(heard, EgressResponse):
         return None
     target = host_of(heard.header("location") or "") if heard.status in _REDIRECTS else ""
     redirects = ["redirects"] if target.endswith(".invalid") else []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.ports import Outgoing
+from assay.net.egress.ports import OutboundRequest
 from assay.probing.collected_texts import heard_of, said_by_agent
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.demands import Said, is_beyond
@@ -17,8 +17,8 @@ from assay.probing.ports import (
     Finding,
     McpTool,
     Probe,
+    ProbeSession,
     Severity,
-    Visit,
 )
 from assay.probing.probe_client import ask, decode, first, text_of
 from assay.probing.purposes import (
@@ -66,7 +66,7 @@ class NoPoisoning:
     family: ClassVar[str] = "poisoning"
     severity: ClassVar[Severity] = Severity.CRITICAL
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         read = {where: await texts(visit) for where, texts in _READ.items()}
         found = {w: await _judged(visit, r) for w, r in read.items() if r is not None}
         if not found:
@@ -107,7 +107,7 @@ class NoPoisoning:
         return Finding("pass", "Descriptions hold no hidden text and no instructions.")
 
 
-async def _settled(visit: Visit, found: Mapping[str, Poison]) -> dict[str, JsonValue]:
+async def _settled(visit: ProbeSession, found: Mapping[str, Poison]) -> dict[str, JsonValue]:
     """What the operator's judge makes of texts with a single sign; it never clears one."""
     judged: dict[str, JsonValue] = {}
     for where, one in sorted(found.items()):
@@ -121,7 +121,7 @@ async def _settled(visit: Visit, found: Mapping[str, Poison]) -> dict[str, JsonV
     return {"judge": judged} if judged else {}
 
 
-async def _judged(visit: Visit, read: _Read) -> Poison:
+async def _judged(visit: ProbeSession, read: _Read) -> Poison:
     found = await visit.slices.run(judge_texts(read.texts))
     if await visit.slices.run(is_beyond(read.said)):
         found.kinds.add(BEYOND)
@@ -135,14 +135,14 @@ async def _judged(visit: Visit, read: _Read) -> Poison:
     return found
 
 
-async def _is_read_again(visit: Visit, where: str) -> bool:
+async def _is_read_again(visit: ProbeSession, where: str) -> bool:
     """Whether what was found is there when read again; a registration on chain does not change."""
     read = await _AGAIN[where](visit) if where in _AGAIN else await _READ[where](visit)
     again = Poison() if read is None else await _judged(visit, read)
     return bool(again.proven or again.kinds)
 
 
-async def _registration(visit: Visit) -> _Read | None:
+async def _registration(visit: ProbeSession) -> _Read | None:
     agent = visit.subject.agent
     if agent is None or agent.registration is None:
         return None
@@ -150,24 +150,24 @@ async def _registration(visit: Visit) -> _Read | None:
     return _Read(["\n".join(strings(raw))], groups=registration_groups(raw))
 
 
-async def _card(visit: Visit) -> _Read | None:
+async def _card(visit: ProbeSession) -> _Read | None:
     card = await _card_of(visit)
     return None if card is None else _read_card(card)
 
 
-async def _card_again(visit: Visit) -> _Read | None:
+async def _card_again(visit: ProbeSession) -> _Read | None:
     service = first(visit, "a2a")
     if service is None:
         return None
     try:
         async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
-            heard = await ask(visit, Outgoing("GET", agent.card_url, VisitHttp.FRESH))
+            heard = await ask(visit, OutboundRequest("GET", agent.card_url, VisitHttp.FRESH))
     except AgentCallFailed:
         return None
     return _read_card(decode(text_of(heard).encode()))
 
 
-async def _card_of(visit: Visit) -> JsonValue:
+async def _card_of(visit: ProbeSession) -> JsonValue:
     service = first(visit, "a2a")
     if service is None:
         return None
@@ -183,11 +183,11 @@ def _read_card(card: JsonValue) -> _Read:
     return _Read(["\n".join(strings(card))], said, card_groups(card))
 
 
-async def _tools(visit: Visit) -> _Read | None:
+async def _tools(visit: ProbeSession) -> _Read | None:
     return _read_tools(await listed_tools(visit))
 
 
-async def _tools_again(visit: Visit) -> _Read | None:
+async def _tools_again(visit: ProbeSession) -> _Read | None:
     return _read_tools(await listed_tools(visit, again=True) or ())
 
 
@@ -198,7 +198,7 @@ def _read_tools(tools: Sequence[McpTool] | None) -> _Read | None:
     return _Read(["\n".join(described(tool)) for tool in tools], said, [*map(tool_group, tools)])
 
 
-async def _server(visit: Visit) -> _Read | None:
+async def _server(visit: ProbeSession) -> _Read | None:
     """The server's instructions, its prompts and resources, and the content of the first."""
     service = first(visit, "mcp")
     if service is None:
@@ -217,7 +217,7 @@ async def _server(visit: Visit) -> _Read | None:
     return _Read([*read.texts, *more.texts], [*read.said, *more.said], [*read.groups, *more.groups])
 
 
-async def _openapi(visit: Visit) -> _Read | None:
+async def _openapi(visit: ProbeSession) -> _Read | None:
     """What documents an HTTP service's operations."""
     document = await documented(visit)
     if document is None:
@@ -225,14 +225,14 @@ async def _openapi(visit: Visit) -> _Read | None:
     return _Read(["\n".join(strings(document))], groups=openapi_groups(document))
 
 
-async def _spoken(visit: Visit, texts: Sequence[str], *, is_answer: bool = False) -> _Read:
+async def _spoken(visit: ProbeSession, texts: Sequence[str], *, is_answer: bool = False) -> _Read:
     """Texts that are no tool's own description: what they are for is what the tools are for."""
     about, purposes = await _about(visit), await _purposes(visit)
     groups = [[Said(text, purposes, is_answer=is_answer)] for text in texts]
     return _Read(texts, [Said(text, about) for text in texts], groups)
 
 
-async def _answers(visit: Visit) -> _Read | None:
+async def _answers(visit: ProbeSession) -> _Read | None:
     """Results, errors and what was said. Our own instructions, handed back, hold no signs."""
     texts = dict.fromkeys(
         [*(one.text for one in await heard_of(visit)), *await said_by_agent(visit)]
@@ -240,7 +240,7 @@ async def _answers(visit: Visit) -> _Read | None:
     return await _spoken(visit, [*texts], is_answer=True) if texts else None
 
 
-async def _answers_again(visit: Visit) -> _Read | None:
+async def _answers_again(visit: ProbeSession) -> _Read | None:
     """Poisoned answers, asked again until one is poisoned again; of conversations all but one.
 
     Where all of an agent's answers are poisoned, asking each again would use up the visit.
@@ -254,18 +254,18 @@ async def _answers_again(visit: Visit) -> _Read | None:
     return await _spoken(visit, again, is_answer=True)
 
 
-async def _is_poisoned(visit: Visit, text: str) -> bool:
+async def _is_poisoned(visit: ProbeSession, text: str) -> bool:
     return bool((await _judged(visit, await _spoken(visit, [text], is_answer=True))).proven)
 
 
-async def _about(visit: Visit) -> str:
+async def _about(visit: ProbeSession) -> str:
     """What the tools and the skills of the agent say they are for."""
     tools = [f"{tool.name} {tool.description}" for tool in await listed_tools(visit) or ()]
     skills = [text for text, _ in own_words(await _card_of(visit))]
     return " ".join([*tools, *skills])
 
 
-async def _purposes(visit: Visit) -> str:
+async def _purposes(visit: ProbeSession) -> str:
     """As `_about`, of each its purpose alone."""
     tools = [purpose(tool.name, tool.description) for tool in await listed_tools(visit) or ()]
     card = await _card_of(visit)
@@ -273,7 +273,7 @@ async def _purposes(visit: Visit) -> str:
     return " ".join([*tools, *skills])
 
 
-_Reader = Callable[[Visit], Awaitable[_Read | None]]
+_Reader = Callable[[ProbeSession], Awaitable[_Read | None]]
 _READ: Mapping[str, _Reader] = {
     "registration": _registration,
     "agent card": _card,

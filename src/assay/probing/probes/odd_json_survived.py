@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import (
     answer_class,
     ask_class,
@@ -28,7 +28,7 @@ class OddJsonSurvived:
     family: ClassVar[str] = "resilience"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         http, a2a = first(visit, "http"), first(visit, "a2a")
         url = None
         if http is not None:

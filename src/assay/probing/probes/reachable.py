@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit, Visited
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity, Visited
 from assay.probing.probe_client import answer_class, ask, failure_class
 from assay.probing.session import VisitHttp
 
@@ -21,7 +21,7 @@ class Reachable:
     family: ClassVar[str] = "reachability"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         if not visit.services:
             return None
         return {
@@ -40,12 +40,12 @@ class Reachable:
         return Finding("pass", "Every declared service answers.")
 
 
-async def _answers(visit: Visit, visited: Visited) -> bool:
+async def _answers(visit: ProbeSession, visited: Visited) -> bool:
     url = visited.service.endpoint
     for attempt in range(ATTEMPTS):
         if visited.kind == "http":
             headers = VisitHttp.FRESH if attempt else {}
-            heard = answer_class(await ask(visit, Outgoing("GET", url, headers)))
+            heard = answer_class(await ask(visit, OutboundRequest("GET", url, headers)))
         else:
             heard = await _dialled(visit, visited)
         if heard not in _SILENT:
@@ -53,7 +53,7 @@ async def _answers(visit: Visit, visited: Visited) -> bool:
     return False
 
 
-async def _dialled(visit: Visit, visited: Visited) -> str:
+async def _dialled(visit: ProbeSession, visited: Visited) -> str:
     dial = visit.dialers.mcp if visited.kind == "mcp" else visit.dialers.a2a
     try:
         async with dial(visited.service.endpoint, visit.http):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_array
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import host_of
 from assay.registries.model import Registration
 from assay.registries.registration import TYPE
@@ -19,7 +19,7 @@ class RegistrationComplete:
     family: ClassVar[str] = "registration"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         agent = visit.subject.agent
         if agent is None or agent.registration is None:
             return None

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 
 
 class RegistrationNamesAgent:
@@ -18,7 +18,7 @@ class RegistrationNamesAgent:
     family: ClassVar[str] = "registration"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         agent = visit.subject.agent
         if agent is None or agent.registration is None:
             return None

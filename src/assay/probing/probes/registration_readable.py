@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 
 
 class RegistrationReadable:
@@ -13,7 +13,7 @@ class RegistrationReadable:
     family: ClassVar[str] = "registration"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         agent = visit.subject.agent
         return None if agent is None else {"readable": agent.registration is not None}
 

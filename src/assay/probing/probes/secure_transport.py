@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
 from assay.net.egress.address import classify
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import host_of
 
 
@@ -16,7 +16,7 @@ class SecureTransport:
     family: ClassVar[str] = "domain"
     severity: ClassVar[Severity] = Severity.MINOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         endpoints = [v.service.endpoint for v in visit.services]
         public = [url for url in endpoints if not _is_inside(host_of(url))]
         if not public:

@@ -8,7 +8,15 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.answers import says_it_fetches
 from assay.probing.conversations import a2a_talk
-from assay.probing.ports import AgentCallFailed, Finding, Lure, McpTool, Probe, Severity, Visit
+from assay.probing.ports import (
+    AgentCallFailed,
+    Finding,
+    McpTool,
+    OutOfBandUrl,
+    Probe,
+    ProbeSession,
+    Severity,
+)
 from assay.probing.probe_client import first
 from assay.probing.text_tools import listed_tools
 
@@ -33,7 +41,7 @@ class SsrfBait:
     family: ClassVar[str] = "ssrf"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         bait = visit.bait
         if bait is None:
             return None
@@ -50,7 +58,7 @@ class SsrfBait:
         return Finding("pass", "An address in data or an argument is not called.")
 
 
-async def _is_given(visit: Visit, bait: Lure) -> bool:
+async def _is_given(visit: ProbeSession, bait: OutOfBandUrl) -> bool:
     """Whether a tool was given the address as an argument."""
     service = first(visit, "mcp")
     if service is None:

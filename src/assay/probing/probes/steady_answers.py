@@ -6,8 +6,8 @@ from statistics import median
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_object
-from assay.net.egress.ports import Failure, Outgoing, Reply
-from assay.probing.ports import AgentCallFailed, Finding, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse, Failure, OutboundRequest
+from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask, ask_class, first
 from assay.probing.session import VisitHttp
 
@@ -29,7 +29,7 @@ class SteadyAnswers:
     family: ClassVar[str] = "reachability"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = {"http": _http_url(visit), "a2a": await _card_url(visit)}
         seen = {kind: await _called(visit, kind, url) for kind, url in urls.items() if url}
         return seen or None
@@ -45,21 +45,21 @@ class SteadyAnswers:
         return Finding("pass", "Equal calls are answered equally and fast.")
 
 
-async def _called(visit: Visit, kind: str, url: str) -> JsonObject:
+async def _called(visit: ProbeSession, kind: str, url: str) -> JsonObject:
     times_ms: list[float] = []
     classes: Counter[str] = Counter()
     for number in range(CALLS[kind]):
         heard = await _call(visit, url, is_shared=kind == "http" and number == 0)
         classes[answer_class(heard)] += 1
-        times_ms.append(heard.elapsed_ms if isinstance(heard, Reply) else SLOW_MS + 1)
+        times_ms.append(heard.elapsed_ms if isinstance(heard, EgressResponse) else SLOW_MS + 1)
     steady = len(classes) == 1 and classes.keys() <= _GOOD
     return {"steady": steady, "latency": _latency(median(times_ms))}
 
 
-async def _call(visit: Visit, url: str, *, is_shared: bool) -> Reply | Failure:
+async def _call(visit: ProbeSession, url: str, *, is_shared: bool) -> EgressResponse | Failure:
     if is_shared:
-        return await ask(visit, Outgoing("GET", url))
-    return await ask_class(visit, Outgoing("GET", url, VisitHttp.FRESH))
+        return await ask(visit, OutboundRequest("GET", url))
+    return await ask_class(visit, OutboundRequest("GET", url, VisitHttp.FRESH))
 
 
 def _latency(p50_ms: float) -> str:
@@ -68,12 +68,12 @@ def _latency(p50_ms: float) -> str:
     return "slow" if p50_ms <= SLOW_MS else "very slow"
 
 
-def _http_url(visit: Visit) -> str | None:
+def _http_url(visit: ProbeSession) -> str | None:
     service = first(visit, "http")
     return service.service.endpoint if service else None
 
 
-async def _card_url(visit: Visit) -> str | None:
+async def _card_url(visit: ProbeSession) -> str | None:
     service = first(visit, "a2a")
     if service is None:
         return None

@@ -3,8 +3,8 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing, Reply
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import EgressResponse, OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import ask
 
 
@@ -15,11 +15,11 @@ class StrictTransport:
     family: ClassVar[str] = "domain"
     severity: ClassVar[Severity] = Severity.INFO
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = [v.service.endpoint for v in visit.services]
         secure = next((url for url in urls if url.lower().startswith("https://")), None)
-        heard = None if secure is None else await ask(visit, Outgoing("GET", secure))
-        if not isinstance(heard, Reply):
+        heard = None if secure is None else await ask(visit, OutboundRequest("GET", secure))
+        if not isinstance(heard, EgressResponse):
             return None
         return {"promised": heard.header("strict-transport-security") is not None}
 

@@ -4,7 +4,7 @@ import re
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 
 _ACCOUNT = re.compile(r"(?:eip155:([0-9]{1,20}):)?(0x[0-9a-fA-F]{40})")
 """CAIP-10, or a bare address. Source: facts, evm 1.4 (`agentWallet` as older files have it)."""
@@ -17,7 +17,7 @@ class WalletMatchesChain:
     family: ClassVar[str] = "registration"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         agent = visit.subject.agent
         if agent is None or agent.registration is None:
             return None

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.x402_reader import as_json, asked
 
 
@@ -14,7 +14,7 @@ class X402ChallengeValid:
     family: ClassVar[str] = "payment"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         found = await asked(visit)
         return None if found is None else as_json(found)
 

@@ -5,8 +5,8 @@ import json
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.net.egress.ports import Outgoing
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.net.egress.ports import OutboundRequest
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import answer_class, ask, canary, first
 from assay.probing.x402_reader import asked
 
@@ -18,13 +18,13 @@ class X402GarbageRefused:
     family: ClassVar[str] = "payment"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         service = first(visit, "http")
         if service is None or await asked(visit) is None:
             return None
         payment = {"x402Version": 1, "payload": {"signature": canary(visit, "payment")}}
         sent = base64.b64encode(json.dumps(payment).encode()).decode()
-        request = Outgoing("GET", service.service.endpoint, {"x-payment": sent})
+        request = OutboundRequest("GET", service.service.endpoint, {"x-payment": sent})
         return {"answer": answer_class(await ask(visit, request))}
 
     def weigh(self, seen: JsonObject) -> Finding:

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.x402_reader import asked
 
 
@@ -14,7 +14,7 @@ class X402PayeeOwn:
     family: ClassVar[str] = "payment"
     severity: ClassVar[Severity] = Severity.INFO
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         found, agent = await asked(visit), visit.subject.agent
         if found is None or not found.is_valid or agent is None:
             return None

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.probing.ports import Finding, Probe, Severity, Visit
+from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.session import VisitHttp
 from assay.probing.x402_reader import asked
 
@@ -15,7 +15,7 @@ class X402PriceStable:
     family: ClassVar[str] = "payment"
     severity: ClassVar[Severity] = Severity.MAJOR
 
-    async def collect(self, visit: Visit) -> JsonObject | None:
+    async def collect(self, visit: ProbeSession) -> JsonObject | None:
         before = await asked(visit)
         if before is None or not before.is_valid:
             return None

@@ -13,7 +13,7 @@ from assay.common.egress_budget import current_use
 from assay.registries import erc8004
 from assay.registries.file_cache import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
 from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, WalletMatch
-from assay.registries.ports import ChainFamily, ChainReader, ReaderNeeds
+from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
 from assay.registries.refusals import too_much_feedback, unbelievable
 from assay.registries.wallet_index import WalletIndex
 
@@ -44,7 +44,7 @@ agent's reputation cannot be told, for a part of it could be any part."""
 class EvmReader:
     """Implements `chains.ports.ChainReader`."""
 
-    def __init__(self, needs: ReaderNeeds) -> None:
+    def __init__(self, needs: ReaderDependencies) -> None:
         rpc, clock = needs.rpc, needs.clock
         self._rpc = rpc
         self._clock = clock
@@ -219,7 +219,7 @@ class Evm:
 
     name: ClassVar[Family] = "evm"
 
-    def reader(self, needs: ReaderNeeds) -> ChainReader:
+    def reader(self, needs: ReaderDependencies) -> ChainReader:
         """A reader of every network of this family."""
         return EvmReader(needs)
 

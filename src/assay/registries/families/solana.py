@@ -18,7 +18,7 @@ from assay.common.egress_budget import current_use
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.registries.file_cache import RegistrationFiles, agent_ttl_s
 from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, WalletMatch, sequential_id
-from assay.registries.ports import ChainFamily, ChainReader, ReaderNeeds
+from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
 from assay.registries.refusals import unbelievable
 from assay.registries.solana.accounts import (
     AGENT_DISCRIMINATOR,
@@ -55,7 +55,7 @@ _WalletSource = Literal["owner", "agentWallet"]
 class SolanaReader:
     """Implements `chains.ports.ChainReader`."""
 
-    def __init__(self, needs: ReaderNeeds) -> None:
+    def __init__(self, needs: ReaderDependencies) -> None:
         clock = needs.clock
         self._rpc = needs.rpc
         self._index = needs.index
@@ -248,7 +248,7 @@ class Solana:
 
     name: ClassVar[Family] = "solana"
 
-    def reader(self, needs: ReaderNeeds) -> ChainReader:
+    def reader(self, needs: ReaderDependencies) -> ChainReader:
         """A reader of every network of this family."""
         return SolanaReader(needs)
 

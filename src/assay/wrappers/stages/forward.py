@@ -10,21 +10,21 @@ from urllib.parse import quote
 from assay.common.http_heads import Headers
 from assay.http1.callers import Caller, agent_at, payer_at
 from assay.http1.model import (
-    Prepared,
+    PreparedUpstreamRequest,
     Upstream,
     UpstreamFailed,
-    UpstreamReply,
     UpstreamRequest,
+    UpstreamResponse,
 )
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.fields import REQUEST_FIELDS, as_gateways_read
-from assay.payments.model import Held
+from assay.payments.model import ClaimedPayment
 from assay.payments.upstream_keys import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX
 from assay.wrappers.loop_detection import Rounds
-from assay.wrappers.model import Incoming, Known, Paid, WrapperConfig
+from assay.wrappers.model import InboundRequest, Known, PayableRequest, WrapperConfig
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.ports import Trip
+from assay.wrappers.ports import FastPathCall
 from assay.wrappers.request_body import body_to_send
 from assay.wrappers.response_fields import ResponseFields, exceptions, is_command
 
@@ -51,7 +51,7 @@ WHATWG URL, which reads a backslash as a slash."""
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
-class ForwardStep:
+class ForwardStage:
     """Sends a request that may be sent."""
 
     def __init__(
@@ -68,12 +68,12 @@ class ForwardStep:
         )
         self.rounds = Rounds(origin.app_address)
 
-    def prepare(self, paid: Paid) -> Prepared:
+    def prepare(self, paid: PayableRequest) -> PreparedUpstreamRequest:
         """A request without a body, but for the lines that `lines_of` a trip adds."""
         headers = self._request_headers(paid)
         return self._upstream.prepare(self._request(paid, headers, b"", 0))
 
-    async def send(self, paid: Paid) -> UpstreamReply:
+    async def send(self, paid: PayableRequest) -> UpstreamResponse:
         """The upstream's answer.
 
         Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and where nothing was sent:
@@ -137,7 +137,7 @@ class ForwardStep:
 
     def _request(
         self,
-        paid: Paid,
+        paid: PayableRequest,
         headers: Headers,
         body: bytes | AsyncIterator[bytes],
         length: int | None,
@@ -156,13 +156,13 @@ class ForwardStep:
             caller=_caller(paid),
         )
 
-    def _path_and_query(self, incoming: Incoming) -> str:
+    def _path_and_query(self, incoming: InboundRequest) -> str:
         query = incoming.query
         if query:
             query = self._credentials.query(query)
         return incoming.path if query is None else f"{incoming.path}?{query}"
 
-    def _request_headers(self, paid: Paid) -> Headers:
+    def _request_headers(self, paid: PayableRequest) -> Headers:
         """All but those that differ between two requests of the same bytes."""
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
@@ -174,7 +174,7 @@ class ForwardStep:
             own = as_gateways_read(added[0])
             headers = [header for header in headers if as_gateways_read(header[0]) != own]
             headers.append(added)
-        if isinstance(paid.payment, Held):
+        if isinstance(paid.payment, ClaimedPayment):
             headers = _with_idempotency_key(headers, upstream_key(paid.payment.entry))
         headers.extend(self._ours)
         headers.append((b"via", self.rounds.via(incoming.headers)))
@@ -218,17 +218,17 @@ _AFTER_PATH = (b"/", b"?", b"#")
 _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-authenticate"})
 
 
-def _caller(paid: Paid) -> Caller:
+def _caller(paid: PayableRequest) -> Caller:
     """Whom the call is counted for at its upstream: its payer, its agent, else its address."""
     incoming, trust = paid.admitted.matched.incoming, paid.admitted.trusted.trust
-    if isinstance(paid.payment, Held):
+    if isinstance(paid.payment, ClaimedPayment):
         return payer_at(paid.payment.entry.payer, incoming.client_address)
     if isinstance(trust, Known) and trust.proven:
         return agent_at(trust.address, incoming.client_address)
     return incoming.caller
 
 
-def lines_of(trip: Trip) -> bytes:
+def lines_of(trip: FastPathCall) -> bytes:
     """The headers of a prepared request that are this trip's own."""
     return b"x-forwarded-for: %b\r\nx-assay-request-id: %b\r\n" % (
         trip.client_address.encode("ascii", "replace"),

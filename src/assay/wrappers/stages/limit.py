@@ -7,8 +7,13 @@ from typing_extensions import override
 
 from assay.common.addresses import caller_of
 from assay.common.clock import Clock
-from assay.common.quota_lease import Leases, Room
-from assay.wrappers.model import Admitted, RateLimitExceeded, Trusted, WrapperConfig
+from assay.common.quota_lease import QuotaLease, Remaining
+from assay.wrappers.model import (
+    AuthorizedRequest,
+    RateLimitedRequest,
+    RateLimitExceeded,
+    WrapperConfig,
+)
 
 WINDOW_S = 60
 CALLERS_MAX = 200_000
@@ -28,21 +33,21 @@ class _Window:
             self.total -= self.seconds.popleft()[1]
 
 
-class LimitStep:
+class LimitStage:
     """Admits a request, or says when the next one will be."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
-    async def admit(self, trusted: Trusted, payer: str | None) -> Admitted:
+    async def admit(self, trusted: AuthorizedRequest, payer: str | None) -> RateLimitedRequest:
         """Count the request against its agent, else its payer, else its address.
 
         Raises `RateLimitExceeded` with `retry_after_s` and the limit headers' values.
         """
         limit = trusted.matched.config.rate_limit
         if limit is None:
-            return Admitted(trusted, ())
+            return RateLimitedRequest(trusted, ())
         client = caller_by(trusted.matched.incoming.client_address)
         who = trusted.trust.key or payer or client
         left, reset_s = await self._counted(trusted.matched.config, who)
@@ -54,7 +59,7 @@ class LimitStep:
                 remaining=0,
                 resetSeconds=reset_s,
             )
-        return Admitted(trusted, limit_headers(limit, left, reset_s))
+        return RateLimitedRequest(trusted, limit_headers(limit, left, reset_s))
 
     def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
         """Count a request of a wrapper that has a limit: how many are left, and until when.
@@ -90,14 +95,14 @@ class LimitStep:
         return window
 
 
-class SharedLimitStep(LimitStep):
+class SharedLimitStage(LimitStage):
     """The same limit, kept together with other processes (decision 0012).
 
     What this process admits is counted here as well: when the shared count is lost, each process
     goes on with what it knows, and never admits more than the limit by itself.
     """
 
-    def __init__(self, clock: Clock, leases: Leases) -> None:
+    def __init__(self, clock: Clock, leases: QuotaLease) -> None:
         super().__init__(clock)
         self._leases = leases
 
@@ -124,7 +129,9 @@ class SharedLimitStep(LimitStep):
             return -1, max(room[1], self._full_for_s(config, who))
         return self._counted_here_too(config, who, room)
 
-    def _counted_here_too(self, config: WrapperConfig, who: str, room: Room) -> tuple[int, int]:
+    def _counted_here_too(
+        self, config: WrapperConfig, who: str, room: Remaining
+    ) -> tuple[int, int]:
         left, reset_s = super().count(config, who)
         if left < 0:  # the shared count has forgotten what this process admitted
             self._leases.unspend(_key(config, who))

@@ -9,7 +9,7 @@ from assay.common.clock import Clock
 from assay.http1.model import UpstreamFailed
 from assay.payments.fees import PlatformWallets
 from assay.payments.model import (
-    Entry,
+    LedgerEntry,
     Payment,
     PaymentNetwork,
     PaymentRequired,
@@ -17,9 +17,17 @@ from assay.payments.model import (
     Replay,
 )
 from assay.payments.requests import PaidRequest, Presented
-from assay.payments.service import Till
+from assay.payments.service import PaymentService
 from assay.wrappers.history import Revision
-from assay.wrappers.model import Admitted, Free, Incoming, Known, Matched, Paid, WrapperConfig
+from assay.wrappers.model import (
+    Free,
+    InboundRequest,
+    Known,
+    PayableRequest,
+    RateLimitedRequest,
+    RoutedRequest,
+    WrapperConfig,
+)
 from assay.wrappers.payment_limits import PaymentLimits
 from assay.wrappers.ports import WrapperStore
 from assay.wrappers.route_table import REMEMBERED_S
@@ -28,12 +36,12 @@ QUOTE_S_MAX: Final = 3600.0
 """The longest life of a quote: an MPP challenge's, by its setting."""
 
 
-class PayStep:
+class PayStage:
     """Quotes, and holds payments until the upstream has answered."""
 
     def __init__(
         self,
-        till: Till,
+        till: PaymentService,
         networks: Mapping[str, PaymentNetwork],
         address: str,
         platform: PlatformWallets,
@@ -47,7 +55,7 @@ class PayStep:
         self._store = store
         self._clock = clock
 
-    def quote(self, matched: Matched) -> Quote | None:
+    def quote(self, matched: RoutedRequest) -> Quote | None:
         """What the call costs; None when it is free.
 
         Raises `UpstreamFailed` for a config that nobody could be paid for.
@@ -61,13 +69,15 @@ class PayStep:
         terms = (config.network, config.price, pay_to.lower())
         return self._quote(config, matched.incoming, *terms)
 
-    def quote_of(self, entry: Entry, config: WrapperConfig, incoming: Incoming) -> Quote:
+    def quote_of(
+        self, entry: LedgerEntry, config: WrapperConfig, incoming: InboundRequest
+    ) -> Quote:
         """What a call cost whose payment has been claimed."""
         return self._quote(config, incoming, entry.network, entry.amount, entry.pay_to)
 
     async def on_earlier_terms(
-        self, matched: Matched, presented: Presented
-    ) -> tuple[Matched, Quote] | None:
+        self, matched: RoutedRequest, presented: Presented
+    ) -> tuple[RoutedRequest, Quote] | None:
         """The request, on terms its wrapper had a while ago, where that is what its payer signed.
 
         Terms are price, network, payee, when it settles and how long the upstream may take; all
@@ -85,7 +95,7 @@ class PayStep:
             terms = _on_terms(config, revision)
             if (terms.payout_address or self._platform.payout or "").lower() != presented.pay_to:
                 continue
-            there = Matched(matched.incoming, replace(matched.route, config=terms))
+            there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
             quote = self.quote(there)
             if quote is None or not self._till.is_payable(quote, presented):
                 continue
@@ -99,11 +109,11 @@ class PayStep:
         """Whether a payment says that it pays the quote, and is good for long enough."""
         return self._till.is_payable(quote, presented)
 
-    def is_any_attached(self, incoming: Incoming) -> bool:
+    def is_any_attached(self, incoming: InboundRequest) -> bool:
         """Whether a payment of any protocol is attached, good or bad."""
         return self._till.is_any_attached(incoming.headers)
 
-    def is_attached(self, quote: Quote, incoming: Incoming) -> bool:
+    def is_attached(self, quote: Quote, incoming: InboundRequest) -> bool:
         """Whether a payment is attached, good or bad."""
         return self._till.is_attached(quote, incoming.headers)
 
@@ -112,7 +122,7 @@ class PayStep:
         return self._till.binds_body(quote)
 
     async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
-        """The attached payment, its payer established. Raises as `Till.read` and `limits`."""
+        """The attached payment and its payer. Raises as `PaymentService.read` and `limits`."""
         try:
             payment = await self._till.read(quote, request)
         except PaymentRequired:
@@ -122,8 +132,8 @@ class PayStep:
         return payment
 
     async def hold(
-        self, admitted: Admitted, payment: Payment, request: PaidRequest
-    ) -> Paid | Replay:
+        self, admitted: RateLimitedRequest, payment: Payment, request: PaidRequest
+    ) -> PayableRequest | Replay:
         """The request with its payment claimed and verified, or what it bought before."""
         trust = admitted.trusted.trust
         agent_id = trust.agent_id if isinstance(trust, Known) else ""
@@ -132,17 +142,17 @@ class PayStep:
             return held
         if held.quote.settles_first and not held.entry.has_paid:
             held = replace(held, entry=await self._till.settle(held, None), bearer="")
-        return Paid(admitted, held, request.body)
+        return PayableRequest(admitted, held, request.body)
 
     @staticmethod
-    def free(admitted: Admitted) -> Paid:
+    def free(admitted: RateLimitedRequest) -> PayableRequest:
         """The request of a wrapper that costs nothing."""
-        return Paid(admitted, Free())
+        return PayableRequest(admitted, Free())
 
     def _quote(
         self,
         config: WrapperConfig,
-        incoming: Incoming,
+        incoming: InboundRequest,
         network_id: str,
         amount: int,
         pay_to: str,

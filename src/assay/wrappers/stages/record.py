@@ -4,20 +4,27 @@ from collections.abc import Callable
 
 from assay.analytics.model import Call, CallKind
 from assay.common.clock import Clock
-from assay.wrappers.model import Incoming, Journey, Known, Matched, Trust, WrapperConfig
-from assay.wrappers.ports import Trip
+from assay.wrappers.model import (
+    CallRecord,
+    InboundRequest,
+    Known,
+    RoutedRequest,
+    Trust,
+    WrapperConfig,
+)
+from assay.wrappers.ports import FastPathCall
 
 PATH_CHARS_MAX = 300
 
 
-class RecordStep:
+class RecordStage:
     """Writes down how a journey ended; waits for nothing."""
 
     def __init__(self, add: Callable[[Call], None], clock: Clock) -> None:
         self._add = add
         self._clock = clock
 
-    def record(self, journey: Journey, status: int, response_bytes: int) -> None:
+    def record(self, journey: CallRecord, status: int, response_bytes: int) -> None:
         """One row; a request that no wrapper answered belongs to nobody and leaves none."""
         config = journey.config
         if config is None:
@@ -42,11 +49,11 @@ class RecordStep:
         )
 
     @staticmethod
-    def kind_of_free(matched: Matched, trust: Trust) -> CallKind:
+    def kind_of_free(matched: RoutedRequest, trust: Trust) -> CallKind:
         """What free requests without a body have in common."""
         return _kind(matched.config, matched.incoming, trust, None)
 
-    def record_free(self, kind: CallKind, trip: Trip) -> None:
+    def record_free(self, kind: CallKind, trip: FastPathCall) -> None:
         """One row of such a request. By position, for it is on the way of every one."""
         latency_us = self._since_us(trip.begun_s)
         self._add(
@@ -67,7 +74,7 @@ class RecordStep:
 
 
 def _kind(
-    config: WrapperConfig, incoming: Incoming, trust: Trust | None, payer: str | None
+    config: WrapperConfig, incoming: InboundRequest, trust: Trust | None, payer: str | None
 ) -> CallKind:
     kind = CallKind(
         config.operator_id,

@@ -21,13 +21,13 @@ from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import canonical_agent_id
 from assay.wrappers.model import (
+    AuthorizedRequest,
     IdentityProof,
-    Incoming,
+    InboundRequest,
     Known,
-    Matched,
     NotRequired,
+    RoutedRequest,
     TrustDenied,
-    Trusted,
 )
 
 COLD_PER_MINUTE = 10
@@ -45,7 +45,7 @@ class Claim:
     decision: Decision
 
 
-class TrustStep:
+class TrustStage:
     """Finds out who calls, holds it against the agent it names, and asks the gate's memory."""
 
     def __init__(
@@ -63,25 +63,25 @@ class TrustStep:
         self._networks = networks
         self._proof = proof
 
-    def is_presented(self, matched: Matched) -> bool:
+    def is_presented(self, matched: RoutedRequest) -> bool:
         """Whether the caller says who it is, so that it can be told before it pays."""
         agent = matched.incoming.agent
         return matched.config.trust_enabled and (
             agent.session is not None or agent.signature is not None or self._is_asserted(matched)
         )
 
-    async def speaker(self, incoming: Incoming) -> str | None:
+    async def speaker(self, incoming: InboundRequest) -> str | None:
         """The address whose session the request carries; None where it carries none that holds."""
         return await self._identity.session_of(incoming.agent)
 
-    def check_cached(self, matched: Matched) -> tuple[Trusted, Claim | None] | None:
+    def check_cached(self, matched: RoutedRequest) -> tuple[AuthorizedRequest, Claim | None] | None:
         """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
 
         With it what `still_holds` asks about; there is no claim where no trust is asked for.
         """
         config, incoming = matched.config, matched.incoming
         if not config.trust_enabled:
-            return Trusted(matched, NotRequired("")), None
+            return AuthorizedRequest(matched, NotRequired("")), None
         headers = incoming.agent
         principal = self._identity.prove_cached(headers)
         if principal is not None:
@@ -116,7 +116,7 @@ class TrustStep:
         proven = principal is not None
         known = _known(decision, address, proven=proven)
         claim = Claim(headers, proven, subject_key(network, agent_id), asked, decision)
-        return Trusted(matched, known), claim
+        return AuthorizedRequest(matched, known), claim
 
     def still_holds(self, claim: Claim | None) -> bool:
         """Whether the same headers would be let through now, on the very same decision.
@@ -130,7 +130,7 @@ class TrustStep:
             return False
         return self._gate.recall(claim.subject_key, claim.asked) is claim.decision
 
-    async def check(self, matched: Matched, payer: str | None = None) -> Trusted:
+    async def check(self, matched: RoutedRequest, payer: str | None = None) -> AuthorizedRequest:
         """The request of an agent that passed.
 
         `payer` is an address that has signed a payment for this call: proof, where no session is.
@@ -138,7 +138,7 @@ class TrustStep:
         of `Gate.assess`.
         """
         if not matched.config.trust_enabled:
-            return Trusted(matched, NotRequired(payer or ""))
+            return AuthorizedRequest(matched, NotRequired(payer or ""))
         incoming = matched.incoming
         network = self._network(incoming)
         address, proven, session, contract = await self._address(matched, payer)
@@ -161,9 +161,9 @@ class TrustStep:
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, known)
-        return Trusted(_slowed(matched, decision), known)
+        return AuthorizedRequest(_slowed(matched, decision), known)
 
-    async def _have_visited(self, matched: Matched, decision: Decision) -> None:
+    async def _have_visited(self, matched: RoutedRequest, decision: Decision) -> None:
         """Ask for visits of an agent that a paid wrapper let in after an evaluation."""
         config, subject = matched.config, decision.subject
         is_new = decision.allow and decision.sandbox_ran and subject.agent is not None
@@ -173,7 +173,7 @@ class TrustStep:
             await self._enrolments.enrol(Holder("seller", config.operator_id), subject)
 
     async def _address(
-        self, matched: Matched, payer: str | None
+        self, matched: RoutedRequest, payer: str | None
     ) -> tuple[str | None, bool, str | None, ContractProof | None]:
         """The caller's address, whether it is proven, a session that began, and its contract."""
         incoming = matched.incoming
@@ -192,7 +192,7 @@ class TrustStep:
         begun = principal.new_session
         return principal.address, True, begun.token if begun else None, principal.contract
 
-    def _is_asserted(self, matched: Matched) -> bool:
+    def _is_asserted(self, matched: RoutedRequest) -> bool:
         """Whether the caller names an agent, and is believed without more."""
         incoming = matched.incoming
         is_named = incoming.agent.address is not None or incoming.agent_id is not None
@@ -216,23 +216,23 @@ class TrustStep:
         require_control(address, subject, contract)
         return address, proven
 
-    def _network(self, incoming: Incoming) -> Network:
+    def _network(self, incoming: InboundRequest) -> Network:
         """By `x-chain` alone: the query belongs to the upstream."""
         if incoming.chain is None:
             return self._networks.default
         return self._networks.by_slug(incoming.chain[:64])
 
 
-def _slowed(matched: Matched, decision: Decision) -> Matched:
+def _slowed(matched: RoutedRequest, decision: Decision) -> RoutedRequest:
     """With the limit of unproven agents, where the wrapper's own is not lower."""
     if not decision.is_throttled:
         return matched
     limit = min(matched.config.rate_limit or COLD_PER_MINUTE, COLD_PER_MINUTE)
     config = replace(matched.config, rate_limit=limit)
-    return Matched(matched.incoming, replace(matched.route, config=config))
+    return RoutedRequest(matched.incoming, replace(matched.route, config=config))
 
 
-def _agent_id(network: Network, incoming: Incoming, address: str | None) -> str | None:
+def _agent_id(network: Network, incoming: InboundRequest, address: str | None) -> str | None:
     """The agent that is named, else the key agent of the address; on Solana that is nobody."""
     if incoming.agent_id:
         try:
