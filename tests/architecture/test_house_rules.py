@@ -19,18 +19,11 @@ from assay.evaluation.model import SignalName
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
-FILE_LINES_MAX = 300
+FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 50
 LONG_FILES = {
     "assay/chains/networks.py": "a table: one row a chain",
     "assay/cli/main.py": "a list: one entry a command",
-    "assay/gate/service.py": "one decision, from the caller to the answer",
-    "assay/net/egress/client.py": "one request, from its judgement to its reply",
-    "assay/net/egress/budget_client.py": "one exchange, from its claim to its settlement",
-    "assay/db/schema/everything.py": "a list: one entry a table",
-    "assay/http1/connection.py": "one state machine, to be read as one",
-    "assay/app/protocol.py": "one state machine, to be read as one",
-    "assay/http1/request_parser.py": "one state machine, to be read as one",
     "assay/settings.py": "a list: one entry a setting",
     "assay/app/__init__.py": "the composition root: every part is named in this room only",
 }

@@ -13,7 +13,7 @@ from assay.app import App, assemble
 from assay.app.web import framework, openapi_document
 from assay.settings import load
 
-WEB = Path(__file__).parents[2] / "src/assay/server"
+SOURCES = Path(__file__).parents[2] / "src/assay"
 
 NONE: list[set[str]] = []
 OP_KEY, JWT = [{"operatorKey"}], [{"dashboardToken"}]
@@ -109,7 +109,8 @@ CREDENTIALS: Mapping[str, list[set[str]]] = {
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
     },
 }
-"""Source: interface.md#credentials-by-operation, #open-endpoints; conventions.md#open-endpoints."""
+"""Source: interface.md#credentials-by-operation; for the open question of 5.6,
+conventions.md#open-endpoints."""
 
 SCOPED = {
     "GET /operator/agent/{agentId}": "evaluate",
@@ -202,12 +203,14 @@ async def test_only_the_pages_are_served_undeclared(app: App) -> None:
 
 
 async def test_nothing_stands_between_the_edge_and_the_routes(app: App) -> None:
-    """One middleware costs more than the rest together (measurements.md#answering-requests)."""
+    """One framework middleware costs more than the rest together (ADR 0006)."""
     assert framework(app).user_middleware == []
 
 
 def test_routes_are_declared_by_route_alone() -> None:
-    for path in sorted((WEB / "routes").glob("*.py")):
+    routes = sorted(SOURCES.rglob("routes*.py"))
+    assert len(routes) >= 20
+    for path in routes:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in {

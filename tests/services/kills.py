@@ -76,7 +76,7 @@ LIFE_S, MPP_LIFE_S = 5.0, 10.0
 _FORKING = """
 import json, os, sys
 from assay.__main__ import main
-import assay.app.web, assay.app.protocol, assay.app, assay.cli.command, uvicorn  # ready to be forked
+import assay.app.web, assay.app.protocol, assay.cli.command, uvicorn  # ready to be forked
 sys.stdout.write("ready\\n"); sys.stdout.flush()
 for line in sys.stdin:
     asked = json.loads(line)

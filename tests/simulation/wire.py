@@ -19,8 +19,7 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.json import JsonValue
 from assay.payments.claims import Claim, InFlightAmount
 from assay.payments.gas import GasTerms
-from assay.payments.model import LedgerEntry, PaymentRefused, StoredResponse
-from assay.payments.model import PaymentState as PaymentState
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, StoredResponse
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due

@@ -145,8 +145,8 @@ class CredentialStore(Protocol):
         ...
 
     async def reset_password(
-        self, operator_id: str, code_hash: str, password_hash: str, at: datetime, note: AuditEntry, *,
-        revoke_keys: bool = False,
+        self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
+        note: AuditEntry, *, revoke_keys: bool = False,
     ) -> Ended | None:  # fmt: skip
         """Spend a reset code and change its account's password; None when it is not good.
 

@@ -54,8 +54,8 @@ class SqlCredentialStore(SqlCodeStore):
             )
 
     async def reset_password(
-        self, operator_id: str, code_hash: str, password_hash: str, at: datetime, note: AuditEntry, *,
-        revoke_keys: bool = False,
+        self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
+        note: AuditEntry, *, revoke_keys: bool = False,
     ) -> Ended | None:  # fmt: skip
         async with self._database.write() as connection:
             if not await spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from importlib import import_module
+from typing import Final
 from urllib.parse import urlsplit
 
 from assay.analytics.log import CallLog
@@ -29,7 +29,6 @@ from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.costs import CostLedger
 from assay.common.keyring import MacKeys, Secrets
-from assay.common.plugins import load_plugins
 from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
 from assay.common.shared_state import SharedState
@@ -44,6 +43,7 @@ from assay.payments.finality import View, Witness
 from assay.payments.model import PaymentNetwork
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
+from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.nodes import PaymentNodes
 from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
@@ -57,6 +57,7 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
 from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.fast_calls import FastCalls
@@ -71,6 +72,9 @@ from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
 from assay.wrappers.storage_cost import WrapperCosts
 from assay.wrappers.store import SqlWrapperStore
+
+PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
+"""The payment protocols, by name. A new one is a folder of `payments`, and its line here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ def _settlement(
         for name, chain in chains.items()
         if len(set(chain.rpc_urls)) > 1
     }
-    protocols = load_plugins(import_module("assay.payments.protocols"), "PROTOCOL", PaymentProtocol)
+    protocols = {protocol.name: protocol for protocol in PROTOCOLS}
     second = dict.fromkeys(others, view(others))
     witness = Witness(networks, protocols, first, second, clock, settings.settlement_s)
     lease = timedelta(seconds=settings.settlement_lease_s)

@@ -11,7 +11,8 @@
     └── Unavailable           we cannot answer now, and do not guess
 
 A feature subclasses one of these to name its own refusal by its own `code`. HTTP statuses are
-nobody's business here: `server/errors.py` holds the one table. Source: conventions.md#error-envelope.
+nobody's business here: `server/errors.py` holds the one table.
+Source: conventions.md#error-envelope.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ _ROUNDING_S = 1e-6
 Remaining: TypeAlias = tuple[int, int]
 """Units left after a request, below zero when it is refused; seconds until the oldest leaves."""
 
-_Waiter: TypeAlias = "asyncio.Future[Room | None]"
+_Waiter: TypeAlias = "asyncio.Future[Remaining | None]"
 
 
 @dataclass(slots=True)

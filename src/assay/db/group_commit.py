@@ -28,6 +28,8 @@ AT_ONCE = 64
 
 @dataclass(slots=True, eq=False)
 class PendingTransaction:
+    """A transaction that waits for the writer's thread."""
+
     work: Work[Any]
     done: asyncio.Future[Any]
     is_sure: bool

@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
             await self._drained
 
     async def head(self) -> None:
-        """Returns when the head of the answer is there. Raises `UpstreamFailed` and `StaleConnection`."""
+        """Wait for the head of the answer. Raises `UpstreamFailed` and `StaleConnection`."""
         while self.status < _FINAL and self._error is None:
             await self._wait()
         if self._error is not None:

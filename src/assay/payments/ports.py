@@ -147,7 +147,7 @@ class ProtocolDependencies:
 
 
 class PaymentProtocol(Port):
-    """A file of `payments/protocols`: how one protocol asks, reads, settles and thanks."""
+    """A folder of `payments`: how one protocol asks, reads, settles and thanks."""
 
     name: ClassVar[Protocol]
     binds_body: ClassVar[bool]

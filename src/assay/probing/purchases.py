@@ -61,7 +61,7 @@ class PaidCalls(Protocol):
 
 
 class PayingHttp:
-    """The `EgressClient` of a customer: what is asked to be paid on one origin is paid, once a call."""
+    """The `EgressClient` of a customer: pays what one origin asks for, once a call."""
 
     def __init__(self, http: EgressClient, purse: Purse, url: str) -> None:
         self._http = http

@@ -46,7 +46,7 @@ _SENTENCES = {
 
 
 class GuardedDocuments:
-    """Fetches documents through a `EgressClient`; whether plain `http:` is let through is its policy.
+    """Fetches documents through an `EgressClient`; its policy says whether plain `http:` may be.
 
     `ipfs:` goes to `ipfs_gateway`, `ar:` to `arweave_gateway` (None switches them off). What the
     first returns is checked against the CID where the CID is the hash of the file itself (CIDv1,

@@ -2,8 +2,8 @@
 
 What needs no waiting (a free wrapper, an agent that passed a moment ago, a kept connection to the
 upstream, no body) is sent on while the request's head is still in hand, and its answer written back
-as it arrives, without a task. Everything else takes the ordinary lane, `wrappers/routes_calls.py`, with
-the same stages and the same answers. Source: measurements.md#forwarding-requests.
+as it arrives, without a task. Everything else takes the ordinary lane, `wrappers/routes_calls.py`,
+with the same stages and the same answers. Source: measurements.md#forwarding-requests.
 """
 
 import asyncio

@@ -157,7 +157,7 @@ class RouteTable(Generic[T]):
             pass
 
     @classmethod
-    async def by_turns(cls, rows: Iterable[Row[T]]) -> "Table[T]":
+    async def by_turns(cls, rows: Iterable[Row[T]]) -> "RouteTable[T]":
         """The same, where many rows hold up nobody; they are asked for as they are needed."""
         table = cls(())
         for number, _ in enumerate(table._steps(rows), 1):

@@ -42,8 +42,8 @@ KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, create
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
 ENTRY = LedgerEntry(
-    "i", "x402", "n", "a", "p", "0x1", "d", 1, "t", "o", "w", "r", PaymentState.CLAIMED, SettlementAttempt(""), "",
-    {}, 2, None, NOW, NOW, NOW, NOW,
+    "i", "x402", "n", "a", "p", "0x1", "d", 1, "t", "o", "w", "r", PaymentState.CLAIMED,
+    SettlementAttempt(""), "", {}, 2, None, NOW, NOW, NOW, NOW,
 )  # fmt: skip
 
 OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {

@@ -14,7 +14,7 @@ SIGNED = {"signature": "0x12", "authorization": {"from": PAYER}}
 
 def entry(token: str = "", caller: str = "10.0.0.1", **fields: Any) -> LedgerEntry:
     credential = fields.get("credential", marked(SIGNED, token, caller))
-    return cast("Entry", type("E", (), {"payer": PAYER, "credential": credential}))
+    return cast("LedgerEntry", type("E", (), {"payer": PAYER, "credential": credential}))
 
 
 def request(caller: str = "", speaker: str | None = None) -> PaidRequest:

@@ -76,7 +76,7 @@ class EgressBudget:
     @asynccontextmanager
     async def exchange(
         self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
-    ) -> "AsyncGenerator[Exchange | None]":
+    ) -> "AsyncGenerator[BudgetedExchange | None]":
         """Count what is sent in the block; None for what has no budget.
 
         Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.

@@ -1,1 +1,1 @@
-"""The 8004 agent registry on Solana: its accounts, addresses and instructions."""
+"""The 8004 agent registry on Solana: its programs, accounts and instructions."""

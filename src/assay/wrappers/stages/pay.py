@@ -122,7 +122,7 @@ class PayStage:
         return self._till.binds_body(quote)
 
     async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
-        """The attached payment, its payer established. Raises as `PaymentService.read` and `limits`."""
+        """The attached payment and its payer. Raises as `PaymentService.read` and `limits`."""
         try:
             payment = await self._till.read(quote, request)
         except PaymentRequired:
