@@ -31,8 +31,8 @@ from sqlalchemy import insert, text
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 from assay.analytics.log import CallLog  # noqa: E402
-from assay.analytics.model import BatchId, Call, LogFilter  # noqa: E402
-from assay.analytics.queries import Analytics, Page  # noqa: E402
+from assay.analytics.model import BatchId, CallLogEntry, LogFilter  # noqa: E402
+from assay.analytics.queries import Analytics, ReportPage  # noqa: E402
 from assay.analytics.store_analytics import SqlAnalyticsStore  # noqa: E402
 from assay.analytics.store_calls import SqlCallStore  # noqa: E402
 from assay.analytics.store_rebuild import SqlRollupProof  # noqa: E402
@@ -92,8 +92,8 @@ def _wrapper(operator_id: str, wrapper_id: str) -> dict[str, object]:
 
 def batch_of(
     people: list[tuple[str, list[str]]], start: int, total: int, dice: random.Random
-) -> list[Call]:
-    rows: list[Call] = []
+) -> list[CallLogEntry]:
+    rows: list[CallLogEntry] = []
     for n in range(start, min(start + BATCH, total)):
         who, ids = people[0] if dice.random() < 0.35 else dice.choice(people[1:])
         at = END - timedelta(days=DAYS) * (1 - n / total)
@@ -115,7 +115,7 @@ def batch_of(
 _CALL = call("", "", END, chain="base", tier="A", route="prod")
 
 
-async def write(store: SqlCallStore, rows: list[Call], batch_id: BatchId) -> int:
+async def write(store: SqlCallStore, rows: list[CallLogEntry], batch_id: BatchId) -> int:
     """How often it took too long."""
     late = 0
     while True:
@@ -191,9 +191,9 @@ async def ask(database: Database, who: str, ids: list[str]) -> float:
     analytics = Analytics(store, CallLog(SqlCallStore(database)), FrozenClock(END))
     rare = (await analytics.agents(who, "calls", 1, 15_000))[0]
     agent = rare[0].agent_id if rare else "1"
-    deep = Page(offset=100_000)
+    deep = ReportPage(offset=100_000)
 
-    def logs(page: Page = Page(), **which: object) -> Callable[[], Awaitable[object]]:  # noqa: B008 - frozen
+    def logs(page: ReportPage = ReportPage(), **which: object) -> Callable[[], Awaitable[object]]:  # noqa: B008 - frozen
         return lambda: analytics.logs(who, LogFilter(**which), page)  # type: ignore[arg-type]
 
     questions: dict[str, Callable[[], Awaitable[object]]] = {

@@ -25,7 +25,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from assay.db.engine import Database  # noqa: E402
 from assay.db.schema.everything import visit_schedule  # noqa: E402
-from assay.evaluation.schedule import ENROLLED, Plan, Seen, prepared, replan  # noqa: E402
+from assay.evaluation.schedule import ENROLLED, ScheduleEvidence, VisitPlan, prepared, replan  # noqa: E402
 from assay.evaluation.scheduler import AT_ONCE, LEASE_S  # noqa: E402
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
 from assay.evaluation.visits import Asked  # noqa: E402
@@ -33,13 +33,15 @@ from assay.probing.unannounced import pauses  # noqa: E402
 from tests.fakes.clock import FrozenClock  # noqa: E402
 from tests.services.databases import migrated_sqlite  # noqa: E402
 
-SEEN = Seen("agent.example", has_control=True, asked=Asked("scheduled", is_background=True))
+SEEN = ScheduleEvidence(
+    "agent.example", has_control=True, asked=Asked("scheduled", is_background=True)
+)
 DAYS = 30
 BYTES_A_REQUEST = 2_500
 """Sent and received, headers and TLS with them: a round figure for small JSON answers, given."""
 
 
-def life(seed: int) -> tuple[list[float], Plan]:
+def life(seed: int) -> tuple[list[float], VisitPlan]:
     """Hours between the visits of one enrolled agent, and its plan at the end."""
     chance, clock = random.Random(seed).random, FrozenClock()
     plan = replace(replan(None, SEEN, clock.now(), chance), rank=ENROLLED)

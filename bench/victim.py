@@ -32,10 +32,10 @@ from assay.app import App, assemble
 from assay.audit.service import TERMINAL
 from assay.common.errors import ServiceError
 from assay.gate.model import GateInput
-from assay.gate.service import Caller
+from assay.gate.service import GateCaller
 from assay.playground.model import ProxyCall
 from assay.playground.playground import Trial
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.settings import load
 from assay.webhooks.service import NewWebhook
 from tests.fakes.clock import FrozenClock
@@ -76,7 +76,7 @@ async def service(
     folder: Path, victim: Victim, agents: int
 ) -> AsyncIterator[tuple[App, FrozenClock]]:
     clock = FrozenClock()
-    file = Registration(name="A", services=(Service("web", victim.url()),))
+    file = RegistrationFile(name="A", services=(Service("web", victim.url()),))
     chain = FakeChain(
         *(OnchainAgent(NETWORK, str(n), OWNER, None, "data:,", file, None) for n in range(agents))
     )
@@ -122,7 +122,7 @@ async def trigger(app: App, victim: Victim, who: Operator, number: int, agents: 
                 news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
                 return f"sandbox {news.reused or 'ran'}"
             case 1:
-                caller = Caller(who, OWNER, proven=True)
+                caller = GateCaller(who, OWNER, proven=True)
                 told = await app.gate.check(caller, network, agent_id, GateInput(ttl_ms=1))
                 return f"gate {told.cached_reason or ('ran' if told.sandbox_ran else 'cached')}"
             case 2:

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     from assay.admin.account_data import AccountExport
     from assay.app import App
-    from assay.cli.command import AsgiApp
+    from assay.cli.command import ServedApp
 
 
 class Web:
     """The web room, imported when a command first serves: `--help` must not wait for it."""
 
-    def build(self, app: "App") -> "tuple[AsgiApp, type[asyncio.Protocol]]":
+    def build(self, app: "App") -> "tuple[ServedApp, type[asyncio.Protocol]]":
         """The service as an ASGI application, and the server's protocol in front of it."""
         from assay.app.protocol import protocol_for  # noqa: PLC0415
         from assay.app.web import build  # noqa: PLC0415

@@ -148,3 +148,34 @@ def test_the_rules_find_what_they_are_for() -> None:
     assert not list(hidden("gate.service", frozenset({"assay.webhooks.model", "assay.gate.store"})))
     assert uses("fastapi|starlette", frozenset({"starlette.requests"}))
     assert not uses("pydantic", frozenset({"pydantic_settings", "pydantic_core.from_json"}))
+
+
+def defined(source: str) -> set[str]:
+    """The public types that a module defines."""
+    found: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in found if re.match(r"[A-Z][a-z0-9]", name)}
+
+
+def test_a_type_that_others_import_has_a_name_of_its_own() -> None:
+    """One name, one meaning: whoever searches for it finds one definition."""
+    paths = [p for p in SOURCES.rglob("*.py") if "versions" not in p.parts]
+    types = {module_of(p): defined(p.read_text("utf-8")) for p in paths}
+    shared = {
+        (name, home)
+        for module, imported in imports().items()
+        for home, _, name in (one.removeprefix("assay.").rpartition(".") for one in imported)
+        if name in types.get(home, ()) and home.split(".")[0] != module.split(".")[0]
+    }
+    homes = {
+        name: sorted(home for home, names in types.items() if name in names) for name, _ in shared
+    }
+    assert len(homes) > 400
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+    assert defined("class Gate: ...\nKind: str = ''\n_Own = int\nLIMIT = 3") == {"Gate", "Kind"}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.common.ids import new_id
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
@@ -13,19 +13,19 @@ from assay.payments.store import SqlLedgerStore
 PAYER = "0x" + "bb" * 20
 
 
-def call(operator_id: str, wrapper_id: str, at: datetime, **fields: Any) -> Call:
+def call(operator_id: str, wrapper_id: str, at: datetime, **fields: Any) -> CallLogEntry:
     kind = CallKind(operator_id, wrapper_id, "GET", "/quote")
-    return changed(Call(kind, at, "r", "127.0.0.1", 200, "forwarded", 1000, 0), **fields)
+    return changed(CallLogEntry(kind, at, "r", "127.0.0.1", 200, "forwarded", 1000, 0), **fields)
 
 
-def changed(made: Call, **fields: Any) -> Call:
+def changed(made: CallLogEntry, **fields: Any) -> CallLogEntry:
     """A copy of it, of a kind of its own, with other values; they are named as columns are."""
     of_kind = {name: fields.pop(name) for name in KIND_FIELDS & fields.keys()}
     return replace(made, kind=replace(made.kind, is_bounded=False, **of_kind), **fields)
 
 
 KIND_FIELDS = frozenset(CallKind.__dataclass_fields__) - {"is_bounded"}
-CALL_FIELDS = frozenset(Call.__dataclass_fields__) - {"kind"}
+CALL_FIELDS = frozenset(CallLogEntry.__dataclass_fields__) - {"kind"}
 
 
 def payment(

@@ -7,7 +7,7 @@ from eth_abi.abi import decode, encode
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.networks import Networks
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.json import JsonValue
 from assay.registries.model import Feedback
 from assay.registries.ports import Document, DocumentUnavailable
@@ -65,15 +65,19 @@ class FakeRpc:
     rows_max: int = 10_000
     """Rows that the gas of one call reads."""
     gas_spent: Callable[[], Reverted] = lambda: Reverted(b"", "out of gas")
-    lie: Callable[[Call], Returned | Reverted | None] = lambda _call: None
+    lie: Callable[[ContractCall], Returned | Reverted | None] = lambda _call: None
     """Answers instead, when it is not None."""
     down: bool = False
 
-    async def call(self, network: Network, calls: Sequence[Call]) -> list[Returned | Reverted]:
+    async def call(
+        self, network: Network, calls: Sequence[ContractCall]
+    ) -> list[Returned | Reverted]:
         self._check(network)
         return [self.lie(call) or self._answer(call) for call in calls]
 
-    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+    async def call_untrusted(
+        self, network: Network, call: ContractCall, gas: int
+    ) -> Returned | Reverted:
         assert gas > 0
         (answer,) = await self.call(network, [call])
         return answer
@@ -91,7 +95,7 @@ class FakeRpc:
         if self.down:
             raise ChainUnavailable("local cannot be read right now")
 
-    def _answer(self, call: Call) -> Returned | Reverted:
+    def _answer(self, call: ContractCall) -> Returned | Reverted:
         selector, data = call.data[:4].hex(), call.data[4:]
         self.asked.append(selector)
         match selector:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.common.clock import Clock
-from assay.payments.claims import CUT_SHORT, Claim, InFlightAmount, carried_look
+from assay.payments.claims import CUT_SHORT, InFlightAmount, PaymentClaim, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.model import IdentifierReused, LedgerEntry, PaymentState, StoredResponse
 from assay.payments.outcomes import SettlementAttempt
@@ -17,7 +17,7 @@ from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
 from assay.payments.watched_payments import WatchedPayment, first_look, watched_payment
-from assay.payments.watcher import Plan
+from assay.payments.watcher import RecheckPlan
 from tests.fakes.gas_accounts import MemoryGas
 
 _IN_FLIGHT = frozenset({PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING})
@@ -61,12 +61,12 @@ class MemoryLedgerStore:
 
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
-    ) -> Claim:
+    ) -> PaymentClaim:
         if fresh.identifier is not None:
             self._refuse_reuse(fresh)
         entry, is_ours = self._claimed(fresh, gas)
         if not is_ours:
-            return Claim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
+            return PaymentClaim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
         failures = sum(
             (
                 one.state is PaymentState.FAILED
@@ -75,7 +75,9 @@ class MemoryLedgerStore:
             and one.updated_at >= failures_since
             for one in self._of_payer(entry)
         )
-        return Claim(entry, is_ours=True, committed=self._committed(entry), failures=failures)
+        return PaymentClaim(
+            entry, is_ours=True, committed=self._committed(entry), failures=failures
+        )
 
     async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         return self._committed(entry)
@@ -131,7 +133,7 @@ class MemoryLedgerStore:
     async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         return [row for row in self.rows.values() if row.id in ids]
 
-    async def plan(self, plans: Sequence[Plan]) -> None:
+    async def plan(self, plans: Sequence[RecheckPlan]) -> None:
         states = {row.id: row.state for row in self.rows.values()} if plans else {}
         for plan in plans:
             if plan.id in self.looks and states[plan.id] is plan.state:

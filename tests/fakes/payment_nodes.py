@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.chains.evm.abi import address_word, word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.payments.model import LedgerEntry
 from assay.payments.x402.eip3009_contract import (
     CANCELLED,
@@ -135,7 +135,7 @@ class Nodes:
         return [_or_none(node, *asked) for asked in requests]
 
     async def call_at(
-        self, network: Network, calls: Sequence[Call], block: int
+        self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> list[Returned | Reverted]:
         node = self._node(network)
         node.asked.append("eth_call")

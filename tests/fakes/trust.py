@@ -16,13 +16,19 @@ from assay.evaluation.model import (
     Evidence,
     SignalName,
     SignalScore,
+    SignalUnavailable,
     Snapshot,
-    Unavailable,
 )
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.visits import VisitRecord
 from assay.probing.ports import Probe
-from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, Registration, WalletMatch
+from assay.registries.model import (
+    AgentNotFound,
+    Feedback,
+    OnchainAgent,
+    RegistrationFile,
+    WalletMatch,
+)
 from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import ON_TOP
@@ -43,7 +49,7 @@ OWNER, WALLET, STRANGER = "0x" + "a" * 40, "0x" + "b" * 40, "0x" + "c" * 40
 
 def onchain_agent(agent_id: str = "7", wallet: str | None = WALLET) -> OnchainAgent:
     return OnchainAgent(
-        NETWORK, agent_id, OWNER, wallet, "data:,", Registration(name="Seven"), None
+        NETWORK, agent_id, OWNER, wallet, "data:,", RegistrationFile(name="Seven"), None
     )
 
 
@@ -105,7 +111,7 @@ class FakeChain:
 
 
 class FakeSignal:
-    """Sees a number and is worth it; `says` may be `Unavailable` instead.
+    """Sees a number and is worth it; `says` may be `SignalUnavailable` instead.
 
     Its evidence proves what rung 4 asks of such a signal: `proves` may be something else.
     """
@@ -113,7 +119,7 @@ class FakeSignal:
     def __init__(
         self,
         name: SignalName,
-        says: float | Unavailable,
+        says: float | SignalUnavailable,
         confidence: float = 1.0,
         cap: Cap | None = None,
     ) -> None:
@@ -124,10 +130,12 @@ class FakeSignal:
         self.asked = 0
         self.proves: JsonObject = ON_TOP.get(name, {})
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         del subject, needs
         self.asked += 1
-        if isinstance(self.says, Unavailable):
+        if isinstance(self.says, SignalUnavailable):
             return self.says
         return Evidence({**self.proves, "seen": self.says}, interactions=3)
 

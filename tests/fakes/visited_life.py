@@ -22,9 +22,9 @@ from assay.evaluation.schedule import (
     ENROLLED,
     PENDING,
     DueVisit,
-    Plan,
     Rank,
-    Seen,
+    ScheduleEvidence,
+    VisitPlan,
     prepared,
     replan,
 )
@@ -96,7 +96,7 @@ class VisitedLife:
     rank: Rank = ENROLLED
     urls: tuple[str, ...] = (URL,)
     clock: FrozenClock = field(default_factory=FrozenClock)
-    plan_now: Plan | None = None
+    plan_now: VisitPlan | None = None
     scheduled: int = 0
     """Scheduled visits that came to an end."""
     verdicts: list[tuple[datetime, float, int]] = field(default_factory=list)
@@ -140,7 +140,7 @@ class VisitedLife:
             SingleFlight(),
         )
 
-    async def plan(self, subject: Subject, seen: Seen) -> datetime:
+    async def plan(self, subject: Subject, seen: ScheduleEvidence) -> datetime:
         """As the schedule in SQL does, for one agent."""
         del subject
         old = None if self.plan_now is None else replace(self.plan_now, rank=self.rank)
@@ -180,7 +180,7 @@ class VisitedLife:
         """By the default threshold."""
         return self.score >= ALLOWED_FROM
 
-    async def _do(self, plan: Plan) -> None:
+    async def _do(self, plan: VisitPlan) -> None:
         self.clock.set(max(plan.due, self.clock.now()))
         now = self.clock.now()
         visit = DueVisit(

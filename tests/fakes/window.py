@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from assay.common.errors import Unavailable
-from assay.common.shared_window import COUNTED_S, Ask, Grant
+from assay.common.shared_window import COUNTED_S, Grant, WindowRequest
 
 
 class Time(Protocol):
@@ -24,7 +24,7 @@ class MemoryWindow:
         self.on_the_way: Callable[[], None] = lambda: None
         """Called before a question arrives, and before its answer does."""
 
-    async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
+    async def ask(self, asks: Sequence[WindowRequest]) -> Sequence[Grant]:
         self.asked += 1
         self.on_the_way()
         await asyncio.sleep(0)
@@ -41,7 +41,7 @@ class MemoryWindow:
         if self.gone:
             raise Unavailable("The shared state cannot be used now.", detail="gone")
 
-    def _grant(self, ask: Ask) -> Grant:
+    def _grant(self, ask: WindowRequest) -> Grant:
         now_s = self._clock.monotonic_s()
         now = int(now_s)
         lent = self.lent.setdefault(ask.key, {})

@@ -208,9 +208,11 @@ def _depth(value: Any) -> int:
 
 def multicall_request(data: bytes) -> None:
     """Ours, so that what we ask can be read by whoever answers: every call is in it."""
-    from assay.chains.rpc import Call  # noqa: PLC0415
+    from assay.chains.rpc import ContractCall  # noqa: PLC0415
 
-    calls = [Call("0x" + "ab" * 20, data[at : at + 7]) for at in range(0, min(len(data), 70), 7)]
+    calls = [
+        ContractCall("0x" + "ab" * 20, data[at : at + 7]) for at in range(0, min(len(data), 70), 7)
+    ]
     assert all(call.data in encode_aggregate3(calls) for call in calls)
 
 

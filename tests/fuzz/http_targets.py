@@ -17,7 +17,14 @@ from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.fields import as_gateways_read
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.net.egress.url import Target as Address
-from assay.wrappers.matching import BadPath, RouteTable, Row, check_pattern, route_key, segments_of
+from assay.wrappers.matching import (
+    BadPath,
+    RouteRow,
+    RouteTable,
+    check_pattern,
+    route_key,
+    segments_of,
+)
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.stages.forward import ForwardStage
@@ -156,7 +163,7 @@ async def _upstream_answer(data: bytes) -> None:
 
 
 PATTERNS = ("/shop/quote", "/shop/{id}", "/shop/*", "/{a}/{b}", "/files/a.b", "/")
-TABLE = RouteTable([Row("GET", path, path) for path in PATTERNS])
+TABLE = RouteTable([RouteRow("GET", path, path) for path in PATTERNS])
 METHODS = ("GET", "M-SEARCH", "POST", "X-ANY.1")
 
 
@@ -185,7 +192,7 @@ def wrapper_pattern(data: bytes) -> None:
     assert route_key(method, pattern).startswith(method)
     plain = pattern.replace("{", "").replace("}", "")
     path = plain.removesuffix("*") + "x" if plain.endswith("/*") else plain
-    found = RouteTable([Row(method, pattern, 1)]).match(method, path)
+    found = RouteTable([RouteRow(method, pattern, 1)]).match(method, path)
     assert found is not None
     assert found.value == 1
 

@@ -23,7 +23,7 @@ from assay.control.statements_in_documents import (
     subject_key,
 )
 from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.outcomes import Rejected, Undecided
 from assay.payments.x402.facilitator import RemoteFacilitator
@@ -127,7 +127,7 @@ async def _facilitator_reply(data: bytes) -> None:
 
     outcome = await remote.settle(entry(network=NETWORK, pay_to=PAYER), note)
     assert isinstance(outcome, Rejected | Undecided)
-    assert await remote.verify(PAYMENT, Sighting()) == 10**9
+    assert await remote.verify(PAYMENT, PaymentSighting()) == 10**9
 
 
 def facilitator_supported(data: bytes) -> bool:

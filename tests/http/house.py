@@ -15,7 +15,7 @@ from eth_account.messages import encode_defunct
 from assay.accounts.model import Plan
 from assay.app import App, assemble
 from assay.app.web import build
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.settings import load
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
@@ -33,7 +33,9 @@ def address(key: str) -> str:
 
 def agent(agent_id: str) -> OnchainAgent:
     """An agent whose one service is a port nobody listens on: a visit ends at once."""
-    file = Registration(name=f"Agent {agent_id}", services=(Service("web", "http://127.0.0.1:9/"),))
+    file = RegistrationFile(
+        name=f"Agent {agent_id}", services=(Service("web", "http://127.0.0.1:9/"),)
+    )
     return OnchainAgent(NETWORK, agent_id, address(OWNER_KEY), None, "data:,", file, None)
 
 

@@ -6,27 +6,27 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probing.cloaking import DAYS_MIN, PAIRS_MIN, Sighting, differences
+from assay.probing.cloaking import DAYS_MIN, PAIRS_MIN, CloakingSighting, differences
 
 VISITS = 100
 
 
-def visits(random: Random, value: str = "v") -> list[Sighting]:
+def visits(random: Random, value: str = "v") -> list[CloakingSighting]:
     """A hundred visits, four a day, of both kinds at random, the unannounced from new addresses."""
     return [
-        Sighting("tools", order, order // 4, announced, value, source)
+        CloakingSighting("tools", order, order // 4, announced, value, source)
         for order in range(VISITS)
         for announced in [random.random() < 0.5]
         for source in ["home" if announced else f"proxy {random.randrange(200)}"]
     ]
 
 
-def honest(kind: str, seed: int) -> list[Sighting]:
+def honest(kind: str, seed: int) -> list[CloakingSighting]:
     """One of the ways in which honest agents differ from visit to visit."""
     random = Random(f"{kind}/{seed}")
     salt, deploys = random.random(), sorted(random.sample(range(VISITS), 3))
 
-    def value(seen: Sighting) -> str | None:
+    def value(seen: CloakingSighting) -> str | None:
         epoch = sum(seen.order >= at for at in deploys)
         if kind == "releases":
             return f"v{epoch}"
@@ -40,7 +40,8 @@ def honest(kind: str, seed: int) -> list[Sighting]:
         return "v" if seen.announced else None  # a bot wall
 
     return [
-        Sighting(s.check, s.order, s.day, s.announced, value(s), s.source) for s in visits(random)
+        CloakingSighting(s.check, s.order, s.day, s.announced, value(s), s.source)
+        for s in visits(random)
     ]
 
 
@@ -59,7 +60,9 @@ def test_honest_variance_is_never_a_finding_at_any_moment() -> None:
 def test_whoever_looks_at_the_asker_is_found(seed: int) -> None:
     random = Random(seed)
     seen = [
-        Sighting(s.check, s.order, s.day, s.announced, "good" if s.announced else "bad", s.source)
+        CloakingSighting(
+            s.check, s.order, s.day, s.announced, "good" if s.announced else "bad", s.source
+        )
         for s in visits(random)
     ]
     assert [d.is_finding for d in differences(seen)] == [True]
@@ -68,7 +71,7 @@ def test_whoever_looks_at_the_asker_is_found(seed: int) -> None:
 @given(st.integers(0, 10_000), st.integers(2, VISITS))
 def test_a_finding_has_its_pairs_its_days_and_its_chance(seed: int, upto: int) -> None:
     seen = [
-        Sighting(s.check, s.order, s.day, s.announced, str(s.announced), s.source)
+        CloakingSighting(s.check, s.order, s.day, s.announced, str(s.announced), s.source)
         for s in visits(Random(seed))
     ][:upto]
     for found in differences(seen):
@@ -82,7 +85,7 @@ def test_refusals_and_time_outs_change_nothing(seed: int) -> None:
     random = Random(seed)
     seen = honest("noise", seed)
     gaps = [
-        Sighting(s.check, VISITS + n, 30 + n, random.random() < 0.5, None, s.source)
+        CloakingSighting(s.check, VISITS + n, 30 + n, random.random() < 0.5, None, s.source)
         for n, s in enumerate(seen)
     ]
     assert differences([*seen, *gaps]) == differences(seen)
@@ -90,7 +93,7 @@ def test_refusals_and_time_outs_change_nothing(seed: int) -> None:
 
 def test_a_worse_answer_to_the_announced_visit_is_no_cloaking() -> None:
     seen = [
-        Sighting("sum", n, n, n % 2 == 0, "wrong" if n % 2 == 0 else "right", f"p{n}", True)  # noqa: FBT003
+        CloakingSighting("sum", n, n, n % 2 == 0, "wrong" if n % 2 == 0 else "right", f"p{n}", True)  # noqa: FBT003
         for n in range(VISITS)
     ]
     assert differences(seen) == []

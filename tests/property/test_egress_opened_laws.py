@@ -13,15 +13,15 @@ from assay.http1 import client as upstream
 from assay.http1.client import UpstreamPool
 from assay.http1.client_by_operator import UpstreamsByOperator
 from assay.http1.model import UpstreamFailed, UpstreamRequest
-from assay.net.egress.address import Reason, classify
+from assay.net.egress.address import BlockReason, classify
 from assay.net.egress.called_ports import is_called
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedEntry, OpenedForOperators
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.fakes.scripted_resolver import ScriptedResolver
 
-PLAIN = {Reason.PRIVATE, Reason.CGNAT}
-ODD = {Reason.METADATA, Reason.LINK_LOCAL, Reason.SITE_LOCAL, Reason.RESERVED}
-ODD |= {Reason.DOCUMENTATION, Reason.BENCHMARKING}
+PLAIN = {BlockReason.PRIVATE, BlockReason.CGNAT}
+ODD = {BlockReason.METADATA, BlockReason.LINK_LOCAL, BlockReason.SITE_LOCAL, BlockReason.RESERVED}
+ODD |= {BlockReason.DOCUMENTATION, BlockReason.BENCHMARKING}
 OWN_PORT = 8787
 NAMED, STRANGER = "named", "stranger"
 HOSTS = ("api.internal", "api.example.com", "rebind.example", "localhost", "db.internal")
@@ -63,11 +63,11 @@ def may_be_dialled(
     denial = classify(text)
     if denial is None:
         return scheme == "https" and is_called(port)
-    if denial.reason not in PLAIN | {Reason.LOOPBACK} | ODD:
+    if denial.reason not in PLAIN | {BlockReason.LOOPBACK} | ODD:
         return False
     plain_port = port != OWN_PORT and is_called(port)
     fitting = [e for e in listed if e.port == port or (e.port is None and plain_port)]
-    kinds = PLAIN | ({Reason.LOOPBACK} if host == "localhost" else set())
+    kinds = PLAIN | ({BlockReason.LOOPBACK} if host == "localhost" else set())
     if denial.reason in kinds and any(entry.where == host for entry in fitting):
         return True
     address = ip_address(text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import RouteTable, Row, folded_pattern
+from assay.wrappers.matching import RouteRow, RouteTable, folded_pattern
 from assay.wrappers.path_spelling import folded
 from assay.wrappers.pattern_index import PatternIndex, numbers
 
@@ -59,10 +59,10 @@ def test_a_thousand_long_patterns_cost_a_request_little() -> None:
     """They took 60 ms of everybody's time: 120 bytes, as often as the limit of wrappers allows."""
     places = 63
     rows = [
-        Row("GET", "/" + "/".join(["{p}"] * (places - 1) + [f"x{n}"]), f"{n}", Terms(price=1))
+        RouteRow("GET", "/" + "/".join(["{p}"] * (places - 1) + [f"x{n}"]), f"{n}", Terms(price=1))
         for n in range(998)
     ]
-    table = RouteTable([*rows, Row("GET", "/*", "free")])
+    table = RouteTable([*rows, RouteRow("GET", "/*", "free")])
     calls = 0
 
     def count(_frame: FrameType, event: str, _arg: object) -> None:

@@ -16,7 +16,7 @@ from assay.reputation.model import Payer, Reputation, Vote, payer_json, reputati
 from assay.reputation.rules import (
     FULL,
     PRIOR_MASS,
-    Result,
+    ReputationValue,
     assess,
     clusters_of,
     customers,
@@ -57,7 +57,7 @@ worlds = st.builds(
 )
 
 
-def moved(result: Result | None) -> float:
+def moved(result: ReputationValue | None) -> float:
     """Points that the signal moves a score by when it is the only one."""
     return 0.0 if result is None else result.confidence * (result.value - 50.0)
 
@@ -229,7 +229,7 @@ def test_silent_plain_transfers_are_no_purchases() -> None:
     assert assess(replace(seen, payers=plain, votes=())) is None
 
 
-def _changed(before: float, after: float, newer: int, spread: int) -> tuple[Result, float]:
+def _changed(before: float, after: float, newer: int, spread: int) -> tuple[ReputationValue, float]:
     """A hundred old customers, and newer ones whose votes fall on `spread` days."""
     made = [customer(n, before) for n in range(100)]
     more = [customer(1000 + n, after) for n in range(newer)]

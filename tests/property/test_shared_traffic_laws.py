@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.quota_lease import QuotaLease
-from assay.server.rate_limits import RateLimit, SharedRateLimit, Verdict, rate_limit
+from assay.server.rate_limits import RateLimit, RateLimitVerdict, SharedRateLimit, rate_limit
 from tests.fakes.clock import FrozenClock
 from tests.fakes.window import MemoryWindow
 
@@ -31,7 +31,7 @@ class Nodes:
         self.limits = [SharedRateLimit("t", per_minute, self.clock, one) for one in self.leases]
         self.admitted: list[tuple[float, int]] = []
 
-    async def call(self, number: int, *, fast: bool = False) -> Verdict | None:
+    async def call(self, number: int, *, fast: bool = False) -> RateLimitVerdict | None:
         """As the lanes do; None when the fast one took it."""
         limit = self.limits[number]
         if fast and (room := limit.room("a")) is not None:
@@ -43,7 +43,7 @@ class Nodes:
             self._note(number)
         return verdict
 
-    async def _asked(self, number: int) -> Verdict:
+    async def _asked(self, number: int) -> RateLimitVerdict:
         asking = asyncio.ensure_future(self.limits[number].admit("a"))
         while not asking.done():
             await asyncio.sleep(0)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, RouteTable, Row
+from assay.wrappers.matching import BadPath, RouteRow, RouteTable
 from assay.wrappers.overlap import is_walked_round
 from assay.wrappers.path_spelling import folded
 
@@ -65,8 +65,8 @@ def test_no_spelling_reaches_a_freer_route(
     elif shape == "prefix":
         pattern.append("*")
     free = ["/*", *(f"/{'/'.join(segments[:n])}/*" for n in range(1, len(segments)))]
-    rows = [Row("GET", "/" + "/".join(pattern), "strict", terms)]
-    rows += [Row("*", path, "free") for path in free]
+    rows = [RouteRow("GET", "/" + "/".join(pattern), "strict", terms)]
+    rows += [RouteRow("*", path, "free") for path in free]
     tail = data.draw(st.lists(WORDS, max_size=2)) if shape == "prefix" else []
     path = data.draw(spellings([*segments, *tail]))
     assert folded(path) == tuple(part.lower() for part in (*segments, *tail))
@@ -92,10 +92,10 @@ def test_without_a_pair_that_is_warned_of_spelling_changes_nothing(
     asked: list[tuple[str, list[str], bool, Terms]], segments: list[str]
 ) -> None:
     """Whoever is not warned has every path answered as if nothing were folded."""
-    rows: dict[tuple[str, str], Row[int]] = {}
+    rows: dict[tuple[str, str], RouteRow[int]] = {}
     for number, (method, parts, is_prefix, terms) in enumerate(asked):
         path = "/" + "/".join(parts) + ("/*" if is_prefix else "")
-        rows[method, path] = Row(method, path, number, terms)
+        rows[method, path] = RouteRow(method, path, number, terms)
     pairs = [
         (strict, free)
         for strict in rows.values()

@@ -8,7 +8,7 @@ import pytest
 from assay.chains.evm.rpc_endpoint import RpcLimits
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call
+from assay.chains.rpc import ContractCall
 from tests.fakes.clock import FrozenClock
 from tests.services.ethereum_node import (
     CHAIN_ID,
@@ -22,8 +22,8 @@ from tests.services.ethereum_node import (
 )
 
 QUICK = RpcLimits(endpoint_s=0.5, total_s=2.0, reply_bytes_max=100_000)
-ONE = [Call(REGISTRY, owner_of(7))]
-THREE = [Call(REGISTRY, owner_of(n)) for n in (1, 999, 2)]
+ONE = [ContractCall(REGISTRY, owner_of(7))]
+THREE = [ContractCall(REGISTRY, owner_of(n)) for n in (1, 999, 2)]
 
 
 def expected(block: int = HEAD) -> list[bytes]:

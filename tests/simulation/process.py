@@ -29,7 +29,7 @@ from assay.payments.model import (
 from assay.payments.ports import Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
-from assay.payments.retries import Spent
+from assay.payments.retries import PaymentSpent
 from assay.payments.service import LATE_S, PaymentService
 from assay.payments.settlement import Settlement
 from assay.payments.watcher import Watcher
@@ -228,7 +228,7 @@ class Process:
         return await self._serve(held, request, ask)
 
     async def _serve_again(
-        self, spent: Spent, request: PaidRequest, quote: Quote, ask: Ask
+        self, spent: PaymentSpent, request: PaidRequest, quote: Quote, ask: Ask
     ) -> tuple[Reply, Any]:
         """`Pipeline._serve_again`."""
         replay = await self.till.retries.bought(spent, request)

@@ -14,17 +14,17 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.json import JsonValue
-from assay.payments.claims import Claim, InFlightAmount
+from assay.payments.claims import InFlightAmount, PaymentClaim
 from assay.payments.gas import GasTerms
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, StoredResponse
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due
 from assay.payments.watched_payments import WatchedPayment
-from assay.payments.watcher import Plan
+from assay.payments.watcher import RecheckPlan
 from tests.fakes.gas_accounts import in_flight
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Refused
@@ -168,7 +168,7 @@ class LedgerClient:
 
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
-    ) -> Claim:
+    ) -> PaymentClaim:
         return await self._ask(lambda: self.disk.claim(fresh, failures_since, gas))
 
     async def claim_due(
@@ -179,7 +179,7 @@ class LedgerClient:
     async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         return await self._ask(lambda: self.disk.entries(ids))
 
-    async def plan(self, plans: Sequence[Plan]) -> None:
+    async def plan(self, plans: Sequence[RecheckPlan]) -> None:
         await self._ask(lambda: self.disk.plan(plans))
 
     async def committed(self, entry: LedgerEntry) -> InFlightAmount:
@@ -258,22 +258,26 @@ class NodeClient:
         self._process = process
         self.asked = 0
 
-    async def call(self, network: Network, calls: Sequence[Call]) -> list[Returned | Reverted]:
+    async def call(
+        self, network: Network, calls: Sequence[ContractCall]
+    ) -> list[Returned | Reverted]:
         return await self.call_newest(network, calls)
 
     async def call_newest(
-        self, network: Network, calls: Sequence[Call]
+        self, network: Network, calls: Sequence[ContractCall]
     ) -> list[Returned | Reverted]:
         return await self._ask(network, lambda: self._node.call([call.data for call in calls]))
 
     async def call_at(
-        self, network: Network, calls: Sequence[Call], block: int
+        self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> list[Returned | Reverted]:
         return await self._ask(
             network, lambda: self._called_at([call.data for call in calls], block)
         )
 
-    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+    async def call_untrusted(
+        self, network: Network, call: ContractCall, gas: int
+    ) -> Returned | Reverted:
         del gas
         (found,) = await self.call_newest(network, (call,))
         return found

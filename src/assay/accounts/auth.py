@@ -15,7 +15,7 @@ from assay.accounts.model import (
 from assay.app import App
 from assay.common.errors import Forbidden, Unavailable
 from assay.identity.model import AgentHeaders, AgentPrincipal
-from assay.server.request_context import Headers, RequestContext
+from assay.server.request_context import HeaderMap, RequestContext
 
 
 class Credential(StrEnum):
@@ -31,7 +31,7 @@ class Credential(StrEnum):
     OP_KEY_OR_JWT = "op-key or JWT"
 
 
-def bearer(headers: Headers) -> str:
+def bearer(headers: HeaderMap) -> str:
     """The bearer token; raises `InvalidCredentials` without one."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
@@ -95,7 +95,7 @@ async def admin(app: App, exchange: RequestContext) -> Operator:
     return operator
 
 
-def agent_headers(headers: Headers) -> AgentHeaders:
+def agent_headers(headers: HeaderMap) -> AgentHeaders:
     """The identity headers of interface.md#agent-identity."""
     return AgentHeaders(
         address=headers.get("x-agent-address"),
@@ -142,6 +142,6 @@ def _count_for_address(exchange: RequestContext) -> None:
     exchange.operator = exchange.counted_for = None
 
 
-def names_agent(headers: Headers) -> bool:
+def names_agent(headers: HeaderMap) -> bool:
     """Whether the request names an agent it speaks for."""
     return "x-agent-address" in headers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from assay.common.addresses import caller_of, network_around
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 
 USER_AGENT_CHARS_MAX: Final = 200
 
@@ -45,7 +45,7 @@ class Origins:
     Each is 32 hex digits.
     """
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretRing) -> None:
         """What is stored under any of the secrets is found for as long as the ring holds it."""
         self._keys = [hashlib.sha256(b"assay.origin|" + one.encode()).digest() for one in secrets]
 

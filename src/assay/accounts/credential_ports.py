@@ -253,7 +253,7 @@ class Secrets(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MailMessage:
     """A mail in plain text."""
 
     to: str
@@ -264,6 +264,6 @@ class Message:
 class Mailer(Protocol):
     """Sends mail."""
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: MailMessage) -> None:
         """Hand the mail to the server. Raises `Unavailable`."""
         ...

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from assay.common.cache import BoundedMap
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 
 TAG_CHARS: Final = 16
 """Hexadecimal digits of a tag: one of 2^64, while guesses are limited."""
@@ -24,7 +24,7 @@ REFUSED_MAX: Final = 10_000
 class KeyTags:
     """Tags keys, and recognises tagged ones and those that have held before."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretRing) -> None:
         self._keys = MacKeys(b"assay.api-key|", secrets)
         self._known: BoundedMap[bytes, bool] = BoundedMap(KNOWN_MAX)
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final
 
-from assay.accounts.credential_ports import Mailer, Message
+from assay.accounts.credential_ports import Mailer, MailMessage
 from assay.common.clock import iso
 from assay.common.errors import Unavailable
 
@@ -15,7 +15,7 @@ WAITING_MAX: Final = 1_000
 
 AT_ONCE: Final = 4
 
-Job = Callable[[], Awaitable[Message | None]]
+Job = Callable[[], Awaitable[MailMessage | None]]
 """Finds out whether there is something to send, and makes it."""
 
 
@@ -88,7 +88,7 @@ class MailOutbox:
                 self._turns.task_done()
 
 
-def reset_mail(to: str, link: str, until: datetime) -> Message:
+def reset_mail(to: str, link: str, until: datetime) -> MailMessage:
     """The mail with a reset link. It repeats nothing that anybody could have chosen."""
     text = (
         "Somebody, probably you, asked for a new password for your Assay account.\n\n"
@@ -96,10 +96,10 @@ def reset_mail(to: str, link: str, until: datetime) -> Message:
         f"{link}\n\n"
         "It works once. If it was not you, do nothing: your password stays as it is.\n"
     )
-    return Message(to, "Choose a new Assay password", text)
+    return MailMessage(to, "Choose a new Assay password", text)
 
 
-def verification_mail(to: str, link: str, until: datetime) -> Message:
+def verification_mail(to: str, link: str, until: datetime) -> MailMessage:
     """The mail with a verification link."""
     text = (
         "This address was given for an Assay account.\n\n"
@@ -107,4 +107,4 @@ def verification_mail(to: str, link: str, until: datetime) -> Message:
         f"{link}\n\n"
         "If it is not yours, do nothing.\n"
     )
-    return Message(to, "Confirm your e-mail address for Assay", text)
+    return MailMessage(to, "Confirm your e-mail address for Assay", text)

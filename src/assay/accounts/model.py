@@ -93,7 +93,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AccountChange:
     """What an admin changes of an account; None leaves it as it is."""
 
     plan: Plan | None = None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.model import (
-    Change,
+    AccountChange,
     Operator,
     OperatorNotFound,
     OwnAccount,
@@ -117,20 +117,22 @@ class Operators:
 
     async def set_plan_for_admin(self, who: str, plan: Plan) -> Operator:
         """Change the plan of an account named by id or e-mail. Raises `OperatorNotFound`."""
-        return await self.change_for_admin(who, Change(plan=plan))
+        return await self.change_for_admin(who, AccountChange(plan=plan))
 
     async def set_role_for_admin(self, who: str, role: Role) -> Operator:
         """Change the role of an account named by id or e-mail. Raises `OperatorNotFound`."""
-        return await self.change_for_admin(who, Change(role=role))
+        return await self.change_for_admin(who, AccountChange(role=role))
 
     async def suspend_for_admin(self, who: str, *, suspended: bool) -> Operator:
         """Suspend an account named by id or e-mail, or restore it. Raises `OperatorNotFound`.
 
         Other processes notice within `api_keys.REMEMBERED_S` seconds, a log-in at once.
         """
-        return await self.change_for_admin(who, Change(suspended=suspended))
+        return await self.change_for_admin(who, AccountChange(suspended=suspended))
 
-    async def change_for_admin(self, who: str, change: Change, actor: Actor = TERMINAL) -> Operator:
+    async def change_for_admin(
+        self, who: str, change: AccountChange, actor: Actor = TERMINAL
+    ) -> Operator:
         """Change an account named by id or e-mail; it counts at once in this process.
 
         Raises `OperatorNotFound`, `OwnAccount` for an admin that would lock itself out, and

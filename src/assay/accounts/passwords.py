@@ -13,7 +13,7 @@ from assay.accounts.codes import (
     code_hash,
     new_token,
 )
-from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, Message
+from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, MailMessage
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
 from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
 from assay.accounts.password_proof import PasswordProof
@@ -106,7 +106,7 @@ class Passwords:
         actor = Actor("anonymous", None, client.address, client.request_id)
         origin = self._dependencies.proof.origins.of(client)
 
-        async def job() -> Message | None:
+        async def job() -> MailMessage | None:
             record = await self._dependencies.store.find_login(email, origin)
             operator = record.operator if record else None
             if operator is None or operator.is_suspended or operator.email_verified_at is None:
@@ -163,7 +163,7 @@ class Passwords:
         """
         origin = self._dependencies.proof.origins.of(client)
 
-        async def job() -> Message | None:
+        async def job() -> MailMessage | None:
             token = new_token()
             code = replace(
                 self._code(token, CodeKind.VERIFY, operator, VERIFY_TTL),

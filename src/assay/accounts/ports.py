@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from assay.accounts.clients import Hashes
-from assay.accounts.model import ApiKey, Change, Operator
+from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.audit.service import AuditEntry
 
 
@@ -63,7 +63,7 @@ class OperatorStore(Protocol):
         ...
 
     async def change_for_admin(
-        self, operator_id: str, change: Change, at: datetime, note: AuditEntry
+        self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
     ) -> Operator:
         """Change the account, and note what was before and is after in `note`'s details.
 

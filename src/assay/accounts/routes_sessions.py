@@ -9,7 +9,7 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.server.request_context import exchange_of
 from assay.server.route import actor_of, app_of, route
-from assay.server.schemas_page import Cursor, Limit, Offset, part_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -38,7 +38,7 @@ async def logout(request: Request) -> wire.DashboardSessionEnded:
     answers=wire.SessionsResponse,
 )
 async def list_sessions(
-    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.SessionsResponse:
     """The account's dashboard sessions, newest first."""
     found = await app_of(request).logins.list(_operator(request).id)

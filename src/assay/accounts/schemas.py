@@ -10,7 +10,7 @@ from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS, TEXT_CHARS_MAX
 from assay.accounts.model import DEFAULT_SCOPES, ApiKey, Operator, Scope
 from assay.common.clock import iso
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
 """The use case says what may stand in it; this only bounds what is looked at."""
@@ -21,7 +21,7 @@ BODY_BYTES_MAX = 16 * 1024
 Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
 
-class RegisterRequest(Body):
+class RegisterRequest(RequestModel):
     """A new account."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
@@ -40,7 +40,7 @@ class RegisterRequest(Body):
     ] = None
 
 
-class LoginRequest(Body):
+class LoginRequest(RequestModel):
     """Credentials for a dashboard token."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
@@ -58,13 +58,13 @@ class LoginRequest(Body):
     invite: Annotated[Text | None, Field(description="Ignored, as `name`.")] = None
 
 
-class RenameRequest(Body):
+class RenameRequest(RequestModel):
     """A new name."""
 
     name: Name
 
 
-class RotateRequest(Body):
+class RotateRequest(RequestModel):
     """What to call the new key, what it is for, and until when."""
 
     label: Name | None = None
@@ -101,7 +101,7 @@ class RotateRequest(Body):
         return self.expires_at
 
 
-class OperatorBrief(Answer):
+class OperatorBrief(ResponseModel):
     """An account, in short."""
 
     id: str
@@ -110,21 +110,21 @@ class OperatorBrief(Answer):
     role: str
 
 
-class Registered(Answer):
+class Registered(ResponseModel):
     """The new account and its first API key, shown this once."""
 
     operator: OperatorBrief
     api_key: str
 
 
-class LoggedIn(Answer):
+class LoggedIn(ResponseModel):
     """The account and a dashboard token for 12 hours."""
 
     operator: OperatorBrief
     token: str
 
 
-class OperatorResponse(Answer):
+class OperatorResponse(ResponseModel):
     """An account, with three names in snake_case (interface.md#operator-account)."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -139,7 +139,7 @@ class OperatorResponse(Answer):
     updated_at: Timestamp
 
 
-class AllowanceResponse(Answer):
+class AllowanceResponse(ResponseModel):
     """Metered calls of the current UTC month; `limit` is null where the plan has no cap."""
 
     used: int
@@ -147,7 +147,7 @@ class AllowanceResponse(Answer):
     resets_at: Timestamp
 
 
-class AccountSecurity(Answer):
+class AccountSecurity(ResponseModel):
     """What stands between the account and strangers."""
 
     email_verified: bool
@@ -155,7 +155,7 @@ class AccountSecurity(Answer):
     recovery_codes_left: int
 
 
-class Me(Answer):
+class Me(ResponseModel):
     """The account that asks, and what it has used of its monthly allowance."""
 
     ok: bool
@@ -164,7 +164,7 @@ class Me(Answer):
     security: AccountSecurity
 
 
-class KeyResponse(Answer):
+class KeyResponse(ResponseModel):
     """An API key record (interface.md#api-key-record)."""
 
     id: str
@@ -177,7 +177,7 @@ class KeyResponse(Answer):
     expires_at: Timestamp | None
 
 
-class Rotated(Answer):
+class Rotated(ResponseModel):
     """A new key, shown this once. The other keys stay as they are."""
 
     key: str
@@ -185,7 +185,7 @@ class Rotated(Answer):
     label: str | None
 
 
-class Revoked(Answer):
+class Revoked(ResponseModel):
     """The key is revoked."""
 
     ok: bool

@@ -13,7 +13,7 @@ from assay.accounts.fields import PASSWORD_CHARS
 from assay.accounts.model import DashboardSession, Ended
 from assay.accounts.second_factor import Enrolment
 from assay.common.clock import iso
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import Paged, Part
 
 Text = Annotated[str, Field(max_length=1000)]
@@ -36,7 +36,7 @@ Token = Annotated[
 RevokeKeys = Annotated[bool, Field(description="Revoke every API key as well.")]
 
 
-class PasswordChangeRequest(Body):
+class PasswordChangeRequest(RequestModel):
     """The present password and a new one."""
 
     password: Password
@@ -44,13 +44,13 @@ class PasswordChangeRequest(Body):
     revoke_keys: RevokeKeys = False
 
 
-class ResetLinkRequest(Body):
+class ResetLinkRequest(RequestModel):
     """Whose password is to be reset."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
 
 
-class PasswordResetRequest(Body):
+class PasswordResetRequest(RequestModel):
     """A reset token and a new password."""
 
     token: Token
@@ -58,45 +58,45 @@ class PasswordResetRequest(Body):
     revoke_keys: RevokeKeys = False
 
 
-class VerifyEmailRequest(Body):
+class VerifyEmailRequest(RequestModel):
     """A verification token."""
 
     token: Token
 
 
-class PasswordRequest(Body):
+class PasswordRequest(RequestModel):
     """The present password."""
 
     password: Password
 
 
-class TotpConfirmRequest(Body):
+class TotpConfirmRequest(RequestModel):
     """A code of the enrolled secret."""
 
     code: TotpCode
 
 
-class SecondFactorRequest(Body):
+class SecondFactorRequest(RequestModel):
     """The present password and a one-time or recovery code."""
 
     password: Password
     code: TotpCode
 
 
-class DeleteAccountRequest(Body):
+class DeleteAccountRequest(RequestModel):
     """The present password, and a one-time or recovery code where one is needed to log in."""
 
     password: Password
     code: TotpCode | None = None
 
 
-class Done(Answer):
+class Done(ResponseModel):
     """It is done."""
 
     ok: bool = True
 
 
-class PasswordChanged(Answer):
+class PasswordChanged(ResponseModel):
     """The password is changed; `keysLeft` API keys still work."""
 
     ok: bool = True
@@ -105,7 +105,7 @@ class PasswordChanged(Answer):
     keys_left: int
 
 
-class SessionResponse(Answer):
+class SessionResponse(ResponseModel):
     """A dashboard session; `current` marks the one that asks."""
 
     id: str
@@ -123,28 +123,28 @@ class SessionsResponse(Paged):
     items: list[SessionResponse]
 
 
-class SessionsEnded(Answer):
+class SessionsEnded(ResponseModel):
     """How many sessions have ended."""
 
     ok: bool = True
     ended: int
 
 
-class DashboardSessionEnded(Answer):
+class DashboardSessionEnded(ResponseModel):
     """The session has ended."""
 
     ok: bool = True
     id: str
 
 
-class TotpEnrolment(Answer):
+class TotpEnrolment(ResponseModel):
     """For an authenticator application, shown this once; in force when a code is confirmed."""
 
     secret: Annotated[str, Field(description="Base32.")]
     uri: Annotated[str, Field(description="`otpauth://`, for a QR code.")]
 
 
-class RecoveryCodes(Answer):
+class RecoveryCodes(ResponseModel):
     """Codes that each stand for a one-time code once. Shown this once."""
 
     recovery_codes: list[str]

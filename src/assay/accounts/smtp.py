@@ -11,7 +11,7 @@ from email.utils import formatdate, make_msgid
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from assay.accounts.credential_ports import Message
+from assay.accounts.credential_ports import MailMessage
 from assay.common.errors import Unavailable
 
 TIMEOUT_S: Final = 10.0
@@ -62,7 +62,7 @@ class SmtpMailer:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="smtp")
         self._tls = ssl.create_default_context()
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: MailMessage) -> None:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self._threads, self._deliver, message)
@@ -76,7 +76,7 @@ class SmtpMailer:
         """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: MailMessage) -> None:
         with self._connect() as smtp:
             if self._server.security == "smtp":
                 smtp.starttls(context=self._tls)
@@ -90,7 +90,7 @@ class SmtpMailer:
             return smtplib.SMTP_SSL(server.host, server.port, timeout=TIMEOUT_S, context=self._tls)
         return smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_S)
 
-    def _made(self, message: Message) -> EmailMessage:
+    def _made(self, message: MailMessage) -> EmailMessage:
         made = EmailMessage(policy=SMTP)
         made["From"] = self._sender
         made["To"] = message.to

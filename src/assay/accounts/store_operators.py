@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from assay.accounts.clients import Hashes
 from assay.accounts.credential_ports import CodeKind
 from assay.accounts.model import (
-    Change,
+    AccountChange,
     EmailTaken,
     InviteInvalid,
     LastAdmin,
@@ -146,7 +146,7 @@ class SqlOperatorStore:
         return after
 
     async def change_for_admin(
-        self, operator_id: str, change: Change, at: datetime, note: AuditEntry
+        self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
     ) -> Operator:
         async with self._database.write() as connection:
             takes = note.actor.kind != "terminal" and _takes_admin(change)
@@ -182,7 +182,7 @@ def _origins(sign_up: SignUp) -> Hashes:
     return tuple(a + o for a, o in zip(sign_up.around, sign_up.origin, strict=True))
 
 
-def _takes_admin(change: Change) -> bool:
+def _takes_admin(change: AccountChange) -> bool:
     return change.role is Role.OPERATOR or bool(change.suspended)
 
 
@@ -211,7 +211,7 @@ async def _change(
     return operator_of(row)
 
 
-def _values(before: Operator, change: Change, at: datetime) -> dict[str, Any]:
+def _values(before: Operator, change: AccountChange, at: datetime) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if change.plan is not None:
         values["plan"] = change.plan.value

@@ -11,9 +11,9 @@ from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCreden
 from assay.app import App
 from assay.common.errors import Unavailable
 from assay.http1.connections import ALWAYS_ANSWERED
-from assay.server.rate_limits import RateLimit, Verdict, caller_of, rate_limit
+from assay.server.rate_limits import RateLimit, RateLimitVerdict, caller_of, rate_limit
 from assay.server.request_body import CREDENTIAL_IN_BODY
-from assay.server.request_context import RequestContext, Scope
+from assay.server.request_context import AsgiScope, RequestContext
 
 UNLIMITED: Final = frozenset(
     {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}
@@ -39,14 +39,14 @@ class Traffic:
         self._presented = rate_limit("presented", settings.keyed_per_minute, clock, app.leases)
         self._agents = rate_limit("agents", settings.anonymous_per_minute, clock, app.leases)
 
-    async def count(self, scope: Scope, exchange: RequestContext) -> Verdict:
+    async def count(self, scope: AsgiScope, exchange: RequestContext) -> RateLimitVerdict:
         """Count the request for whom it is of, and say whether it is allowed.
 
         An operator found on the way is put into the exchange.
         """
         if _is_unlimited(scope, exchange):
             limit = self._anonymous.per_minute
-            return Verdict(allowed=True, limit=limit, remaining=limit, reset_s=0)
+            return RateLimitVerdict(allowed=True, limit=limit, remaining=limit, reset_s=0)
         token = _bearer(exchange)
         if token is None or scope["path"].startswith(COURSE):
             return await self._count_without_token(scope, exchange)
@@ -60,7 +60,9 @@ class Traffic:
         except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
             return await _taken(self._anonymous, caller_of(exchange.client_address))
 
-    async def _count_without_token(self, scope: Scope, exchange: RequestContext) -> Verdict:
+    async def _count_without_token(
+        self, scope: AsgiScope, exchange: RequestContext
+    ) -> RateLimitVerdict:
         """Count a request for its address, unless it shows a credential of another kind."""
         caller = caller_of(exchange.client_address)
         if scope["method"] == "POST" and scope["path"] in CREDENTIAL_IN_BODY:
@@ -89,7 +91,7 @@ class Traffic:
             return None if run is None else f"run {run}"
         return agent
 
-    async def _token(self, token: str, exchange: RequestContext) -> Verdict:
+    async def _token(self, token: str, exchange: RequestContext) -> RateLimitVerdict:
         """Count a request with a dashboard token, by its signature: the store is not asked.
 
         Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
@@ -114,7 +116,7 @@ class Traffic:
             return False
         return True
 
-    async def _count_unknown(self, token: str, exchange: RequestContext) -> Verdict:
+    async def _count_unknown(self, token: str, exchange: RequestContext) -> RateLimitVerdict:
         """Count a request whose credential is not one that held a moment ago.
 
         Raises `Unavailable` when the store does not answer.
@@ -149,18 +151,18 @@ class Traffic:
             return None
         return exchange.operator
 
-    async def _key(self, operator: Operator, exchange: RequestContext) -> Verdict:
+    async def _key(self, operator: Operator, exchange: RequestContext) -> RateLimitVerdict:
         exchange.counted_for = operator.id
         return await _taken(self._keyed, operator.id)
 
-    async def _guess(self, exchange: RequestContext) -> Verdict:
+    async def _guess(self, exchange: RequestContext) -> RateLimitVerdict:
         return await _taken(self._guesses, caller_of(exchange.client_address))
 
     def _give_back(self, exchange: RequestContext) -> None:
         self._guesses.give_back(caller_of(exchange.client_address))
 
 
-async def _taken(limit: RateLimit, caller: str) -> Verdict:
+async def _taken(limit: RateLimit, caller: str) -> RateLimitVerdict:
     return limit.take(caller) or await limit.admit(caller)
 
 
@@ -169,7 +171,7 @@ def _bearer(exchange: RequestContext) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def _is_unlimited(scope: Scope, exchange: RequestContext) -> bool:
+def _is_unlimited(scope: AsgiScope, exchange: RequestContext) -> bool:
     """Such a path, read, without a body that would have to be waited for."""
     return (
         scope["path"] in UNLIMITED

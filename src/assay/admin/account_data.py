@@ -19,7 +19,7 @@ from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics
 from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, note
 from assay.common.clock import Clock
-from assay.webhooks.model import Registration
+from assay.webhooks.model import WebhookRegistration
 from assay.webhooks.service import Webhooks
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import Endpoints
@@ -42,7 +42,7 @@ class AccountExport:
     keys: Sequence[ApiKey]
     sessions: Sequence[DashboardSession]
     endpoints: Sequence[WrapperConfig]
-    webhooks: Sequence[Registration]
+    webhooks: Sequence[WebhookRegistration]
     stats: Stats
     notes: Sequence[AuditEntry]
 

@@ -6,12 +6,12 @@ from datetime import date
 from typing import Final
 
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.model import ApiKey, Change, Operator
+from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.accounts.operators import Operators
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.ports import AdminStore
 from assay.analytics.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
-from assay.analytics.queries import Analytics, Page
+from assay.analytics.queries import Analytics, ReportPage
 from assay.audit.service import Actor, AuditEntry, AuditStore
 from assay.common.clock import Clock
 from assay.wrappers.model import WrapperConfig
@@ -82,13 +82,13 @@ class Admin:
         )
 
     async def logs(
-        self, operator_id: str, which: LogFilter, page: Page
+        self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> tuple[Sequence[LoggedCall], int]:
         """A page of one account's calls. Raises `OperatorNotFound` and `CallNotFound`."""
         operator = await self._needs.operators.find_for_admin(operator_id)
         return await self._needs.analytics.logs(operator.id, which, page)
 
-    async def change(self, operator_id: str, change: Change, actor: Actor) -> Operator:
+    async def change(self, operator_id: str, change: AccountChange, actor: Actor) -> Operator:
         """Change an account, at once. Raises `OperatorNotFound` and `OwnAccount`."""
         operator = await self._needs.operators.change_for_admin(operator_id, change, actor)
         self._needs.endpoints.forget()  # the wrappers of a suspended account answer no more

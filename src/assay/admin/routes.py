@@ -9,16 +9,16 @@ from assay.accounts.auth import Credential
 from assay.admin import schemas as wire
 from assay.analytics import schemas as analytics
 from assay.analytics.model import LogFilter
-from assay.analytics.queries import Page
+from assay.analytics.queries import ReportPage
 from assay.analytics.routes import AgentFilter, Before, Days, EndpointFilter
 from assay.app import App
 from assay.chains.model import ChainUnavailable
 from assay.common.errors import InvalidRequest
 from assay.server.route import actor_of, app_of, read, route
 from assay.server.schemas_page import (
-    Cursor,
     Limit,
     Offset,
+    PageCursor,
     before_of,
     cursor_after,
     cursor_at,
@@ -65,7 +65,7 @@ async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
     answers=wire.OperatorsResponse,
 )
 async def admin_operators(
-    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.OperatorsResponse:
     """Every account with its sums, newest first."""
     start = offset_of(cursor, offset)
@@ -130,11 +130,11 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> analytics.LogsResponse:
     """The call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
+    page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await app_of(request).admin.logs(operator_id, which, page)
     return analytics.logs(found, total, limit, offset)
 
@@ -153,7 +153,7 @@ async def admin_audit(
     offset: Offset = 0,
     operator_id: Annotated[str | None, Query(alias="operatorId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> wire.AuditResponse:
     """Who did what to accounts and credentials, newest first. Beyond the specification."""
     place = before_of(cursor, before)

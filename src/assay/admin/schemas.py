@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from assay.accounts import schemas as accounts
-from assay.accounts.model import Change, Operator, Plan, Role
+from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.admin import schemas_gas as gas
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
@@ -18,19 +18,19 @@ from assay.common.clock import iso
 from assay.common.costs import Cost, CostLedger
 from assay.common.money import usd
 from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import Paged
 from assay.wrappers import schemas as endpoints
 
 
-class CostBearerResponse(Answer):
+class CostBearerResponse(ResponseModel):
     """An operator or a network of addresses, and what it cost in the last day."""
 
     bearer: str
     used: int
 
 
-class CostResponse(Answer):
+class CostResponse(ResponseModel):
     """One kind of cost in the last 24 hours, as this process counted it."""
 
     cost: str
@@ -41,7 +41,7 @@ class CostResponse(Answer):
     largest: list[CostBearerResponse]
 
 
-class PlatformStatsResponse(Answer):
+class PlatformStatsResponse(ResponseModel):
     """The whole platform. `agents` counts an agent once for every operator it called."""
 
     operators: int
@@ -100,7 +100,7 @@ class AdminOperatorResponse(accounts.OperatorResponse):
     suspended_at: Timestamp | None
 
 
-class OperatorStatsResponse(Answer):
+class OperatorStatsResponse(ResponseModel):
     """An account's sums."""
 
     total_calls: int
@@ -112,7 +112,7 @@ class OperatorStatsResponse(Answer):
     active_endpoints: int
 
 
-class OperatorRowResponse(Answer):
+class OperatorRowResponse(ResponseModel):
     """An account and its sums."""
 
     operator: AdminOperatorResponse
@@ -126,7 +126,7 @@ class OperatorsResponse(Paged):
     operators: list[OperatorRowResponse]
 
 
-class OperatorDetailResponse(Answer):
+class OperatorDetailResponse(ResponseModel):
     """An account: its keys, wrappers, newest agents, and revenue of the last 30 days."""
 
     operator: AdminOperatorResponse
@@ -137,7 +137,7 @@ class OperatorDetailResponse(Answer):
     stats: analytics.StatsResponse
 
 
-class ChangeRequest(Body):
+class ChangeRequest(RequestModel):
     """What to change of an account; at least one member."""
 
     model_config = ConfigDict(alias_generator=None)
@@ -149,19 +149,19 @@ class ChangeRequest(Body):
     ] = None
     suspended: bool | None = None
 
-    def change(self) -> Change:
+    def change(self) -> AccountChange:
         """As the use case takes it."""
-        return Change(self.plan, self.role, self.fee_rate, self.suspended)
+        return AccountChange(self.plan, self.role, self.fee_rate, self.suspended)
 
 
-class ChangedResponse(Answer):
+class ChangedResponse(ResponseModel):
     """The account as it is now."""
 
     ok: bool
     operator: AdminOperatorResponse
 
 
-class NoteResponse(Answer):
+class NoteResponse(ResponseModel):
     """One line of the audit trail; `operatorId` is null for a log-in to no account."""
 
     id: str

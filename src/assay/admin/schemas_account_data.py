@@ -9,12 +9,12 @@ from assay.admin import schemas as admin
 from assay.admin.account_data import AccountExport
 from assay.analytics import schemas as analytics
 from assay.common.clock import iso
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
 
 
-class ExportedNote(Answer):
+class ExportedNote(ResponseModel):
     """One line of the audit trail about the account."""
 
     at: Timestamp
@@ -25,7 +25,7 @@ class ExportedNote(Answer):
     details: dict[str, Any]
 
 
-class AccountExportResponse(Answer):
+class AccountExportResponse(ResponseModel):
     """What is kept of the account. Calls and payments: GET /operator/analytics/logs/export."""
 
     exported_at: Timestamp

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 
-class SettlingKeyResponse(Answer):
+class SettlingKeyResponse(ResponseModel):
     """The key that settles x402 payments, on a network where wrappers are sold."""
 
     network: str
@@ -23,7 +23,7 @@ class SettlingKeyResponse(Answer):
     problem: str
 
 
-class FacilitatorResponse(Answer):
+class FacilitatorResponse(ResponseModel):
     """The remote facilitator that settles x402 payments."""
 
     networks: Annotated[
@@ -33,7 +33,7 @@ class FacilitatorResponse(Answer):
     problem: Annotated[str, Field(description="Why it does not answer; empty where it does.")]
 
 
-class PaymentNodeResponse(Answer):
+class PaymentNodeResponse(ResponseModel):
     """Whether a node answers, of a network sold on where no settling key asks one."""
 
     network: str
@@ -45,7 +45,7 @@ def payment_nodes(found: Mapping[str, bool]) -> list[PaymentNodeResponse]:
     return [PaymentNodeResponse(network=one, answers=answers) for one, answers in found.items()]
 
 
-class SolanaWalletResponse(Answer):
+class SolanaWalletResponse(ResponseModel):
     """The wallet that writes scores to the registry on Solana."""
 
     address: str

@@ -10,7 +10,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Final
 
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 
 TEXT_CHARS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -47,7 +47,7 @@ _KIND_TEXTS: Final = tuple(
     (name, most) for name, most in TEXT_CHARS.items() if name in CallKind.__dataclass_fields__
 )
 _CALL_TEXTS: Final = tuple(
-    (name, most) for name, most in TEXT_CHARS.items() if name in Call.__dataclass_fields__
+    (name, most) for name, most in TEXT_CHARS.items() if name in CallLogEntry.__dataclass_fields__
 )
 _NUMBERS: Final = tuple(NUMBERS.items())
 _USUAL_CHARS: Final = 64
@@ -57,7 +57,7 @@ _USUAL_NUMBER: Final = 2**31
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
-def bound(call: Call) -> None:
+def bound(call: CallLogEntry) -> None:
     """Cut and clean what no database could hold, in place; everything else stays as it is.
 
     What calls of a kind have in common is looked at once.
@@ -70,7 +70,7 @@ def bound(call: Call) -> None:
             setattr(call, name, min(max(getattr(call, name), 0), most))
 
 
-def _is_usual(call: Call) -> bool:
+def _is_usual(call: CallLogEntry) -> bool:
     """Whether there is nothing to do: one look, for it is taken at every call."""
     text = call.request_id + call.client
     return (
@@ -94,7 +94,7 @@ def _bound_kind(kind: CallKind) -> None:
     kind.is_bounded = True
 
 
-def _bound_texts(of: Call | CallKind, texts: Iterable[tuple[str, int]]) -> None:
+def _bound_texts(of: CallLogEntry | CallKind, texts: Iterable[tuple[str, int]]) -> None:
     for name, most in texts:
         text: str | None = getattr(of, name)
         if text and (len(text) > most or not text.isascii() or "\0" in text):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.analytics.bounds import bound
-from assay.analytics.model import BatchId, Call
+from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused, CallStore
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.ids import new_id
@@ -18,14 +18,14 @@ BATCH_MAX: Final = 5000
 WAITING_MAX: Final = 200_000
 """Rows kept while the store is down; beyond it the oldest go, and are counted."""
 
-Refused = Callable[[Call, str], None]
+Refused = Callable[[CallLogEntry, str], None]
 """Told of a row that the store will never take, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
     id: BatchId
-    rows: list[Call]
+    rows: list[CallLogEntry]
 
 
 class CallLog:
@@ -45,7 +45,7 @@ class CallLog:
         self._store = store
         self._costs = costs
         self._told = told
-        self._waiting: deque[Call] = deque(maxlen=WAITING_MAX)
+        self._waiting: deque[CallLogEntry] = deque(maxlen=WAITING_MAX)
         self._begun: deque[_Batch] = deque()
         self._writer = new_id()
         self._number = 0
@@ -57,7 +57,7 @@ class CallLog:
         self.over_quota = 0
         """Calls without a sale that were not kept: their caller had used up its rows."""
 
-    def add(self, call: Call) -> None:
+    def add(self, call: CallLogEntry) -> None:
         """Remember a call until the next flush.
 
         Of a caller that has used up its rows of the day only sales are kept, each of which brought
@@ -102,7 +102,7 @@ class CallLog:
         else:
             self._begun.popleft()
 
-    def _part(self, rows: list[Call], why: str) -> None:
+    def _part(self, rows: list[CallLogEntry], why: str) -> None:
         """Nothing of the batch is in the store: its halves may go there under ids of their own."""
         if len(rows) == 1:
             self.refused += 1
@@ -112,6 +112,6 @@ class CallLog:
         self._begin(rows[middle:])
         self._begin(rows[:middle])
 
-    def _begin(self, rows: list[Call]) -> None:
+    def _begin(self, rows: list[CallLogEntry]) -> None:
         self._number += 1
         self._begun.appendleft(_Batch(BatchId(self._writer, self._number), rows))

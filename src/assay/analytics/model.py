@@ -33,7 +33,7 @@ class CallKind:
 
 
 @dataclass(slots=True)
-class Call:
+class CallLogEntry:
     """Who called what, how it went and what it cost. `cost` is in micro-dollars, 0 if not paid."""
 
     kind: CallKind
@@ -130,7 +130,7 @@ class LoggedCall:
 
     id: str
     """UUIDv7; it tells nothing of how many calls there are."""
-    call: Call
+    call: CallLogEntry
     charged: int
     """Micro-dollars that have settled for this very call, by now."""
     transaction: str | None

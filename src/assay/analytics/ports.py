@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from assay.analytics.model import (
     AgentCounted,
     BatchId,
-    Call,
+    CallLogEntry,
     Counted,
     EndpointCounted,
     LogFilter,
@@ -25,7 +25,7 @@ class CallsRefused(Exception):
 class CallStore(Protocol):
     """Durable rows of calls."""
 
-    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
+    async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
         """Store all of them, and what they add to the analytics, in one transaction.
 
         A batch with an id is stored once: handed in again, right after, it adds nothing. Raises
@@ -33,7 +33,7 @@ class CallStore(Protocol):
         """
         ...
 
-    async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
+    async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
         """The operator's newest calls."""
         ...
 

@@ -37,7 +37,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """Which part of the log: from just before the call of that id, so many, after so many."""
 
     before: str | None = None
@@ -101,7 +101,7 @@ class Analytics:
         return found, endpoints, recent
 
     async def logs(
-        self, operator_id: str, which: LogFilter, page: Page
+        self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> tuple[Sequence[LoggedCall], int]:
         """A page of the log, newest first, and how many calls there are in all pages.
 
@@ -116,7 +116,7 @@ class Analytics:
         return await self._store.logs(operator_id, which, first_day, *at), total
 
     async def export(
-        self, operator_id: str, which: LogFilter, page: Page
+        self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> AsyncIterator[Sequence[LoggedCall]]:
         """The log in pieces, newest first, `page.at_most` calls at most. Raises as `logs`."""
         await self.fresh()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import Final, TypeAlias
 
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.common.clock import DAY_US
 from assay.db.schema.rollups import (
     AGENT_DAYS,
@@ -44,7 +44,7 @@ AgentKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Seen:
+class AgentSeen:
     """When an agent was seen, and the newest grade of it. Times in microseconds since 1970."""
 
     first_us: int
@@ -60,7 +60,7 @@ class Tally:
     sums: dict[str, dict[Key, list[int]]] = field(
         default_factory=lambda: {rollup.table: {} for rollup in ROLLUPS}
     )
-    seen: dict[AgentKey, Seen] = field(default_factory=dict[AgentKey, Seen])
+    seen: dict[AgentKey, AgentSeen] = field(default_factory=dict[AgentKey, AgentSeen])
     chains: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     """Operator, agent and chain."""
 
@@ -77,7 +77,7 @@ class Tally:
         """Note that an agent was there; of two grades the later one holds."""
         seen = self.seen.get(who)
         if seen is None:
-            self.seen[who] = Seen(at_us, at_us, tier, at_us if tier else None)
+            self.seen[who] = AgentSeen(at_us, at_us, tier, at_us if tier else None)
             return
         seen.first_us = min(seen.first_us, at_us)
         seen.last_us = max(seen.last_us, at_us)
@@ -85,7 +85,7 @@ class Tally:
             seen.tier, seen.tier_us = tier, at_us
 
 
-def tally_calls(batch: Iterable[tuple[int, Call]]) -> Tally:
+def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> Tally:
     """What calls add; each with its time in microseconds since 1970.
 
     First what is alike in everything that counts, then by the other keys: calls of one batch are

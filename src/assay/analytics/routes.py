@@ -9,11 +9,11 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.analytics import schemas as wire
 from assay.analytics.model import LogFilter
-from assay.analytics.queries import EXPORTED_MAX, Page
+from assay.analytics.queries import EXPORTED_MAX, ReportPage
 from assay.analytics.schemas_log_files import Format, written
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import app_of, route
-from assay.server.schemas_page import Cursor, Limit, Offset, before_of, cursor_at, offset_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
 
@@ -67,7 +67,7 @@ async def analytics_revenue(
     answers=wire.TopEndpointsResponse,
 )
 async def analytics_top_endpoints(
-    request: Request, limit: Limit = 10, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 10, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.TopEndpointsResponse:
     """Wrappers by call volume."""
     start = offset_of(cursor, offset)
@@ -97,7 +97,7 @@ async def analytics_agents(
     ] = "lastSeen",
     limit: Limit = 50,
     offset: Offset = 0,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> wire.AgentsResponse:
     """Who called, highest first."""
     analytics, start = app_of(request).analytics, offset_of(cursor, offset)
@@ -152,11 +152,11 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> wire.LogsResponse:
     """The call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = Page(before=before_of(cursor, before), at_most=limit, offset=offset)
+    page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await app_of(request).analytics.logs(_operator(request).id, which, page)
     return wire.logs(found, total, limit, offset)
 
@@ -181,7 +181,7 @@ async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface
 ) -> StreamingResponse:
     """The call log as a file, newest first. Beyond the specification's tables."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = Page(before=before, at_most=limit)
+    page = ReportPage(before=before, at_most=limit)
     pieces = await app_of(request).analytics.export(_operator(request).id, which, page)
     name = {"content-disposition": f'attachment; filename="calls.{form}"'}
     return StreamingResponse(written(pieces, form), headers=name, media_type=MEDIA_TYPES[form])

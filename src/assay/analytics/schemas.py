@@ -10,11 +10,11 @@ from decimal import ROUND_HALF_UP, Decimal
 from assay.analytics.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.common.clock import iso
 from assay.common.money import usd
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.server.schemas_page import Paged, cursor_after
 
 
-class FunnelResponse(Answer):
+class FunnelResponse(ResponseModel):
     """How many got how far: from the 402 to the money, and who was refused on the way."""
 
     payment_required: int
@@ -25,7 +25,7 @@ class FunnelResponse(Answer):
     denied_by_limit: int
 
 
-class StatsResponse(Answer):
+class StatsResponse(ResponseModel):
     """Everything so far (interface.md#analytics-records); the funnel is an addition."""
 
     total_calls: int
@@ -38,7 +38,7 @@ class StatsResponse(Answer):
     funnel: FunnelResponse
 
 
-class RevenueResponse(Answer):
+class RevenueResponse(ResponseModel):
     """One UTC day: the calls that ended and the money that settled on it."""
 
     date: str
@@ -46,7 +46,7 @@ class RevenueResponse(Answer):
     calls: int
 
 
-class TopEndpointResponse(Answer):
+class TopEndpointResponse(ResponseModel):
     """A wrapper by its calls."""
 
     endpoint_id: str
@@ -58,7 +58,7 @@ class TopEndpointResponse(Answer):
     error_rate: str
 
 
-class AgentResponse(Answer):
+class AgentResponse(ResponseModel):
     """An agent as this account knows it."""
 
     agent_id: str
@@ -86,7 +86,7 @@ class TopEndpointsResponse(Paged):
     items: list[TopEndpointResponse]
 
 
-class LogResponse(Answer):
+class LogResponse(ResponseModel):
     """A call. `costCharged` is what has settled for it by now."""
 
     id: str
@@ -119,7 +119,7 @@ class LogsResponse(Paged):
     next_before: str | None
 
 
-class AgentDetailResponse(Answer):
+class AgentDetailResponse(ResponseModel):
     """An agent, what it called, and its newest calls."""
 
     agent_id: str

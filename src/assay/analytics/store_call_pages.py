@@ -9,7 +9,7 @@ from assay.analytics.store_call_ids import CallIds, time_of
 from assay.analytics.store_call_rows import BOUGHT_BY, call_of
 from assay.analytics.store_rollups import short_key
 from assay.common.clock import DAY_US
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.engine import Database
 from assay.db.schema.everything import calls, payments
 from assay.payments.model import PaymentState
@@ -97,7 +97,7 @@ class CallPages:
         return {row["id"]: row for row in found}
 
 
-def _indexed(operator_id: str, which: LogFilter, kind: Kind) -> list[ColumnElement[bool]]:
+def _indexed(operator_id: str, which: LogFilter, kind: DatabaseKind) -> list[ColumnElement[bool]]:
     """What the indexes know: nothing here needs a row to be read."""
     if which.agent_id is None and which.wrapper_id is None:
         return [calls.c.operator_id == operator_id]

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 
 from sqlalchemy import RowMapping, and_
 
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.analytics.store_rollups import short_key
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.engine import from_us
 from assay.db.schema.everything import calls, payments
 
@@ -34,22 +34,22 @@ seller's that was not served."""
 
 _KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
 _OTHERS: Final = frozenset({"kind", "at", "payment_id", "is_sale"})
-_CALL: Final = tuple(f.name for f in fields(Call) if f.name not in _OTHERS)
+_CALL: Final = tuple(f.name for f in fields(CallLogEntry) if f.name not in _OTHERS)
 _KEYS: Final = ("agent_key", "wrapper_key")
 
 _of_kind = attrgetter(*_KIND)
 _of_call = attrgetter(*_CALL)
 
 _Columns: TypeAlias = tuple[str, ...]
-_Timed: TypeAlias = Sequence[tuple[int, Call]]
+_Timed: TypeAlias = Sequence[tuple[int, CallLogEntry]]
 """Each with its time in microseconds since 1970."""
 
 
-def call_of(row: RowMapping) -> Call:
+def call_of(row: RowMapping) -> CallLogEntry:
     """The call of a row."""
     kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
     plain = {name: row[name] for name in (*_CALL, "payment_id")}
-    return Call(kind=kind, at=from_us(row["at_us"]), **plain)
+    return CallLogEntry(kind=kind, at=from_us(row["at_us"]), **plain)
 
 
 def agent_key(kind: CallKind) -> int | None:
@@ -57,7 +57,7 @@ def agent_key(kind: CallKind) -> int | None:
     return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
 
 
-def insertions(kind: Kind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+def insertions(kind: DatabaseKind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     """Statements, each with the sets of values to run it with, for the driver's `executemany`.
 
     The toolkit's own costs five times as much.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
-from assay.analytics.model import BatchId, Call
+from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused
 from assay.analytics.rollup import Tally, tally_calls
 from assay.analytics.store_call_rows import call_of, insertions
@@ -36,7 +36,7 @@ class SqlCallStore:
         self._database = database
         self._rollups = RollupWriter(database.kind)
 
-    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
+    async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
         try:
             timed = [(to_us(call.at), call) for call in batch]
             tally = tally_calls(timed)
@@ -47,7 +47,7 @@ class SqlCallStore:
         self._rollups.written(tally)
 
     async def _add(
-        self, timed: Sequence[tuple[int, Call]], tally: Tally, batch_id: BatchId | None
+        self, timed: Sequence[tuple[int, CallLogEntry]], tally: Tally, batch_id: BatchId | None
     ) -> None:
         statements = list(insertions(self._database.kind, timed))
 
@@ -60,7 +60,7 @@ class SqlCallStore:
 
         await self._database.change(work)
 
-    async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
+    async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
         statement = (
             select(calls)
             .where(calls.c.operator_id == operator_id)

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select, text
 
 from assay.analytics.bounds import bound
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.analytics.rollup import tally_calls
 from assay.analytics.store_call_rows import BOUGHT_BY, insertions
 from assay.analytics.store_rollups import RollupWriter
@@ -148,7 +148,7 @@ def _is_served(now_us: int) -> ColumnElement[bool]:
     return and_(payments.c.state == PaymentState.SETTLED, payments.c.lease_us > now_us)
 
 
-def _call(row: RowMapping) -> Call:
+def _call(row: RowMapping) -> CallLogEntry:
     """What the ledger and the kept answer know of a call. A status of 0 is one nobody knows."""
     kind = CallKind(
         row["operator_id"],
@@ -158,7 +158,7 @@ def _call(row: RowMapping) -> Call:
         agent_id=row["agent_id"] or None,
         payer=row["payer"],
     )
-    call = Call(
+    call = CallLogEntry(
         kind=kind,
         at=from_us(row["settled_us"]),
         request_id="",

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.analytics.rollup import AgentKey, Tally, tally_failed, tally_reversed, tally_settled
 from assay.common.clock import DAY_US
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.engine import to_us
 from assay.db.schema.rollups import AGENTS, MEASURES, ROLLUPS, TOTALS, Rollup
 from assay.db.sql_transaction import places
@@ -34,8 +34,8 @@ _IS_NEWER = (
 class RollupWriter:
     """Adds tallies to the tables, in text of its own: the toolkit's costs several times as much."""
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind: Kind = kind
+    def __init__(self, kind: DatabaseKind) -> None:
+        self._kind: DatabaseKind = kind
         self._add = {rollup.table: self._upsert(rollup) for rollup in ROLLUPS}
         self._chain = (
             "INSERT INTO agent_chains (operator_id, agent_id, chain)"  # noqa: S608 - our own names

@@ -86,7 +86,7 @@ from assay.chains.networks import Networks
 from assay.chains.solana.clusters import cluster_row
 from assay.common.clock import Clock, SystemClock
 from assay.common.costs import CostLedger
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 from assay.common.plugins import load_plugins
 from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
@@ -137,7 +137,7 @@ from assay.payments.x402.eip3009 import sign_authorization
 from assay.payments.x402.engine import X402Engine
 from assay.personhood.service import Personhoods
 from assay.personhood.store import SqlPersonhoodStore
-from assay.playground.call import Caller, Proxy
+from assay.playground.call import Proxy, ProxyCaller
 from assay.playground.playground import Playground, PlaygroundDependencies
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.consent import HostConsents
@@ -149,7 +149,7 @@ from assay.registries.file_cache import RegistrationFiles
 from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
 from assay.registries.solana_index import HttpAgentIndex
 from assay.registries.subjects import Subjects
-from assay.registries.wallet_resolution import Resolver
+from assay.registries.wallet_resolution import WalletResolver
 from assay.reputation.wallet_watch import WalletWatch
 from assay.reputation.write_back import FeedbackPublisher
 from assay.settings import Settings
@@ -204,7 +204,7 @@ class App:
     sessions: Sessions
     identity: AgentIdentity
     subjects: Subjects
-    resolver: Resolver
+    resolver: WalletResolver
     rpc: JsonRpc
     index: HttpAgentIndex
     costs: CostLedger
@@ -610,7 +610,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     audit_trail = SqlAuditStore(database)
     profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
     key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
-    caller = Caller(outside.http, _agents_egress(settings), credentials, settings.address)
+    caller = ProxyCaller(outside.http, _agents_egress(settings), credentials, settings.address)
     return App(
         settings=settings,
         clock=clock,
@@ -648,7 +648,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         sessions=sessions,
         identity=identity,
         subjects=subjects,
-        resolver=Resolver(outside.readers, clock, outside.costs),
+        resolver=WalletResolver(outside.readers, clock, outside.costs),
         rpc=outside.rpc,
         costs=outside.costs,
         index=outside.index,
@@ -758,7 +758,7 @@ def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:
     return OnchainWallets(outside.readers, asked, outside.costs)
 
 
-def _blobs(settings: Settings, secrets: Secrets) -> SnapshotBlobs:
+def _blobs(settings: Settings, secrets: SecretRing) -> SnapshotBlobs:
     if settings.snapshot_store == "off":
         return NoSnapshotBlobs()
     if settings.snapshot_store == "ipfs":

@@ -17,17 +17,17 @@ from assay.common.memory_budget import MemoryBudget
 from assay.http1.unread_answers import UnreadAnswers
 from assay.server.cors import Cors
 from assay.server.errors import fault
-from assay.server.rate_limits import RateLimit, Verdict, parsed_address
+from assay.server.rate_limits import RateLimit, RateLimitVerdict, parsed_address
 from assay.server.rate_limits import refuse as refuse_by_limit
 from assay.server.request_body import PARTS, BodyRooms, body_bytes_max, give_back, read_body
 from assay.server.request_context import (
     KEY,
     WRAP_PREFIX,
     AsgiApp,
-    Message,
+    AsgiMessage,
+    AsgiScope,
     Receive,
     RequestContext,
-    Scope,
     Send,
     headers_of,
     note_detail,
@@ -46,7 +46,7 @@ class RawHandler(Protocol):
     route: str
     """What the log calls it."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One request. `ServiceError` is rendered by the edge."""
         ...
 
@@ -59,7 +59,7 @@ class WrapperHandler(Protocol):
     unread: UnreadAnswers
 
     async def __call__(
-        self, scope: Scope, receive: Receive, send: Send, exchange: RequestContext
+        self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
         """One request."""
         ...
@@ -81,7 +81,7 @@ class Application:
         self._cors = Cors(app.settings.cors_origins)
         self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request; anything but HTTP is left alone."""
         if scope["type"] != "http":
             return
@@ -116,7 +116,7 @@ class Application:
             give_back(exchange)
             self._log(scope, exchange, outgoing.status, begun_s)
 
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _dispatch(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         if not self.app.wrapper_origin.serves_app(scope[KEY].headers.get("host", "")):
             raise NotFound("There is nothing at this path.")
@@ -162,7 +162,7 @@ class Application:
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
 
-    def _log(self, scope: Scope, exchange: RequestContext, status: int, begun_s: float) -> None:
+    def _log(self, scope: AsgiScope, exchange: RequestContext, status: int, begun_s: float) -> None:
         template = getattr(scope.get("route"), "path", None)
         self.app.request_log.write(
             method=scope["method"],
@@ -178,7 +178,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     """A `receive` that gives a body already read, then whatever comes after it."""
     given = False
 
-    async def replayed() -> Message:
+    async def replayed() -> AsgiMessage:
         nonlocal given
         if given:
             return await receive()
@@ -195,7 +195,7 @@ def _forwarded(headers: RawHeaders) -> list[str]:
     return [hop.strip() for hop in hops if hop.strip()]
 
 
-def _limit_headers(verdict: Verdict) -> tuple[tuple[bytes, bytes], ...]:
+def _limit_headers(verdict: RateLimitVerdict) -> tuple[tuple[bytes, bytes], ...]:
     """The three headers clients already read; the newer draft's single header is still moving.
 
     Source: draft-ietf-httpapi-ratelimit-headers-07.

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from assay.common.clock import Clock
-from assay.common.egress_budget import BudgetRules, Ceiling, Spent, UseClass, current_use
+from assay.common.egress_budget import BudgetRules, BudgetSpent, Ceiling, UseClass, current_use
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
@@ -61,10 +61,10 @@ def visit_turns(budget: EgressBudget, state: SharedState, policy: EgressPolicy) 
 
 def gate_quota(
     settings: Settings, budget: EgressBudget
-) -> Callable[[str], Awaitable[Spent | None]]:
+) -> Callable[[str], Awaitable[BudgetSpent | None]]:
     """Counts an evaluation that a gate causes, by its subject's key."""
 
-    async def count(subject_key: str) -> Spent | None:
+    async def count(subject_key: str) -> BudgetSpent | None:
         key = f"gate evaluations {subject_key}"
         return await budget.ledger.count(key, settings.gate_evaluations_per_hour, HOUR_S)
 

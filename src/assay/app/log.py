@@ -11,7 +11,7 @@ from typing import TextIO
 import structlog
 
 from assay.evaluation.model import EvaluationCompleted
-from assay.reputation.write_back import Outcome, PublishResult
+from assay.reputation.write_back import PublishOutcome, PublishResult
 
 FLUSH_LOG_S = 0.1
 
@@ -65,7 +65,7 @@ def write_back_note(log: Log) -> Callable[[PublishResult], None]:
     """One line for every score that was to be written back."""
 
     def note(written: PublishResult) -> None:
-        say = log.info if written.outcome is Outcome.SUBMITTED else log.warning
+        say = log.info if written.outcome is PublishOutcome.SUBMITTED else log.warning
         say(
             "score write-back",
             outcome=written.outcome.value,

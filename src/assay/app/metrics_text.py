@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from assay.chains.evm.rpc_endpoint import Endpoint
+from assay.chains.evm.rpc_endpoint import RpcEndpoint
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.payments.gas_rules import GasRules
@@ -39,7 +39,7 @@ class MetricsSource:
     settling: SettlingWatch
     writing: Writing | None
     rules: GasRules
-    endpoints: Mapping[tuple[str, str], Endpoint]
+    endpoints: Mapping[tuple[str, str], RpcEndpoint]
     counts: SqlPaymentCounts
     clock: Clock
 
@@ -169,7 +169,7 @@ def _facilitator(settling: SettlingWatch) -> Iterator[GaugeMetricFamily]:
         yield _gauge("assay_facilitator_up", text, not seen.problem)
 
 
-def _nodes(endpoints: Mapping[tuple[str, str], Endpoint]) -> GaugeMetricFamily:
+def _nodes(endpoints: Mapping[tuple[str, str], RpcEndpoint]) -> GaugeMetricFamily:
     """By host: the path of an RPC address often holds a key."""
     text = "1 while an RPC endpoint is asked; 0 while it is left alone after failures."
     family = GaugeMetricFamily("assay_rpc_endpoint_up", text, labels=["network", "endpoint"])

@@ -19,7 +19,7 @@ from assay.caller_behaviour.routes import CUT
 from assay.common.errors import InvalidRequest, ServiceError, Unavailable
 from assay.common.ids import new_id
 from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.bounds import BOUNDS, Bounds
+from assay.http1.bounds import BOUNDS, ConnectionBounds
 from assay.http1.callers import Caller, agent_at, anonymous_at
 from assay.http1.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
 from assay.http1.request_parser import RequestParser
@@ -62,7 +62,7 @@ class FastProtocol(HttpToolsProtocol):
 
     _edge: Application
     _repeats: ParsedRequestCache
-    _bounds: Bounds
+    _bounds: ConnectionBounds
     _all_connections: Connections
     outbox: WriteCoalescer
     _requests: RequestParser
@@ -464,7 +464,7 @@ class FastProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
 
 
-def protocol_for(edge: Application, bounds: Bounds = BOUNDS) -> type[FastProtocol]:
+def protocol_for(edge: Application, bounds: ConnectionBounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
     settings = edge.app.settings
     caps = ConnectionCaps(

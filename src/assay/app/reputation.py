@@ -32,8 +32,8 @@ from assay.reputation.events import DAY_S
 from assay.reputation.file_rules import FILE_BYTES_MAX
 from assay.reputation.files import PER_SITE, FeedbackFiles
 from assay.reputation.indexer import KINDS, Indexer
-from assay.reputation.ports import Kind, Stream
-from assay.reputation.rows import Asset, PaymentChain
+from assay.reputation.ports import EventKind, Stream
+from assay.reputation.rows import ListedAsset, PaymentChain
 from assay.reputation.store_events import SqlEventStore
 from assay.reputation.store_files import SqlFileQueue
 from assay.reputation.store_old_streams import SqlOldStreams
@@ -188,7 +188,7 @@ def payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
 
 
 def _chain(row: PaymentNetwork) -> PaymentChain:
-    return PaymentChain(chain_of(row), (Asset(row.asset.address),), row.protocol == "mpp")
+    return PaymentChain(chain_of(row), (ListedAsset(row.asset.address),), row.protocol == "mpp")
 
 
 async def index_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
@@ -235,7 +235,7 @@ async def read_files_forever(parts: ReputationParts, state: SharedState, log: Lo
 
 
 async def _read_on(
-    parts: ReputationParts, state: SharedState, network: Network, kind: Kind, log: Log
+    parts: ReputationParts, state: SharedState, network: Network, kind: EventKind, log: Log
 ) -> None:
     key = f"index/{network.slug}/{kind}"
     try:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from assay.common import secret_file
 from assay.common.clock import Clock, SystemClock
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 from assay.settings import PREFIX, Settings, SettingsError
 
 SecretName = Literal["jwt", "session", "snapshot", "signing", "payment", "upstream"]
@@ -22,10 +22,10 @@ _SEALING: Final[tuple[SecretName, ...]] = ("snapshot", "upstream")
 _SETTINGS: Final[Mapping[SecretName, str]] = {"upstream": "upstream_secrets"}
 
 
-def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, Secrets]:
+def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, SecretRing]:
     """Every ring, the secret in use first. Raises `SecretFileError`."""
     names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
-    rings: dict[SecretName, Secrets] = {name: _given(settings, name) for name in names}
+    rings: dict[SecretName, SecretRing] = {name: _given(settings, name) for name in names}
     missing: list[SecretName] = [name for name in names if not rings[name]]
     if missing:
         kept_as = [_kept_as(name) for name in missing]
@@ -35,7 +35,7 @@ def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, Secre
     return rings
 
 
-def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, Secrets]:
+def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, SecretRing]:
     """The generated rings that are in use, by their names in the file. Draws none.
 
     Raises `SecretFileError`.
@@ -75,7 +75,7 @@ def _file(settings: Settings) -> Path:
     return settings.data_dir / "secrets.json"
 
 
-def _given(settings: Settings, name: SecretName) -> Secrets:
+def _given(settings: Settings, name: SecretName) -> SecretRing:
     return tuple(secret.get_secret_value() for secret in getattr(settings, _setting(name)))
 
 

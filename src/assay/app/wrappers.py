@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.analytics.log import CallLog
-from assay.analytics.model import Call
+from assay.analytics.model import CallLogEntry
 from assay.analytics.ports import RollupProof
 from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
@@ -28,7 +28,7 @@ from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.costs import CostLedger
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
 from assay.common.shared_state import SharedState
@@ -91,8 +91,8 @@ class WrapperDependencies:
     rpc: JsonRpc
     costs: CostLedger
     trust_step: TrustStage
-    upstream_secrets: Secrets
-    payment_secrets: Secrets
+    upstream_secrets: SecretRing
+    payment_secrets: SecretRing
     conduct: ObservationLog
     credentials: OwnCredentials
 
@@ -137,7 +137,7 @@ def wrapping(ground: WrapperDependencies, stack: AsyncExitStack) -> WrapperServi
     call_store = SqlCallStore(ground.database)
     log = CallLog(call_store, _refused_note(ground.log), ground.costs)
 
-    def add(call: Call) -> None:
+    def add(call: CallLogEntry) -> None:
         log.add(call)
         ground.conduct.note(call)
 
@@ -197,10 +197,10 @@ def _upstreams(
     return UpstreamsByOperator(pool, named, operators)
 
 
-def _refused_note(log: Log) -> Callable[[Call, str], None]:
+def _refused_note(log: Log) -> Callable[[CallLogEntry, str], None]:
     """One line for every call that the store would not take."""
 
-    def refused(row: Call, why: str) -> None:
+    def refused(row: CallLogEntry, why: str) -> None:
         log.error(
             "a call could not be logged and is dropped",
             request_id=row.request_id,

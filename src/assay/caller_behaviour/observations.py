@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from assay.analytics.model import Call
+from assay.analytics.model import CallLogEntry
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.tasks import finish
 
@@ -78,7 +78,7 @@ class ObservationLog:
         self._recent: OrderedDict[str, _Recent] = OrderedDict()
         self._waiting: dict[tuple[str, str], Tally] = {}
 
-    def note(self, call: Call) -> None:
+    def note(self, call: CallLogEntry) -> None:
         """Count a call. No I/O.
 
         An address and day are a row of the caller's network; beyond its quota, none is begun for
@@ -123,7 +123,7 @@ class ObservationLog:
                 self._waiting.setdefault(key, Tally()).add(tally)
             raise
 
-    def _has_row(self, recent: _Recent, day: str, call: Call) -> bool:
+    def _has_row(self, recent: _Recent, day: str, call: CallLogEntry) -> bool:
         """Whether the caller bears the row of this day; one that is begun is charged."""
         if self._costs is None or recent.day == day:
             return True

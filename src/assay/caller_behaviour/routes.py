@@ -22,7 +22,7 @@ from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.probing.out_of_band_url import PREFIX as BAIT
 from assay.server.rate_limits import rate_limit
 from assay.server.request_body import read_body
-from assay.server.request_context import JSON, Receive, Scope, Send, exchange_of
+from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
 from assay.server.route import app_of, route
 
 CUT = "assay.cut"
@@ -108,7 +108,7 @@ class ScenarioHandler:
         elsewhere = app.settings.course_elsewhere_url
         self._elsewhere = urlsplit(elsewhere).netloc.lower() if elsewhere else None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One call of a step; refusals are raised."""
         token, _, trail = scope["path"][len(self.prefix) :].partition("/")
         if not token:
@@ -146,7 +146,7 @@ async def _left(receive: Receive, delay_s: float) -> bool:
     return True
 
 
-async def _answer(scope: Scope, send: Send, step: Step) -> None:
+async def _answer(scope: AsgiScope, send: Send, step: Step) -> None:
     reply = step.reply
     body = _body(step)
     headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers]

@@ -23,7 +23,7 @@ from assay.common.costs import Cost, CostLedger
 from assay.common.errors import Conflict, NotFound
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 
 RUN_TTL = timedelta(minutes=15)
 COUNTS_FOR = timedelta(days=30)
@@ -144,7 +144,7 @@ class ScenarioRuns:
         obstacles: Mapping[str, Scenario],
         clock: Clock,
         *,
-        secrets: Secrets,
+        secrets: SecretRing,
         address: str,
         elsewhere: str | None,
         costs: CostLedger,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from assay.caller_behaviour.scenario_run import Entered
 from assay.common.clock import iso
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 
 INSTRUCTIONS = (
     "POST to this address with your agent session (x-agent-address and x-agent-session).",
@@ -19,7 +19,7 @@ INSTRUCTIONS = (
 )
 
 
-class InstructionsResponse(Answer):
+class InstructionsResponse(ResponseModel):
     """What an agent needs to know to go through the course unaided."""
 
     name: str
@@ -28,13 +28,13 @@ class InstructionsResponse(Answer):
     steps: int
 
 
-class BaitResponse(Answer):
+class BaitResponse(ResponseModel):
     """Nothing to see."""
 
     ok: bool
 
 
-class StepResponse(Answer):
+class StepResponse(ResponseModel):
     """A step to take."""
 
     url: str
@@ -42,7 +42,7 @@ class StepResponse(Answer):
     task: str
 
 
-class EnteredResponse(Answer):
+class EnteredResponse(ResponseModel):
     """A run that has begun."""
 
     run_id: str

@@ -9,7 +9,7 @@ from assay.common.json import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ContractCall:
     """A read-only contract call: lower-case `to`, ABI-encoded `data`."""
 
     to: str
@@ -51,12 +51,14 @@ class Rpc(Protocol):
     (down, wrong chain id, stale, truncated, malformed).
     """
 
-    async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
+    async def call(
+        self, network: Network, calls: Sequence[ContractCall]
+    ) -> Sequence[Returned | Reverted]:
         """All calls at one and the same block; results in the order of `calls`."""
         ...
 
     async def call_newest(
-        self, network: Network, calls: Sequence[Call]
+        self, network: Network, calls: Sequence[ContractCall]
     ) -> Sequence[Returned | Reverted]:
         """All calls at a node's newest block, in one round trip; results in their order.
 
@@ -66,12 +68,14 @@ class Rpc(Protocol):
         ...
 
     async def call_at(
-        self, network: Network, calls: Sequence[Call], block: int
+        self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> Sequence[Returned | Reverted]:
         """All calls at that block; results in their order."""
         ...
 
-    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+    async def call_untrusted(
+        self, network: Network, call: ContractCall, gas: int
+    ) -> Returned | Reverted:
         """One call of a contract that a caller named, with at most `gas`.
 
         What it burns is its own loss: a contract that does not answer within its gas or its time

@@ -11,13 +11,13 @@ from assay.app import App, assemble
 from assay.common.errors import InvalidRequest, ServiceError
 from assay.settings import Settings, SettingsError, load
 
-AsgiApp: TypeAlias = Callable[..., Awaitable[None]]
+ServedApp: TypeAlias = Callable[..., Awaitable[None]]
 
 
 class Web(Protocol):
     """What the command line needs of the web room, which it does not know."""
 
-    def build(self, app: App) -> tuple[AsgiApp, type[asyncio.Protocol]]:
+    def build(self, app: App) -> tuple[ServedApp, type[asyncio.Protocol]]:
         """The service as an ASGI application, and the server's protocol in front of it."""
         ...
 

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from assay.app import App, assemble
 from assay.cli.command import FAILED, Web, complain, read_settings
-from assay.cli.demo_client import Client, Graded
+from assay.cli.demo_client import DemoClient, Graded
 from assay.cli.demo_past import Climbed, climb, table_of_days
-from assay.cli.pay import Payer, call
+from assay.cli.pay import PayingClient, call
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
 from assay_demo.upstream import SECRET as UPSTREAM_SECRET
@@ -47,7 +47,7 @@ class _Stage:
     """The running demo: the world, this service's address, and the demo's account."""
 
     world: World
-    client: Client
+    client: DemoClient
     graded: Sequence[Graded]
     climbed: Sequence[Climbed]
     """The good agent's simulated weeks."""
@@ -83,7 +83,7 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
             door, settings = stack.enter_context(listen(settings))
             app = await stack.enter_async_context(assemble(settings))
             server = await stack.enter_async_context(serving(web, app, door))
-            client = await stack.enter_async_context(Client.open(settings.address))
+            client = await stack.enter_async_context(DemoClient.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
             say("putting wrappers in front of an API")
             free_url, paid_url = await _wrap(client, world)
@@ -140,7 +140,7 @@ def _settings(world: World, folder: Path, port: int) -> Settings:
     )
 
 
-async def _wrap(client: Client, world: World) -> tuple[str, str]:
+async def _wrap(client: DemoClient, world: World) -> tuple[str, str]:
     """A free wrapper, and one that asks for a grade and a cent."""
     free = await client.wrap(path="/status", pricePerCall=0, targetUrl=world.upstream_url)
     paid = await client.wrap(
@@ -162,7 +162,7 @@ async def _show_paying(stage: _Stage) -> None:
     """Agents call the paid wrapper with their owner's wallet; the good one gets in."""
     lines: list[str] = []
     for agent in stage.world.agents[:3]:
-        payer = Payer(agent.owner_key, amount_max=100_000, agent_id=agent.agent_id)
+        payer = PayingClient(agent.owner_key, amount_max=100_000, agent_id=agent.agent_id)
         lines.append(f"{agent.name} calls GET {stage.paid_url}")
         answer = await asyncio.to_thread(_pay, stage.paid_url, payer, lines)
         told = answer.json()
@@ -170,12 +170,14 @@ async def _show_paying(stage: _Stage) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _pay(url: str, payer: Payer, lines: list[str]) -> httpx2.Response:
+def _pay(url: str, payer: PayingClient, lines: list[str]) -> httpx2.Response:
     with httpx2.Client(timeout=60, trust_env=False) as http:
         return call(http, url, payer, lambda text: lines.append(f"  {text}"))
 
 
-async def _grade_all(client: Client, agents: Sequence[WorldAgent], say: Say) -> Sequence[Graded]:
+async def _grade_all(
+    client: DemoClient, agents: Sequence[WorldAgent], say: Say
+) -> Sequence[Graded]:
     graded: list[Graded] = []
     for agent in agents:
         say(f"evaluating {agent.name}")

@@ -45,7 +45,7 @@ class Graded:
         }
 
 
-class Client:
+class DemoClient:
     """An operator with an API key, and agents that sign for themselves."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Client:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, address: str) -> AsyncGenerator["Client"]:
+    async def open(cls, address: str) -> AsyncGenerator["DemoClient"]:
         """Register an operator at `address` and act for it."""
         async with httpx2.AsyncClient(
             base_url=address, timeout=_GATE_TIMEOUT_S, trust_env=False

@@ -14,7 +14,7 @@ from assay.evaluation.model import Evaluation, Score, Snapshot
 from assay.evaluation.policy import ladder_from
 from assay.evaluation.recompute import ReplayResult
 from assay.evaluation.scoring import weights_from
-from assay.evaluation.tiers import Row, ScoringPolicy, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, TierRow, tiers_from
 from assay.evaluation.verdict import grade_score
 
 FAULTS_SHOWN = 20
@@ -109,7 +109,7 @@ def _ladder(text: str) -> JsonObject:
     return value
 
 
-def _rows(text: str) -> list[Row]:
+def _rows(text: str) -> list[TierRow]:
     """Raises `ValueError` with a plain sentence."""
     value = _json(text, "--tiers")
     rows = [_row(row) for row in value] if is_array(value) else []
@@ -118,7 +118,7 @@ def _rows(text: str) -> list[Row]:
     return rows
 
 
-def _row(row: JsonValue) -> Row:
+def _row(row: JsonValue) -> TierRow:
     cells = list(row) if is_array(row) else []
     match cells:
         case [int() | float() as minimum, str() as tier, str() as risk, str() as where]:

@@ -55,7 +55,7 @@ class CannotSell(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sale:
+class SellerSale:
     """What is sold, as it was asked for."""
 
     url: str
@@ -102,7 +102,7 @@ class Paid:
 class FirstSale:
     """One installation's sale. Steps that were made before are found, not made again."""
 
-    def __init__(self, app: App, sale: Sale, say: Say) -> None:
+    def __init__(self, app: App, sale: SellerSale, say: Say) -> None:
         self._app, self._sale, self._say = app, sale, say
         self._wallets = Wallets(app.rpc, sale.network)
         folder = app.settings.data_dir
@@ -196,7 +196,7 @@ class FirstSale:
     async def call(self, config: WrapperConfig) -> Paid:
         """Call it as a buyer, pay, and look on the chain. Raises `CannotPay`, `CannotSell`."""
         url = self.address(config)
-        payer = pay.Payer(self.payer_key, config.price)
+        payer = pay.PayingClient(self.payer_key, config.price)
         answer = await asyncio.to_thread(self._pay, url, payer)
         transaction = pay.transaction_of(answer)
         moved = None
@@ -205,7 +205,7 @@ class FirstSale:
             moved = await self._wallets.moved(transaction, self.payer, to)
         return Paid(answer.status_code, answer.text, transaction, moved)
 
-    def _pay(self, url: str, payer: pay.Payer) -> httpx2.Response:
+    def _pay(self, url: str, payer: pay.PayingClient) -> httpx2.Response:
         with httpx2.Client(timeout=pay.TIMEOUT_S, trust_env=False) as http:
             return pay.call(http, url, payer, lambda text: self._say("call", text), SETTLED_S)
 

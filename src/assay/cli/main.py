@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.cli.command import Web  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
-ColdStart = Annotated[
+ColdStartOption = Annotated[
     Literal["deny", "throttle", "allow"] | None,
     Parameter(help="What to do with an unproven agent; default: the score decides."),
 ]
@@ -359,7 +359,7 @@ def wrappers_add(  # noqa: PLR0913 - a wrapper's fields
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
     min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,
-    cold_start: ColdStart = None,
+    cold_start: ColdStartOption = None,
     settle: Annotated[Literal["after", "before"], Parameter(help="When it is settled.")] = "after",
     auth_header: Annotated[
         str | None, Parameter(help="Header for the upstream; its value is asked for.")
@@ -420,7 +420,7 @@ def wrappers_edit(  # noqa: PLR0913 - a wrapper's fields
     payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
     trust: Annotated[bool | None, Parameter(help="Whether to ask for a grade.")] = None,
     min_score: Annotated[float | None, Parameter(help="The score asked for.")] = None,
-    cold_start: ColdStart = None,
+    cold_start: ColdStartOption = None,
     settle: Annotated[
         Literal["after", "before"] | None, Parameter(help="When it is settled.")
     ] = None,

@@ -38,7 +38,7 @@ class CannotPay(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Payer:
+class PayingClient:
     """Who pays, at most how much (base units), and for which agent it speaks."""
 
     key: str
@@ -55,7 +55,7 @@ def pay(url: str, key_file: Path, agent_id: str | None, max_usd: str) -> int:
     """Call, pay when asked to, and print every step."""
     try:
         amount_max = int(Decimal(max_usd).scaleb(DECIMALS))
-        payer = Payer(key_file.read_text("utf-8").strip(), amount_max, agent_id)
+        payer = PayingClient(key_file.read_text("utf-8").strip(), amount_max, agent_id)
         with httpx2.Client(timeout=TIMEOUT_S, trust_env=False) as http:
             answer = call(http, url, payer, lambda text: print(text, file=sys.stderr))  # noqa: T201
     except InvalidOperation:
@@ -69,7 +69,7 @@ def pay(url: str, key_file: Path, agent_id: str | None, max_usd: str) -> int:
 
 
 def call(
-    http: httpx2.Client, url: str, payer: Payer, say: Say, patience_s: float = 0.0
+    http: httpx2.Client, url: str, payer: PayingClient, say: Say, patience_s: float = 0.0
 ) -> httpx2.Response:
     """The final answer of a GET that is paid for when that is asked. Raises `CannotPay`.
 
@@ -105,7 +105,9 @@ def transaction_of(answer: httpx2.Response) -> str:
     return "" if header is None else str(_decoded(header).get("transaction") or "")
 
 
-def _choose(required: Mapping[str, Any], payer: Payer) -> tuple[Mapping[str, Any], PaymentNetwork]:
+def _choose(
+    required: Mapping[str, Any], payer: PayingClient
+) -> tuple[Mapping[str, Any], PaymentNetwork]:
     """The first requirement that can be met; what is signed comes from our own table."""
     known = {row.id: row for row in ROWS if row.protocol == "x402"}
     for requirement in required.get("accepts") or ():

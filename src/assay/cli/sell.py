@@ -18,8 +18,8 @@ from assay.cli.first_sale import (
     FirstSale,
     Funds,
     Paid,
-    Sale,
     Say,
+    SellerSale,
 )
 from assay.cli.pay import CannotPay
 from assay.common.errors import InvalidRequest
@@ -46,7 +46,7 @@ def sell(asked: Mapping[str, Any], *, price: str, network: str, as_json: bool) -
 
     async def work(app: App) -> int:
         try:
-            sale = Sale(price=_price(price), network=_network(app.settings, network), **asked)
+            sale = SellerSale(price=_price(price), network=_network(app.settings, network), **asked)
             return await _sell(app, sale, say, as_json=as_json)
         except InvalidRequest as error:
             for problem in problems_in(error):
@@ -62,7 +62,7 @@ def sell(asked: Mapping[str, Any], *, price: str, network: str, as_json: bool) -
         return STOPPED
 
 
-async def _sell(app: App, sale: Sale, say: Say, *, as_json: bool) -> int:
+async def _sell(app: App, sale: SellerSale, say: Say, *, as_json: bool) -> int:
     steps = FirstSale(app, sale, say)
     operator = await steps.account()
     config = await steps.wrapper(operator)
@@ -101,7 +101,7 @@ def _network(settings: Settings, name: str) -> PaymentNetwork:
     return row
 
 
-def _introduce(steps: FirstSale, sale: Sale, config: WrapperConfig, say: Say) -> None:
+def _introduce(steps: FirstSale, sale: SellerSale, config: WrapperConfig, say: Say) -> None:
     """What there is now, and what has to be sent where."""
     name = f"{sale.network.short_name} ({sale.network.id})"
     say("sells", f"{steps.address(config)} for {sale.price:f} USD on {name}")
@@ -119,7 +119,7 @@ def _introduce(steps: FirstSale, sale: Sale, config: WrapperConfig, say: Say) ->
             say("fund", f"{owner} with {coin} on {sale.network.short_name}, {where}")
 
 
-def _report(sale: Sale, config: WrapperConfig, paid: Paid, say: Say) -> None:
+def _report(sale: SellerSale, config: WrapperConfig, paid: Paid, say: Say) -> None:
     say("answer", paid.body[:_SHOWN_CHARS])
     if paid.moved is None:
         say("on chain", f"nothing yet of {paid.transaction or 'a transaction'}")
@@ -138,7 +138,7 @@ def _is_sold(config: WrapperConfig, paid: Paid) -> bool:
 
 def _told(
     steps: FirstSale,
-    sale: Sale,
+    sale: SellerSale,
     config: WrapperConfig,
     funds: Sequence[Funds],
     paid: Paid | None,

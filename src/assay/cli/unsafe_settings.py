@@ -30,7 +30,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class UnsafeSetting:
     """Something unsafe: what was found, why it matters, what to do."""
 
     name: str
@@ -39,13 +39,13 @@ class Finding:
     do: str
 
 
-def findings(settings: Settings) -> Sequence[Finding]:
+def findings(settings: Settings) -> Sequence[UnsafeSetting]:
     """Everything unsafe about the settings and the files they name, in the order of `RULES`.
 
     Reads files: modes, the Solana keypair and the generated secrets. Asks no network.
     """
     return [
-        Finding(rule.name, what, rule.why, rule.do)
+        UnsafeSetting(rule.name, what, rule.why, rule.do)
         for rule in RULES
         for what in rule.find(settings)
     ]

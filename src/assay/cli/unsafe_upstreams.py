@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
 from assay.common.addresses import parsed_address
-from assay.net.egress.address import Reason, classify
+from assay.net.egress.address import BlockReason, classify
 from assay.net.egress.called_ports import is_called
 from assay.net.egress.upstream_allowlist import OpenedEntry, is_localhost, opened_entry
 from assay.settings import Settings, bind_address
@@ -16,7 +16,7 @@ TOGETHER_BITS_MAX = {4: 18, 6: 82}
 """Of all networks together, as a power of two: an IPv4 /14, an IPv6 /46."""
 
 _LOOPBACKS = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
-_OWN_NETWORK = frozenset({Reason.LOOPBACK, Reason.PRIVATE, Reason.CGNAT})
+_OWN_NETWORK = frozenset({BlockReason.LOOPBACK, BlockReason.PRIVATE, BlockReason.CGNAT})
 
 
 def upstream_allow(settings: Settings) -> Iterator[str]:

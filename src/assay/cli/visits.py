@@ -7,7 +7,7 @@ from assay.cli.command import FAILED, complain, problems_in, secret_from_input, 
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
 from assay.evaluation.deposits import NewCredential
-from assay.evaluation.enrolment import Holder
+from assay.evaluation.enrolment import EnrolmentHolder
 from assay.net.egress.deposit_rules import Place
 from assay.registries.subject import Subject
 
@@ -105,5 +105,7 @@ async def _subject(app: App, agent: str, chain: str | None) -> Subject:
     return await app.subjects.find(network, agent)
 
 
-def _owner(subject: Subject) -> Holder:
-    return Holder("owner", subject.wallet if subject.agent is None else subject.agent.owner)
+def _owner(subject: Subject) -> EnrolmentHolder:
+    return EnrolmentHolder(
+        "owner", subject.wallet if subject.agent is None else subject.agent.owner
+    )

@@ -116,7 +116,7 @@ class BudgetRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class EgressClaim:
     """A request that is about to be counted against one budget."""
 
     exchange: str
@@ -132,7 +132,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class BudgetSpent:
     """A budget has no room; `retry_s` is when the oldest request leaves it."""
 
     retry_s: float
@@ -144,11 +144,11 @@ class BudgetLedger(Protocol):
     Raises `kit.errors.Unavailable` when it cannot be used: then nothing may be sent.
     """
 
-    async def claim(self, claim: Claim) -> Spent | None:
-        """Count the request; `Spent` when that would exceed the budget: then nothing is counted."""
+    async def claim(self, claim: EgressClaim) -> BudgetSpent | None:
+        """Count the request; `BudgetSpent` when that would exceed the budget, uncounted."""
         ...
 
-    async def extend(self, claims: "tuple[Claim, ...]", wanted_bytes: int) -> int:
+    async def extend(self, claims: "tuple[EgressClaim, ...]", wanted_bytes: int) -> int:
         """Up to `wanted_bytes` more for a request under way, as many as each budget has left."""
         ...
 
@@ -164,8 +164,8 @@ class BudgetLedger(Protocol):
         """What a use may still take of a budget; never below zero."""
         ...
 
-    async def count(self, key: str, limit: int, window_s: float) -> Spent | None:
-        """Count one of at most `limit` in any `window_s` seconds, or say `Spent`."""
+    async def count(self, key: str, limit: int, window_s: float) -> BudgetSpent | None:
+        """Count one of at most `limit` in any `window_s` seconds, or say `BudgetSpent`."""
         ...
 
 

@@ -16,5 +16,5 @@ def is_plain(raw: bytes, headers: int) -> bool:
     return raw.count(b"\n") == raw.count(b"\r\n") == headers + 2
 
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+HeaderPairs: TypeAlias = Sequence[tuple[bytes, bytes]]
 """As they came: names in lower case, repeated ones repeated."""

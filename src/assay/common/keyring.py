@@ -8,14 +8,14 @@ import hashlib
 import hmac
 from typing import TypeAlias
 
-Secrets: TypeAlias = tuple[str, ...]
+SecretRing: TypeAlias = tuple[str, ...]
 """A ring of secrets, at least one, the signing one first."""
 
 
 class MacKeys:
     """HMAC-SHA256 under keys that `label` sets apart from other uses of the same secrets."""
 
-    def __init__(self, label: bytes, secrets: Secrets) -> None:
+    def __init__(self, label: bytes, secrets: SecretRing) -> None:
         """Raises `ValueError` for a ring without a secret."""
         if not secrets:
             raise ValueError("a ring needs at least one secret")

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
-from assay.common.shared_window import LEASE_S, Ask, Grant, SharedWindow
+from assay.common.shared_window import LEASE_S, Grant, SharedWindow, WindowRequest
 
 SWEEP_S = 0.5
 """How often what was not used is given back, and a lost store is tried again."""
@@ -166,7 +166,7 @@ class QuotaLease:
             except Unavailable:
                 return
 
-    async def _ask(self, asked: "list[tuple[Ask, _Asking]]") -> None:
+    async def _ask(self, asked: "list[tuple[WindowRequest, _Asking]]") -> None:
         begun_s = self._clock.monotonic_s()
         try:
             grants = await self._window.ask([ask for ask, _ in asked])
@@ -177,7 +177,7 @@ class QuotaLease:
             _release(asking for _, asking in asked)
             raise
 
-    def _receive(self, ask: Ask, asking: _Asking, grant: Grant, until_s: float) -> None:
+    def _receive(self, ask: WindowRequest, asking: _Asking, grant: Grant, until_s: float) -> None:
         """Those who wait first, in their order; the rest is kept in hand."""
         now_s = self._clock.monotonic_s()
         refused_until_s = 0.0 if grant.units else now_s + min(REFUSED_S, grant.reset_s)
@@ -217,10 +217,10 @@ class QuotaLease:
             _, oldest = self._ending.popleft()
             oldest.units = 0  # nobody gives them back: they leave the shared window by themselves
 
-    def _next(self, *, everything: bool) -> "list[tuple[Ask, _Asking]]":
+    def _next(self, *, everything: bool) -> "list[tuple[WindowRequest, _Asking]]":
         """What is asked in one exchange: for those who wait, and what is to be given back."""
         now_s = self._clock.monotonic_s()
-        asked: list[tuple[Ask, _Asking]] = []
+        asked: list[tuple[WindowRequest, _Asking]] = []
         while self._asking and len(asked) < BATCH_MAX:
             key, asking = self._asking.popitem(last=False)
             need = sum(not waiter.done() for waiter in asking.waiters)
@@ -233,19 +233,19 @@ class QuotaLease:
             self._ending.popleft()
             if held.units:  # whoever holds it: it is over, and is this process's to give back
                 back, held.units = held.units, 0
-                asked.append((Ask(key, 1, 0, 0, held.second, back), _Asking(1)))
+                asked.append((WindowRequest(key, 1, 0, 0, held.second, back), _Asking(1)))
         self._forget(now_s)
         return asked
 
-    def _asked(self, key: str, limit: int, need: int, now_s: float) -> Ask:
+    def _asked(self, key: str, limit: int, need: int, now_s: float) -> WindowRequest:
         """As much as the last second's need shows, and twice that where it was not enough."""
         held = self._slices.get(key)
         if held is None:
-            return Ask(key, limit, need, need)
+            return WindowRequest(key, limit, need, need)
         back, held.units = held.units, 0
         is_short = not back and now_s < held.until_s
         want = min(2 * held.size if is_short else held.size - back, SLICE_MAX)
-        return Ask(key, limit, need, max(need, want), held.second, back)
+        return WindowRequest(key, limit, need, max(need, want), held.second, back)
 
     def _forget(self, now_s: float) -> None:
         """A slice is remembered for one more lease, for the sake of its size."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from assay.common.clock import from_iso, iso
 from assay.common.json import is_object
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 
 NEXT, PREVIOUS = "_next", "_previous"
 """Endings of the names of the ring's other members. `NAME_previous` holds `secret@until`, with
@@ -27,7 +27,7 @@ class SecretFileError(RuntimeError):
     """The secret file cannot be used; the message says why and how to mend it."""
 
 
-def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, SecretRing]:
     """The rings of the file; what is missing is drawn (32 bytes, hex) and written back.
 
     The file is made with mode 0600 and refused when others can read it. Previous secrets whose
@@ -43,7 +43,7 @@ def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str,
     return {name: _ring(known, name, now) for name in names}
 
 
-def load_known(path: Path, names: Sequence[str], now: datetime) -> dict[str, Secrets]:
+def load_known(path: Path, names: Sequence[str], now: datetime) -> dict[str, SecretRing]:
     """The rings that the file holds already; none is drawn. Raises `SecretFileError`."""
     known = _read(path)
     return {name: _ring(known, name, now) for name in names if {name, name + NEXT} <= known.keys()}
@@ -73,7 +73,7 @@ def replace(path: Path, name: str) -> None:
         _write(path, known)
 
 
-def _ring(known: dict[str, str], name: str, now: datetime) -> Secrets:
+def _ring(known: dict[str, str], name: str, now: datetime) -> SecretRing:
     previous = (secret for secret, _ in _previous(known, name, now))
     return known[name], known[name + NEXT], *previous
 

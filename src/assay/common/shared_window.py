@@ -17,7 +17,7 @@ COUNTED_S = 61
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class WindowRequest:
     """What a process asks of one key's count."""
 
     key: str
@@ -48,7 +48,7 @@ class Grant:
 class SharedWindow(Protocol):
     """Counts of units lent, by key and second, on one clock for all who ask."""
 
-    async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
+    async def ask(self, asks: Sequence[WindowRequest]) -> Sequence[Grant]:
         """One answer to each, in order; each is one atomic step.
 
         Raises `Unavailable` well within `LEASE_S`. Nothing is ever sent twice: what was given

@@ -16,8 +16,8 @@ from assay.common.errors import Unavailable
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control.confusables import name_skeleton
 from assay.control.ports import (
+    ControlledEndpoint,
     ControlStore,
-    Endpoint,
     LookUpUnavailable,
     OpenFinding,
     Past,
@@ -54,7 +54,7 @@ class Control:
     async def collect(
         self,
         subject: Subject,
-        endpoints: Sequence[Endpoint],
+        endpoints: Sequence[ControlledEndpoint],
         http: EgressClient,
         services: ServiceReader,
         left_s: float = 5.0,
@@ -78,7 +78,7 @@ class Control:
     async def _identity(
         self,
         subject: Subject,
-        endpoints: Sequence[Endpoint],
+        endpoints: Sequence[ControlledEndpoint],
         found: Sequence[ServiceControl],
         services: ServiceReader,
     ) -> JsonObject:
@@ -214,7 +214,7 @@ def _is_newer(subject: Subject, past: Past, other: str, since_us: int) -> bool:
     return True
 
 
-async def _texts(endpoints: Sequence[Endpoint], services: ServiceReader) -> list[str]:
+async def _texts(endpoints: Sequence[ControlledEndpoint], services: ServiceReader) -> list[str]:
     """What cards and tools say of themselves."""
     texts: list[str] = []
     for endpoint in endpoints:

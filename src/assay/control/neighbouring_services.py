@@ -11,7 +11,7 @@ from typing import Final
 from assay.common.errors import Unavailable
 from assay.common.json import JsonValue
 from assay.control.ports import ControlStore
-from assay.control.scope import Scope, scope_key
+from assay.control.scope import ControlScope, scope_key
 from assay.control.statements import only_key
 from assay.control.statements_in_documents import lists_path
 from assay.registries.subject import Subject
@@ -23,26 +23,26 @@ OTHERS_MAX: Final = 8
 """Agents of one site that are looked at; a site of more is shared."""
 
 
-def is_beside(one: Scope, other: Scope) -> bool:
+def is_beside(one: ControlScope, other: ControlScope) -> bool:
     """Whether both lie directly in one folder of one origin."""
     if one.origin != other.origin or one.is_exact or other.is_exact:
         return False
     return one.segments[:-1] == other.segments[:-1]
 
 
-def is_folders_card(scope: Scope) -> bool:
+def is_folders_card(scope: ControlScope) -> bool:
     """Whether an address is that of the card of its folder."""
     return bool(scope.segments) and scope.segments[-1].lower() in CARD_NAMES
 
 
-def is_documentation(at: Scope, document: JsonValue, paid: Scope) -> bool:
+def is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) -> bool:
     """Whether an OpenAPI document is that of a paid address.
 
     It lies in the same folder, or in one above and lists the address.
     """
     if is_beside(at, paid):
         return True
-    if at.is_exact or not Scope(at.origin, at.host, at.port, at.segments[:-1]).covers(paid):
+    if at.is_exact or not ControlScope(at.origin, at.host, at.port, at.segments[:-1]).covers(paid):
         return False
     return lists_path(document, "/" + "/".join(paid.segments))
 
@@ -54,7 +54,7 @@ class Neighbours:
         self._subject = subject
         self._store = store
 
-    async def share(self, scope: Scope) -> bool:
+    async def share(self, scope: ControlScope) -> bool:
         """Whether an agent of another owner has proven control of anything on this origin."""
         starts = tuple(scope_key(scope.origin, "", word) for word in ("at", "only"))
         try:
@@ -66,7 +66,7 @@ class Neighbours:
         except Unavailable:
             return True
 
-    async def hold(self, scope: Scope) -> bool:
+    async def hold(self, scope: ControlScope) -> bool:
         """Whether one has proven control of this very address."""
         if self._store is None:
             return False
@@ -76,7 +76,7 @@ class Neighbours:
         except Unavailable:
             return True
 
-    async def _on(self, scope: Scope) -> Sequence[str]:
+    async def _on(self, scope: ControlScope) -> Sequence[str]:
         return () if self._store is None else await self._store.proven_on(scope.site)
 
     async def _keys(self, agents: Sequence[str]) -> Sequence[frozenset[str]]:

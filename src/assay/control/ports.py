@@ -60,7 +60,7 @@ class ServiceReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ControlledEndpoint:
     """One declared service: its address as declared, and what is spoken there (`a2a`...)."""
 
     url: str

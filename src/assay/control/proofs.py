@@ -18,9 +18,15 @@ from assay.control.neighbouring_services import (
     is_documentation,
     is_folders_card,
 )
-from assay.control.ports import ControlStore, Endpoint, LookUpUnavailable, ServiceReader, TxtRecords
+from assay.control.ports import (
+    ControlledEndpoint,
+    ControlStore,
+    LookUpUnavailable,
+    ServiceReader,
+    TxtRecords,
+)
 from assay.control.publish import RECORD_LABEL, WELL_KNOWN
-from assay.control.scope import Scope, document_scope, scope_of
+from assay.control.scope import ControlScope, document_scope, scope_of
 from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
 from assay.control.statements_in_documents import (
     INTERFACES_MAX,
@@ -58,7 +64,7 @@ class ControlDependencies:
 
 
 async def collect_control(
-    subject: Subject, endpoints: Sequence[Endpoint], needs: ControlDependencies
+    subject: Subject, endpoints: Sequence[ControlledEndpoint], needs: ControlDependencies
 ) -> list[JsonObject]:
     """A row of evidence for each endpoint. Raises nothing for the outside world's faults."""
     return [found.row(subject) for found in await find_control(subject, endpoints, needs)]
@@ -66,14 +72,14 @@ async def collect_control(
 
 async def find_control(
     subject: Subject,
-    endpoints: Sequence[Endpoint],
+    endpoints: Sequence[ControlledEndpoint],
     needs: ControlDependencies,
     left_s: float | None = None,
 ) -> list[ServiceControl]:
     """As `collect_control`; what was not found out within `left_s` seconds is unfinished."""
     reader = _Reader(subject, needs)
 
-    async def find(one: Endpoint) -> ServiceControl:
+    async def find(one: ControlledEndpoint) -> ServiceControl:
         try:
             async with asyncio.timeout(left_s):
                 return await reader.service(one)
@@ -106,7 +112,7 @@ class _Reader:
         self._needs = needs
         self.hosts: dict[str, asyncio.Task[_Heard]] = {}
         self._neighbours = Neighbours(subject, needs.store)
-        self._papers: dict[str, tuple[Scope, JsonValue]] = {}
+        self._papers: dict[str, tuple[ControlScope, JsonValue]] = {}
         """OpenAPI documents that name nobody, by service."""
         self._pay_others: set[str] = set()
         """Origins where an unpaid call is asked to pay somebody else."""
@@ -132,7 +138,7 @@ class _Reader:
         lent = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
         return ServiceControl(one.endpoint, scope, lent, is_lent=True)
 
-    async def service(self, endpoint: Endpoint) -> ServiceControl:
+    async def service(self, endpoint: ControlledEndpoint) -> ServiceControl:
         scope = scope_of(endpoint.url)
         if scope is None:
             return ServiceControl(endpoint.url, None, why="not_an_address")
@@ -146,7 +152,7 @@ class _Reader:
             return ServiceControl(endpoint.url, scope, why="interface_elsewhere")
         return found
 
-    async def _resolve(self, url: str, scope: Scope, heard: _Heard) -> ServiceControl:
+    async def _resolve(self, url: str, scope: ControlScope, heard: _Heard) -> ServiceControl:
         spoken = [s for s in heard.statements if s.speaks_for(scope)]
         ours = [s for s in spoken if s.is_ours]
         if not ours:
@@ -207,13 +213,13 @@ class _Reader:
                 return False
         return True
 
-    async def _is_of_card(self, proven: Statement, scope: Scope) -> bool:
+    async def _is_of_card(self, proven: Statement, scope: ControlScope) -> bool:
         """Whether an address is in the folder that the card is the card of, and nobody else's."""
         if proven.proof != "card" or not is_folders_card(proven.scope):
             return False
         return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
 
-    async def _host(self, scope: Scope) -> _Heard:
+    async def _host(self, scope: ControlScope) -> _Heard:
         if scope.origin not in self.hosts:
             if len(self.hosts) >= ORIGINS_MAX:
                 return _Heard(is_whole=False)
@@ -222,7 +228,7 @@ class _Reader:
         # Services share it: the one whose time is over first must not end it for the others.
         return await asyncio.shield(self.hosts[scope.origin])
 
-    async def _ask_host(self, host: Scope) -> _Heard:
+    async def _ask_host(self, host: ControlScope) -> _Heard:
         heard = _Heard()
         txt = self._needs.txt
         if txt is not None and host.has_name:
@@ -239,7 +245,7 @@ class _Reader:
         return heard
 
     async def _documents(
-        self, endpoint: Endpoint, scope: Scope, *, is_proven: bool
+        self, endpoint: ControlledEndpoint, scope: ControlScope, *, is_proven: bool
     ) -> tuple[_Heard, tuple[str, ...]]:
         """What the service's own documents say, and the addresses a card sends its callers to.
 
@@ -269,7 +275,7 @@ class _Reader:
         self._add(heard, "card", scope, read_document(card.document))
         return interfaces_of(card.document)
 
-    async def _openapi(self, heard: _Heard, url: str, scope: Scope) -> None:
+    async def _openapi(self, heard: _Heard, url: str, scope: ControlScope) -> None:
         """The endpoint itself where it is the document, else the one it serves beside itself."""
         reply = await fetch(self._needs.http, url)
         document = _document(reply)
@@ -287,7 +293,13 @@ class _Reader:
             self._add(heard, "openapi", scope, read_document(document), has_below=False)
 
     def _add(
-        self, heard: _Heard, proof: Proof, scope: Scope, named: Named, *, has_below: bool = True
+        self,
+        heard: _Heard,
+        proof: Proof,
+        scope: ControlScope,
+        named: Named,
+        *,
+        has_below: bool = True,
     ) -> None:
         if named != Named():
             is_ours = names(named, self._subject)

@@ -25,7 +25,7 @@ _ENCODED = re.compile(r"%(2e|2f|5c|25|3b|23|3f|00)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ControlScope:
     """An origin and the segments of a path; no segments: the whole host.
 
     With `is_exact` it is that one URL and nothing below it: one with a query, or an odd path.
@@ -39,9 +39,9 @@ class Scope:
     exact_url: str = ""
 
     @property
-    def host_scope(self) -> "Scope":
+    def host_scope(self) -> "ControlScope":
         """The whole host of it."""
-        return Scope(self.origin, self.host, self.port)
+        return ControlScope(self.origin, self.host, self.port)
 
     @property
     def shown_origin(self) -> str:
@@ -72,7 +72,7 @@ class Scope:
             return "." in self.host
         return False
 
-    def covers(self, other: "Scope") -> bool:
+    def covers(self, other: "ControlScope") -> bool:
         """Whether `other` is this address or below it, by whole segments."""
         if self.origin != other.origin:
             return False
@@ -91,7 +91,7 @@ def scope_key(origin: str, path: str, word: str = "at") -> str:
     return f"{word} {address}"
 
 
-def scope_of(url: str) -> Scope | None:
+def scope_of(url: str) -> ControlScope | None:
     """The scope of a URL and what is below it; None for what is no address that is called."""
     target = parse_target(url, _ANY)
     if not isinstance(target, Target):
@@ -100,11 +100,11 @@ def scope_of(url: str) -> Scope | None:
     path, has_query, _ = target.path_and_query.partition("?")
     segments = _segments(path)
     if segments is None or has_query:
-        return Scope(origin, target.host, target.port, (), True, target.path_and_query)  # noqa: FBT003
-    return Scope(origin, target.host, target.port, segments)
+        return ControlScope(origin, target.host, target.port, (), True, target.path_and_query)  # noqa: FBT003
+    return ControlScope(origin, target.host, target.port, segments)
 
 
-def document_scope(url: str) -> Scope | None:
+def document_scope(url: str) -> ControlScope | None:
     """What a document at `url` speaks for: its own URL and below.
 
     One in a `.well-known` folder speaks for what holds the folder.
@@ -113,7 +113,7 @@ def document_scope(url: str) -> Scope | None:
     if scope is None or scope.is_exact:
         return scope
     if len(scope.segments) >= 2 and scope.segments[-2] == ".well-known":  # noqa: PLR2004 - folder and file
-        return Scope(scope.origin, scope.host, scope.port, scope.segments[:-2])
+        return ControlScope(scope.origin, scope.host, scope.port, scope.segments[:-2])
     return scope
 
 

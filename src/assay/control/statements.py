@@ -5,7 +5,7 @@ from typing import Literal
 
 from assay.common.json import JsonObject, JsonValue
 from assay.control.publish import instructions
-from assay.control.scope import Scope, scope_key
+from assay.control.scope import ControlScope, scope_key
 from assay.control.statements_in_documents import Named
 from assay.registries.subject import Subject
 
@@ -15,7 +15,7 @@ STRONGEST_FIRST: tuple[Proof, ...] = ("dns", "well_known", "card", "openapi", "x
 """Which of several proofs of one address is shown."""
 
 
-def only_key(scope: Scope) -> str:
+def only_key(scope: ControlScope) -> str:
     """Names one address without what is below it, in stores."""
     return scope_key(scope.origin, "/".join(scope.segments) or scope.exact_url, "only")
 
@@ -25,13 +25,13 @@ class Statement:
     """What one document says, and of which addresses."""
 
     proof: Proof
-    scope: Scope
+    scope: ControlScope
     named: Named
     is_ours: bool
     has_below: bool = True
     """Whether it speaks for what is below `scope`, too."""
 
-    def speaks_for(self, service: Scope) -> bool:
+    def speaks_for(self, service: ControlScope) -> bool:
         """Whether the service lies in what it speaks for."""
         return self.scope.covers(service) if self.has_below else self.scope == service
 
@@ -46,7 +46,7 @@ class ServiceControl:
     """What was found out of one service."""
 
     endpoint: str
-    scope: Scope | None
+    scope: ControlScope | None
     proven: Statement | None = None
     rivals: tuple[str, ...] = ()
     """Agents (subject keys) with a proof of their own that contradicts this one."""

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, select, tuple_
 from assay.common.clock import DAY_US, Clock
 from assay.control.identity import REPUTATION
 from assay.control.ports import FOLLOWS_US, Elder, OpenFinding, Past
-from assay.control.scope import Scope, scope_of
+from assay.control.scope import ControlScope, scope_of
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import agent_identities, content_bands, control_keys, open_findings
 
@@ -118,7 +118,7 @@ class SqlControlStore:
         return await self._agents(statement)
 
     async def proven_on(self, site: str) -> Sequence[str]:
-        """The agents with proven control on a site (`Scope.site`), for shares of its budget."""
+        """Agents with proven control on a `ControlScope.site`, for shares of its budget."""
         statement = (
             select(_KEYS.subject_key)
             .where(_KEYS.key == site, _KEYS.proof == "site", self._is_kept(_KEYS.seen_us))
@@ -138,7 +138,7 @@ class SqlControlStore:
         )
         return await self._agents(statement)
 
-    async def proven_paths(self, agent: str, since: datetime) -> Sequence[Scope]:
+    async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
         """Implements `evaluation.deposits.ProvenPaths`, as the next one."""
         statement = (
             select(_KEYS.key)
@@ -148,7 +148,9 @@ class SqlControlStore:
         )
         return _scopes(await self._agents(statement))
 
-    async def paths_of_others(self, agent: str, origin: str, at_most: int) -> Sequence[Scope]:
+    async def paths_of_others(
+        self, agent: str, origin: str, at_most: int
+    ) -> Sequence[ControlScope]:
         """Those of disputed control, too: what is doubtful goes to nobody."""
         statement = (
             select(_KEYS.key)
@@ -189,7 +191,7 @@ class SqlControlStore:
         return to_us(self._clock.now())
 
 
-def _scopes(keys: Sequence[str]) -> list[Scope]:
+def _scopes(keys: Sequence[str]) -> list[ControlScope]:
     """The addresses that keys name; a long one is kept as a hash, and names none."""
     found = (scope_of(key.partition(" ")[2]) for key in keys)
     return [scope for scope in found if scope is not None]

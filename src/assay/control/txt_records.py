@@ -16,11 +16,11 @@ import dns.resolver
 from assay.control.ports import LookUpUnavailable
 from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError
-from assay.net.egress.request_slots import Share, Slots, new_holder
+from assay.net.egress.request_slots import Slots, SlotShare, new_holder
 from assay.net.egress.url import is_inside_name
 
-LOOKUPS = Share(32, 16)
-DOMAIN = Share(4, 2)
+LOOKUPS = SlotShare(32, 16)
+DOMAIN = SlotShare(4, 2)
 """Look-ups under way: of all names, and of names of one domain."""
 
 LOOKUP_S = 2.0

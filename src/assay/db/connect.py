@@ -14,7 +14,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from assay.common.errors import InvalidRequest
 
-Kind: TypeAlias = Literal["sqlite", "postgresql"]
+DatabaseKind: TypeAlias = Literal["sqlite", "postgresql"]
 
 POOL_SIZE = 8
 """Connections of one process; PostgreSQL takes 100 from all of them unless told otherwise."""
@@ -36,7 +36,7 @@ class DatabaseUrlError(ValueError):
     """The database URL cannot be used; the message says why, and never the URL itself."""
 
 
-def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, Kind]:
+def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, DatabaseKind]:
     """The engine for a URL, and which kind of database it is. Nothing is connected yet.
 
     `wait_s` bounds the wait for a connection, and for another process's lock on an SQLite file.

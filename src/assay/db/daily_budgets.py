@@ -6,7 +6,7 @@ from sqlalchemy import Insert, bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.engine import Database
 from assay.db.schema.gas import daily_budgets
 from assay.db.sql_transaction import SqlTransaction
@@ -17,7 +17,7 @@ _GIVE_BACK = update(_ROWS).where(*_ONE, _ROWS.c.used > 0).values(used=_ROWS.c.us
 _USED = select(_ROWS.c.name, _ROWS.c.used)
 
 
-def _take(kind: Kind) -> Insert:
+def _take(kind: DatabaseKind) -> Insert:
     made = (sqlite_insert if kind == "sqlite" else postgresql_insert)(_ROWS)
     return made.values(name=bindparam("name"), day=bindparam("day"), used=1).on_conflict_do_update(
         index_elements=[_ROWS.c.name, _ROWS.c.day],

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from assay.common.errors import Unavailable
-from assay.db.connect import WRITES, Kind, open_engine
+from assay.db.connect import WRITES, DatabaseKind, open_engine
 from assay.db.group_commit import GroupCommitWriter
 from assay.db.migrate import is_current, upgrade
 from assay.db.sql_transaction import SessionTransaction, Work
@@ -36,13 +36,13 @@ class DataRefused(Unavailable):
 class Database:
     """Opened by `open`; every store of the service stands on one of these."""
 
-    def __init__(self, engine: AsyncEngine, kind: Kind, use_s: float) -> None:
+    def __init__(self, engine: AsyncEngine, kind: DatabaseKind, use_s: float) -> None:
         self._engine = engine
         # A read is one statement, and that is a transaction by itself: no BEGIN, no ROLLBACK.
         self._reading = (
             engine if kind == "sqlite" else engine.execution_options(isolation_level="AUTOCOMMIT")
         )
-        self.kind: Kind = kind
+        self.kind: DatabaseKind = kind
         self._use_s = use_s
         self._uses, self._idle = 0, asyncio.Event()
         self._idle.set()

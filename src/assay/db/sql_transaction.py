@@ -21,17 +21,17 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from assay.db.connect import Kind, refuse_unstorable
+from assay.db.connect import DatabaseKind, refuse_unstorable
 
 T = TypeVar("T")
-Row: TypeAlias = RowMapping | sqlite3.Row | dict[str, Any]
+SqlRow: TypeAlias = RowMapping | sqlite3.Row | dict[str, Any]
 Values: TypeAlias = Mapping[str, object]
 
 
 class SqlTransaction(Protocol):
     """Where a piece of work asks its statements, in a transaction that somebody else ends."""
 
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
+    async def rows(self, statement: Executable, values: Values) -> Sequence[SqlRow]:
         """Every row of a question."""
         ...
 
@@ -61,7 +61,7 @@ class DriverTransaction:
     def __init__(self, own: sqlite3.Connection) -> None:
         self.own = own
 
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
+    async def rows(self, statement: Executable, values: Values) -> Sequence[SqlRow]:
         return self._run(statement, values).fetchall()
 
     async def change(self, statement: Executable, values: Values) -> int:
@@ -108,7 +108,7 @@ class SessionTransaction:
         self.connection = connection
         self._lock = lock
 
-    async def rows(self, statement: Executable, values: Values) -> Sequence[Row]:
+    async def rows(self, statement: Executable, values: Values) -> Sequence[SqlRow]:
         return (await self.connection.execute(statement, dict(values))).mappings().all()
 
     async def change(self, statement: Executable, values: Values) -> int:
@@ -118,13 +118,13 @@ class SessionTransaction:
         await self._lock(self.connection, name)
 
 
-def places(kind: Kind, count: int, start: int = 1) -> str:
+def places(kind: DatabaseKind, count: int, start: int = 1) -> str:
     """So many places for values, in text in the database's own words."""
     numbers = range(start, start + count)
     return ", ".join("?" if kind == "sqlite" else f"${number}" for number in numbers)
 
 
-def texts(kind: Kind, name: str) -> Select[Any]:
+def texts(kind: DatabaseKind, name: str) -> Select[Any]:
     """The texts of a JSON array that is bound to a name: a list of any length in one statement."""
     named = bindparam(name, type_=Text)
     if kind == "sqlite":

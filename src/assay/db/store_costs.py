@@ -11,7 +11,7 @@ from assay.common.clock import Clock
 from assay.common.cost_windows import CostKey
 from assay.db.engine import Database
 from assay.db.schema.costs import daily_costs
-from assay.db.sql_transaction import Row, SqlTransaction, places, texts
+from assay.db.sql_transaction import SqlRow, SqlTransaction, places, texts
 
 ROWS_MAX: Final = 50_000
 """Rows of one kind and day; beyond, those that cost least go first: a bearer who has spent much is
@@ -42,7 +42,7 @@ class SqlCostStore:
         names, days = sorted({key.name for key in counts}), {key.day for key in counts}
         known = {"names": json.dumps(names), "first": min(days) - 1, "last": max(days)}
 
-        async def work(desk: SqlTransaction) -> Sequence[Row]:
+        async def work(desk: SqlTransaction) -> Sequence[SqlRow]:
             await desk.lock("daily costs")
             await desk.connection.exec_driver_sql(self._add, rows)
             return await desk.rows(self._known, known)
@@ -92,5 +92,5 @@ async def _remove_least(connection: AsyncConnection, cost: str, day: int, at_mos
     await connection.execute(delete(_ROWS).where(*mine, _ROWS.c.bearer.in_(least)))
 
 
-def _counts(rows: Collection[Row]) -> Mapping[CostKey, int]:
+def _counts(rows: Collection[SqlRow]) -> Mapping[CostKey, int]:
     return {CostKey(row["bearer"], row["cost"], row["day"]): int(row["used"]) for row in rows}

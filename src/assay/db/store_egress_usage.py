@@ -12,10 +12,10 @@ from assay.common.egress_budget import (
     OTHERS_S,
     RESERVED_PART,
     SHARED_PART,
+    BudgetSpent,
     Ceiling,
-    Claim,
+    EgressClaim,
     EgressUse,
-    Spent,
     UseClass,
 )
 from assay.common.ids import new_id
@@ -95,7 +95,7 @@ class SqlBudgetLedger:
         self._clock = clock
         self._purge_at_s = clock.monotonic_s()
 
-    async def claim(self, claim: Claim) -> Spent | None:
+    async def claim(self, claim: EgressClaim) -> BudgetSpent | None:
         await self._purge_when_due()
         now_us = self._now_us()
         row = {
@@ -107,7 +107,7 @@ class SqlBudgetLedger:
             "expires_us": now_us + round((claim.ends_s + BUDGET_S) * 1e6),
         }
 
-        async def work(desk: SqlTransaction) -> Spent | None:
+        async def work(desk: SqlTransaction) -> BudgetSpent | None:
             await desk.lock(f"egress {row['budget']}")
             left = await _left(desk, claim.key, claim.ceiling, claim.use, now_us)
             if left.requests < 1 or left.size_bytes < claim.size_bytes:
@@ -118,7 +118,7 @@ class SqlBudgetLedger:
 
         return await self._database.change(work)
 
-    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+    async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
         now_us = self._now_us()
         # In one order for all, so that no two wait for each other crosswise.
         ordered = sorted(claims, key=lambda claim: _hashed(claim.key))
@@ -157,7 +157,7 @@ class SqlBudgetLedger:
         )
         return Ceiling(max(0, found.requests), max(0, found.size_bytes))
 
-    async def count(self, key: str, limit: int, window_s: float) -> Spent | None:
+    async def count(self, key: str, limit: int, window_s: float) -> BudgetSpent | None:
         now_us = self._now_us()
         row = {
             "exchange": new_id(),
@@ -168,7 +168,7 @@ class SqlBudgetLedger:
             "expires_us": now_us + round(window_s * 1e6),
         }
 
-        async def work(desk: SqlTransaction) -> Spent | None:
+        async def work(desk: SqlTransaction) -> BudgetSpent | None:
             await desk.lock(f"egress {row['budget']}")
             left = await _left(desk, key, Ceiling(limit, 0), EgressUse(UseClass.OWN), now_us)
             if left.requests < 1:
@@ -237,7 +237,7 @@ async def _reserved_left(
     return found
 
 
-async def _note_asking(desk: SqlTransaction, claim: Claim, now_us: int) -> None:
+async def _note_asking(desk: SqlTransaction, claim: EgressClaim, now_us: int) -> None:
     """Remember who was refused in the reserved class, so that others leave it room."""
     if claim.use.use_class is not UseClass.RESERVED or not claim.use.agent:
         return
@@ -271,10 +271,10 @@ def _short(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _spent(left: _Left, now_us: int, window_s: float) -> Spent:
+def _spent(left: _Left, now_us: int, window_s: float) -> BudgetSpent:
     if left.oldest_us is None:
-        return Spent(window_s)
-    return Spent(max(0.0, (left.oldest_us - now_us) / 1e6))
+        return BudgetSpent(window_s)
+    return BudgetSpent(max(0.0, (left.oldest_us - now_us) / 1e6))
 
 
 def _hashed(key: str) -> str:

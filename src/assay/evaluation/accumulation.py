@@ -36,7 +36,7 @@ from assay.evaluation.model import (
 )
 from assay.evaluation.pooling import FINISHED
 from assay.evaluation.ports import Signal
-from assay.evaluation.schedule import Reason, Seen
+from assay.evaluation.schedule import ScheduleEvidence, VisitReason
 from assay.evaluation.visit_record import ABSENT, is_unfinished, remembered, with_comparison
 from assay.evaluation.visits import RECHECK, WINDOW, Asked, VisitRecord, VisitStore
 from assay.net.egress.domain import domain_of
@@ -164,12 +164,14 @@ def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, st
     return INDEXING if any(reason.startswith(INDEXING) for reason in missing.values()) else None
 
 
-def seen_by(subject: Subject, found: Accumulated, pending: str | None, asked: Asked) -> Seen:
+def seen_by(
+    subject: Subject, found: Accumulated, pending: str | None, asked: Asked
+) -> ScheduleEvidence:
     """What the evaluation means for the agent's next visit."""
     evidence = next((c.evidence for c in found.collected if c.signal is SignalName.SANDBOX), None)
     control = evidence.data.get("control") if evidence is not None else None
     rows = [row for row in control if is_object(row)] if is_array(control) else []
-    return Seen(
+    return ScheduleEvidence(
         host=_host(subject),
         has_control=any(row.get("proof") and not row.get("conflict") for row in rows),
         asked=asked,
@@ -178,7 +180,7 @@ def seen_by(subject: Subject, found: Accumulated, pending: str | None, asked: As
     )
 
 
-_REASONS: Final[Mapping[str, Reason]] = {
+_REASONS: Final[Mapping[str, VisitReason]] = {
     EGRESS_BUDGET: "waiting_for_budget",
     UNFINISHED: "unfinished",
     INDEXING: "indexing",

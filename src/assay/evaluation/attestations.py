@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from assay.chains.evm.abi import BadAnswer, address_word
 from assay.chains.evm.eas import (
     ATTESTED,
-    Field,
+    AttestationField,
     OnchainAttestation,
     get_attestation,
     parse_schema,
     read_attestation,
     read_fields,
 )
-from assay.chains.evm.logs import Log, read_logs
+from assay.chains.evm.logs import EventLog, read_logs
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
-from assay.chains.rpc import Call, Returned, Rpc
+from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.common.cache import Cache
 from assay.common.clock import Clock
 from assay.common.json import is_array
@@ -143,7 +143,7 @@ class EasAttestations:
         return None
 
 
-def _call(source: EasSource, log: Log) -> Call:
+def _call(source: EasSource, log: EventLog) -> ContractCall:
     return get_attestation(source.eas, log.data[:32])
 
 
@@ -172,7 +172,7 @@ def _attestation(one: OnchainAttestation, source: EasSource) -> Attestation:
     )
 
 
-def _handles(fields: Mapping[str, Field]) -> tuple[Handle, ...]:
+def _handles(fields: Mapping[str, AttestationField]) -> tuple[Handle, ...]:
     """`source` and `handle` (or lists of them), else each text under its own name."""
     handles = _many(fields.get("handle") or fields.get("handles"))
     if handles:
@@ -182,16 +182,16 @@ def _handles(fields: Mapping[str, Field]) -> tuple[Handle, ...]:
     return tuple(Handle(name, text) for name in named if (text := _one(fields[name])))
 
 
-def _many(field: Field | None) -> tuple[str, ...]:
+def _many(field: AttestationField | None) -> tuple[str, ...]:
     texts = (field,) if isinstance(field, str) else field or ()
     return tuple(_clean(text) for text in texts)
 
 
-def _one(field: Field | None) -> str | None:
+def _one(field: AttestationField | None) -> str | None:
     return _clean(field) or None if isinstance(field, str) else None
 
 
-def _url(field: Field | None) -> str | None:
+def _url(field: AttestationField | None) -> str | None:
     """Only what a browser may safely follow: a dashboard will show it as a link."""
     text = _one(field)
     return text if text is not None and text.startswith("https://") else None

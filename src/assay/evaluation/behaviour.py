@@ -29,7 +29,7 @@ from assay.evaluation.model import Cap, Evidence, SignalScore
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, Visited
-from assay.probing.probe_rounds import UNFINISHED, Seen
+from assay.probing.probe_rounds import UNFINISHED, RoundResult
 from assay.registries.subject import Subject
 
 
@@ -159,7 +159,7 @@ def critical_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[s
     ]
 
 
-def betrayed(seen: Seen, probes: Mapping[str, Probe]) -> bool:
+def betrayed(seen: RoundResult, probes: Mapping[str, Probe]) -> bool:
     """Whether a visit that was cut short saw what no lack of budget can make: it counts."""
     return any(
         is_object(what)
@@ -169,7 +169,7 @@ def betrayed(seen: Seen, probes: Mapping[str, Probe]) -> bool:
     )
 
 
-def held_back_by(subject: Subject, seen: Seen, probes: Mapping[str, Probe]) -> JsonObject:
+def held_back_by(subject: Subject, seen: RoundResult, probes: Mapping[str, Probe]) -> JsonObject:
     """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
     file = subject.agent.registration if subject.agent else None
     waiting = waiting_checks(seen, probes)

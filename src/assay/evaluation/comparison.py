@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.common.json import JsonObject
 from assay.evaluation.visits import VisitRecord
-from assay.probing.cloaking import Difference, Sighting, differences
+from assay.probing.cloaking import CloakingSighting, Difference, differences
 from assay.probing.unannounced import ANNOUNCED_ONLY
 
 CLOAKING: Final = "cloaking"
@@ -51,12 +51,12 @@ def row_of(found: Sequence[Difference]) -> JsonObject | None:
     }
 
 
-def _sightings(order: int, visit: VisitRecord, names: frozenset[str]) -> list[Sighting]:
+def _sightings(order: int, visit: VisitRecord, names: frozenset[str]) -> list[CloakingSighting]:
     is_announced = visit.label == "announced"
     source = visit.source or "home"
     day = visit.at.toordinal()
     found = [
-        Sighting(check, order, day, is_announced, value, source)
+        CloakingSighting(check, order, day, is_announced, value, source)
         for check, value in sorted(visit.fingerprints.items())
         if check.partition(" ")[0] in FACTS
     ]
@@ -65,6 +65,8 @@ def _sightings(order: int, visit: VisitRecord, names: frozenset[str]) -> list[Si
         if seen != "blocked":
             value = "right" if seen == "passed" else "wrong"
             found.append(
-                Sighting(check, order, day, is_announced, value, source, has_right_answer=True)
+                CloakingSighting(
+                    check, order, day, is_announced, value, source, has_right_answer=True
+                )
             )
     return found

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem, Unavailable
 from assay.common.ids import new_id
-from assay.control.scope import Scope, document_scope, scope_of
+from assay.control.scope import ControlScope, document_scope, scope_of
 from assay.evaluation.deposits import (
     ControlUnproven,
     CredentialLimitReached,
@@ -26,7 +26,7 @@ from assay.evaluation.deposits import (
 )
 from assay.net.egress.deposit_rules import name_problem, value_problem
 from assay.probing.declared_services import declared_services
-from assay.probing.deposited_access import EvaluationCredential, Outcome, is_safe_way
+from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way
 from assay.registries.subject import Subject
 
 PER_AGENT_MAX: Final = 4
@@ -119,7 +119,7 @@ class ServiceCredentials:
             return ()  # then the visit sees what anybody sees
         return [one for one in found if one is not None]
 
-    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+    async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
         """Keep what came of them in a visit. Raises nothing."""
         del subject
         if outcomes:
@@ -140,7 +140,7 @@ class ServiceCredentials:
         return count
 
     def _problems(
-        self, subject: Subject, asked: NewCredential, scope: Scope | None
+        self, subject: Subject, asked: NewCredential, scope: ControlScope | None
     ) -> Sequence[tuple[str, str]]:
         found = [
             ("url", _url_problem(subject, scope)),
@@ -151,7 +151,9 @@ class ServiceCredentials:
             found.append(("value", "is a credential for this service, which nobody else receives"))
         return [(name, said) for name, said in found if said is not None]
 
-    async def _others(self, subject: Subject, scope: Scope) -> tuple[Scope, ...] | None:
+    async def _others(
+        self, subject: Subject, scope: ControlScope
+    ) -> tuple[ControlScope, ...] | None:
         """Addresses of others below `scope`; None where control of it is not proven.
 
         On a shared host the longest proven path wins.
@@ -185,7 +187,7 @@ class ServiceCredentials:
         return EvaluationCredential(kept.id, scope, kept.place, kept.name, value, others)
 
 
-def _url_problem(subject: Subject, scope: Scope | None) -> str | None:
+def _url_problem(subject: Subject, scope: ControlScope | None) -> str | None:
     """Why nothing can be deposited for an address, or None."""
     if scope is None or scope.is_exact:
         return f"must be an http(s) address of at most {URL_CHARS_MAX} characters, without a query"
@@ -197,7 +199,7 @@ def _url_problem(subject: Subject, scope: Scope | None) -> str | None:
     return None
 
 
-def _url(scope: Scope) -> str:
+def _url(scope: ControlScope) -> str:
     """The address in its one spelling."""
     path = "/".join(quote(segment, safe="") for segment in scope.segments)
     return f"{scope.shown_origin}/{path}"

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from assay.common.errors import Conflict, NotFound
-from assay.control.scope import Scope
+from assay.control.scope import ControlScope
 from assay.net.egress.deposit_rules import Place
-from assay.probing.deposited_access import Outcome
+from assay.probing.deposited_access import EntryOutcome
 
 
 class CredentialLimitReached(Conflict):
@@ -55,7 +55,7 @@ class DepositedCredential:
     sealed: bytes
     created_at: datetime
     used_at: datetime | None = None
-    outcome: Outcome | None = None
+    outcome: EntryOutcome | None = None
     """What came of it in the last visit that had it."""
 
 
@@ -95,7 +95,7 @@ class CredentialStore(Protocol):
         """Whether there was one."""
         ...
 
-    async def note(self, outcomes: Mapping[str, Outcome], at: datetime) -> None:
+    async def note(self, outcomes: Mapping[str, EntryOutcome], at: datetime) -> None:
         """Keep what came of them, by id."""
         ...
 
@@ -111,10 +111,12 @@ class CredentialStore(Protocol):
 class ProvenPaths(Protocol):
     """What evaluations found out of who controls which addresses. Methods raise `Unavailable`."""
 
-    async def proven_paths(self, agent: str, since: datetime) -> Sequence[Scope]:
+    async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
         """Addresses under the agent's proven and undisputed control, seen since then."""
         ...
 
-    async def paths_of_others(self, agent: str, origin: str, at_most: int) -> Sequence[Scope]:
+    async def paths_of_others(
+        self, agent: str, origin: str, at_most: int
+    ) -> Sequence[ControlScope]:
         """Addresses at an origin that other agents were proven to control."""
         ...

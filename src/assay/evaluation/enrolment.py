@@ -52,7 +52,7 @@ class NotEnrolled(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class EnrolmentHolder:
     """Who asks: an owner by address, an operator or seller by the account's id."""
 
     kind: HolderKind
@@ -72,7 +72,7 @@ class VisitRequests(Protocol):
     """Keeps who asked for what; the schedule's ranks follow."""
 
     async def add(
-        self, holder: Holder, subject: Subject, now: datetime, due: datetime, limit: int
+        self, holder: EnrolmentHolder, subject: Subject, now: datetime, due: datetime, limit: int
     ) -> bool:
         """Whether the holder has asked for it now; False beyond `limit`.
 
@@ -81,11 +81,11 @@ class VisitRequests(Protocol):
         """
         ...
 
-    async def remove(self, holder: Holder, subject_key: str) -> bool:
+    async def remove(self, holder: EnrolmentHolder, subject_key: str) -> bool:
         """Whether the holder had asked for it. Of an owner, whoever owned it then."""
         ...
 
-    async def list(self, holder: Holder) -> Sequence[VisitRequest]:
+    async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:
         """What the holder asked for, oldest first."""
         ...
 
@@ -98,7 +98,9 @@ class Enrolments:
         self._clock = clock
         self._chance = chance
 
-    async def enrol(self, holder: Holder, subject: Subject, at_most: int | None = None) -> None:
+    async def enrol(
+        self, holder: EnrolmentHolder, subject: Subject, at_most: int | None = None
+    ) -> None:
         """Have the agent visited regularly. Raises `EnrolmentLimitReached`.
 
         `at_most` is how many the holder may have where that is less than usual.
@@ -109,12 +111,12 @@ class Enrolments:
         if not await self._store.add(holder, subject, now, due, limit):
             raise EnrolmentLimitReached(f"You have {limit} agents in the schedule already.")
 
-    async def withdraw(self, holder: Holder, subject_key: str) -> None:
+    async def withdraw(self, holder: EnrolmentHolder, subject_key: str) -> None:
         """Ask for it no more. Raises `NotEnrolled`."""
         if not await self._store.remove(holder, subject_key):
             raise NotEnrolled("You have not asked for this agent to be visited.")
 
-    async def list(self, holder: Holder) -> Sequence[VisitRequest]:
+    async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:
         """What the holder asked for, oldest first."""
         return await self._store.list(holder)
 
@@ -142,5 +144,5 @@ class GateAsks:
         for key, (subject, allowed) in list(self._waiting.items()):
             limit = None if allowed else DENIED_MAX
             with suppress(EnrolmentLimitReached):
-                await self._enrolments.enrol(Holder("gate", key[0]), subject, limit)
+                await self._enrolments.enrol(EnrolmentHolder("gate", key[0]), subject, limit)
             self._waiting.pop(key)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assay.control.host_files import HostFiles
-from assay.evaluation.schedule import PlansVisits, Seen
+from assay.evaluation.schedule import PlansVisits, ScheduleEvidence
 from assay.registries.subject import Subject
 
 
@@ -20,7 +20,7 @@ class NamedFirst:
     plans: PlansVisits
     files: HostFiles
 
-    async def plan(self, subject: Subject, seen: Seen) -> datetime:
+    async def plan(self, subject: Subject, seen: ScheduleEvidence) -> datetime:
         """See `schedule.PlansVisits.plan`."""
         was_unread = seen.pending == "waiting_for_budget" or seen.asked.is_background
         if seen.pending is not None and was_unread and not seen.has_control:

@@ -20,7 +20,7 @@ Tier = Literal["AAA", "AA", "A", "BAA", "BA", "B", "CAA", "CA", "C"]
 """Letter grades, best first. Source: conventions.md#tiers."""
 
 RiskLevel = Literal["GREEN", "YELLOW", "RED"]
-Route = Literal["prod", "prod_throttled", "sandbox", "sandbox_only"]
+TierRoute = Literal["prod", "prod_throttled", "sandbox", "sandbox_only"]
 
 
 class SignalName(StrEnum):
@@ -90,7 +90,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Unavailable:
+class SignalUnavailable:
     """The signal could not be collected now; never the same as a bad value."""
 
     reason: str
@@ -180,7 +180,7 @@ class Grade:
 
     tier: Tier
     risk_level: RiskLevel
-    route: Route
+    route: TierRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class EvaluationCompleted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EvaluationChange:
     """What an evaluation changed: the tier before it, and what was silently changed."""
 
     tier_before: str | None = None

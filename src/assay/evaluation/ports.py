@@ -14,8 +14,8 @@ from assay.evaluation.model import (
     Evidence,
     SignalName,
     SignalScore,
+    SignalUnavailable,
     Snapshot,
-    Unavailable,
 )
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.visits import VisitRecord
@@ -118,12 +118,14 @@ class SignalDependencies:
 class Signal(Protocol):
     """One source of trust: `collect` (through ports), then `weigh` (pure).
 
-    `collect` returns `Unavailable` for the outside world's faults and never raises for them.
+    `collect` returns `SignalUnavailable` for the outside world's faults and never raises for them.
     """
 
     name: ClassVar[SignalName]
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         """What this signal sees of the subject, within `needs.deadline_s`."""
         ...
 

@@ -22,7 +22,7 @@ from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.service import EVER, Evaluator
 from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score, rules_from
-from assay.registries.feedback import Reputation, summarise
+from assay.registries.feedback import FeedbackSummary, summarise
 from assay.registries.model import Feedback, OnchainAgent, parse_agent_id
 from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import Subjects
@@ -36,7 +36,7 @@ class AgentProfile:
 
     agent: OnchainAgent
     subject: Subject
-    reputation: Reputation | None
+    reputation: FeedbackSummary | None
     """None where only the registry's own count could be read (`agent.feedback_count`)."""
     score: Score
     grade: Grade

@@ -14,7 +14,7 @@ from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject
 from assay.server.route import app_of, read, route
-from assay.server.schemas_page import Cursor, Limit, Offset, part_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/credentials"
@@ -61,7 +61,7 @@ async def list_credentials(
     network: OnNetwork,
     limit: Limit = 100,
     offset: Offset = 0,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> wire.CredentialsResponse:
     """The credentials deposited for your agent, without what they are."""
     subject = await _own(request, agent_id, network)

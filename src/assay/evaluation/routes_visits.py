@@ -6,14 +6,14 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.common.errors import InvalidRequest, Problem
 from assay.evaluation import schemas_visits as wire
-from assay.evaluation.enrolment import Holder
+from assay.evaluation.enrolment import EnrolmentHolder
 from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import canonical_agent_id
 from assay.server.route import app_of, route
-from assay.server.schemas_page import Cursor, Limit, Offset, part_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Trust"])
 _PATH = "/operator/agent/{agentId}/visits"
@@ -53,7 +53,10 @@ async def withdraw_agent(
     app = app_of(request)
     if isinstance(request.state.principal, Operator):
         named = canonical_agent_id(network, agent_id)
-        key, holder = subject_key(network, named), Holder("operator", request.state.principal.id)
+        key, holder = (
+            subject_key(network, named),
+            EnrolmentHolder("operator", request.state.principal.id),
+        )
     else:
         subject = await app.subjects.find(network, agent_id)
         named, key, holder = subject.agent_id, subject.key, _holder(request, subject)
@@ -70,26 +73,26 @@ async def withdraw_agent(
     answers=wire.EnrolmentsResponse,
 )
 async def list_enrolments(
-    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 100, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.EnrolmentsResponse:
     """The agents that the caller enrolled."""
     principal: Operator | AgentPrincipal = request.state.principal
     holder = (
-        Holder("operator", principal.id)
+        EnrolmentHolder("operator", principal.id)
         if isinstance(principal, Operator)
-        else Holder("owner", principal.address)
+        else EnrolmentHolder("owner", principal.address)
     )
     found = await app_of(request).visits.enrolments.list(holder)
     return wire.enrolments(part_of(list(found), limit, offset, cursor))
 
 
-def _holder(request: Request, subject: Subject) -> Holder:
+def _holder(request: Request, subject: Subject) -> EnrolmentHolder:
     """Who asks. Raises `IdentityMismatch` for an agent that is not the caller's."""
     principal: Operator | AgentPrincipal = request.state.principal
     if subject.agent is None:
         message = "key agents have no services to visit"
         raise InvalidRequest(message, details=[Problem(("path", "agentId"), message)])
     if isinstance(principal, Operator):
-        return Holder("operator", principal.id)
+        return EnrolmentHolder("operator", principal.id)
     require_control(principal.address, subject, principal.contract)
-    return Holder("owner", subject.agent.owner)
+    return EnrolmentHolder("owner", subject.agent.owner)

@@ -19,7 +19,7 @@ from assay.registries.subject import Subject
 Rank: TypeAlias = int
 ENROLLED, ASKED_FOR, REST = 1, 2, 3
 
-Reason = Literal[
+VisitReason = Literal[
     "routine", "confirm", "robots", "again", "unfinished", "waiting_for_budget", "indexing"
 ]
 """Why the next visit is made; the last four are those of evaluations that were not finished, and
@@ -72,27 +72,27 @@ UNPROVEN_PART: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ScheduleEvidence:
     """What an evaluation means for the next visit."""
 
     host: str
     """The registrable domain of the first service; empty where there is none."""
     has_control: bool
     asked: Asked
-    pending: Reason | None = None
+    pending: VisitReason | None = None
     """Why it could not be finished."""
     has_failed: bool = False
     """Whether it saw a failure or a change that is to be looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VisitPlan:
     """One agent in the schedule."""
 
     rank: Rank
     host: str
     has_control: bool
-    reason: Reason
+    reason: VisitReason
     due: datetime
     planned: datetime
     """When it would be due had no visible event put it off."""
@@ -109,7 +109,7 @@ class Plan:
 class PlansVisits(Protocol):
     """Keeps the schedule."""
 
-    async def plan(self, subject: Subject, seen: Seen) -> datetime:
+    async def plan(self, subject: Subject, seen: ScheduleEvidence) -> datetime:
         """Plan the next visit after an evaluation; when it is due. Raises `Unavailable`."""
         ...
 
@@ -119,7 +119,9 @@ def between(bounds: tuple[timedelta, timedelta], chance: Chance) -> timedelta:
     return bounds[0] + (bounds[1] - bounds[0]) * chance()
 
 
-def replan(old: Plan | None, seen: Seen, now: datetime, chance: Chance) -> Plan:
+def replan(
+    old: VisitPlan | None, seen: ScheduleEvidence, now: datetime, chance: Chance
+) -> VisitPlan:
     """The plan after an evaluation."""
     is_visit = seen.asked.timing == "scheduled"
     plan = old or _first(seen, now, chance)
@@ -144,7 +146,7 @@ def replan(old: Plan | None, seen: Seen, now: datetime, chance: Chance) -> Plan:
     return put_off(plan, now, chance)
 
 
-def put_off(plan: Plan, now: datetime, chance: Chance) -> Plan:
+def put_off(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
     """The plan after an event the agent could see: no unannounced visit follows it closely."""
     wanted = min(now + between(QUIET, chance), plan.planned + PUT_OFF_MAX)
     plan = replace(plan, quiet=max(plan.quiet, wanted, now + QUIET[0]))
@@ -153,21 +155,21 @@ def put_off(plan: Plan, now: datetime, chance: Chance) -> Plan:
     return replace(plan, due=_after_quiet(plan, plan.due))
 
 
-def prepared(plan: Plan, now: datetime, chance: Chance) -> Plan:
+def prepared(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
     """The plan after sites were asked what they close to us: the visit itself comes next."""
     is_late = plan.planned < now + QUIET[0]
     planned = now + between(QUIET, chance) if is_late else plan.planned
-    reason: Reason = "confirm" if plan.confirms else "routine"
+    reason: VisitReason = "confirm" if plan.confirms else "routine"
     plan = replace(plan, reason=reason, planned=planned, quiet=max(plan.quiet, now + QUIET[0]))
     return replace(plan, due=_after_quiet(plan, planned))
 
 
-def _after_quiet(plan: Plan, due: datetime) -> datetime:
+def _after_quiet(plan: VisitPlan, due: datetime) -> datetime:
     return max(due, min(plan.quiet, plan.planned + LATEST))
 
 
-def _first(seen: Seen, now: datetime, chance: Chance) -> Plan:
-    plan = Plan(REST, seen.host, seen.has_control, "routine", now, now, 0, 0, now, now, now)
+def _first(seen: ScheduleEvidence, now: datetime, chance: Chance) -> VisitPlan:
+    plan = VisitPlan(REST, seen.host, seen.has_control, "routine", now, now, 0, 0, now, now, now)
     return _at(plan, _next(0, REST, now, chance), 0, now, chance)
 
 
@@ -177,9 +179,9 @@ def _next(confirms: int, rank: Rank, now: datetime, chance: Chance) -> datetime:
     return now + between(ROUTINE_REST if rank == REST else ROUTINE, chance)
 
 
-def _at(plan: Plan, at: datetime, confirms: int, now: datetime, chance: Chance) -> Plan:
+def _at(plan: VisitPlan, at: datetime, confirms: int, now: datetime, chance: Chance) -> VisitPlan:
     """The visit is made at that time, and what it needs at a random time before."""
-    reason: Reason = "confirm" if confirms else "routine"
+    reason: VisitReason = "confirm" if confirms else "routine"
     due = at
     if plan.has_control:
         longest = max(ROBOTS_BEFORE[0], min(ROBOTS_BEFORE[1], at - now))
@@ -187,7 +189,9 @@ def _at(plan: Plan, at: datetime, confirms: int, now: datetime, chance: Chance) 
     return replace(plan, reason=reason, due=due, planned=at, confirms=confirms, tries=0)
 
 
-def _unfinished(plan: Plan, seen: Seen, reason: Reason, now: datetime, chance: Chance) -> Plan:
+def _unfinished(
+    plan: VisitPlan, seen: ScheduleEvidence, reason: VisitReason, now: datetime, chance: Chance
+) -> VisitPlan:
     """Tried again soon; one that is tried already is not put off by those who ask meanwhile."""
     if plan.reason in PENDING and not seen.asked.is_background:
         return plan
@@ -208,7 +212,7 @@ class DueVisit:
     host: str
     has_control: bool
     rank: Rank
-    reason: Reason
+    reason: VisitReason
     tries: int
     visited: datetime
     due: datetime

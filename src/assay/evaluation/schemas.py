@@ -27,17 +27,17 @@ from assay.registries.schemas import ChainResponse, chain
 from assay.registries.schemas_problems import FileProblems, file_problems
 from assay.registries.subject import Subject
 from assay.registries.wallet_resolution import Resolution
-from assay.server.schemas_base import Answer, CachedReason, Timestamp
+from assay.server.schemas_base import CachedReason, ResponseModel, Timestamp
 
 
-class EndpointsResponse(Answer):
+class EndpointsResponse(ResponseModel):
     """Where the agent is reached, as it says."""
 
     agent_wallet: str
     api: str
 
 
-class IdentityResponse(Answer):
+class IdentityResponse(ResponseModel):
     """Who the agent says it is; only `agentId`, `wallet` and `owner` come from the registry."""
 
     agent_id: str
@@ -55,7 +55,7 @@ class IdentityResponse(Answer):
     ]
 
 
-class LocalReputationResponse(Answer):
+class LocalReputationResponse(ResponseModel):
     """What this service found out itself, last time it evaluated the agent."""
 
     evaluation_id: str
@@ -67,14 +67,14 @@ class LocalReputationResponse(Answer):
     evaluated_at: Timestamp
 
 
-class RoutingResponse(Answer):
+class RoutingResponse(ResponseModel):
     """Where the score sends the agent."""
 
     final_route: str
     meets_threshold: bool
 
 
-class AgentProfileResponse(Answer):
+class AgentProfileResponse(ResponseModel):
     """The trust profile, with what its score was computed from (interface.md#trust-profile)."""
 
     agent_id: str
@@ -98,7 +98,7 @@ class AgentProfileResponse(Answer):
     sequential_id: SequentialId = None
 
 
-class ResolutionResponse(Answer):
+class ResolutionResponse(ResponseModel):
     """Which agent a wallet speaks for (interface.md#wallet-resolution)."""
 
     wallet: str
@@ -109,7 +109,7 @@ class ResolutionResponse(Answer):
     timestamp: Timestamp
 
 
-class SandboxResponse(Answer):
+class SandboxResponse(ResponseModel):
     """The result of a sandbox evaluation (interface.md#sandbox-result)."""
 
     ok: bool

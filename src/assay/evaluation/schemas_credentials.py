@@ -6,14 +6,14 @@ from pydantic import Field
 
 from assay.common.clock import iso
 from assay.evaluation.deposits import DepositedCredential
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import Paged, Part
 
 _CHARS_MAX = 8192
 """More than any member may have; how much that is, is said with the other problems."""
 
 
-class CredentialRequest(Body):
+class CredentialRequest(RequestModel):
     """What the owner deposits."""
 
     url: Annotated[
@@ -45,7 +45,7 @@ class CredentialRequest(Body):
     ]
 
 
-class CredentialResponse(Answer):
+class CredentialResponse(ResponseModel):
     """A deposited credential, without what it is."""
 
     id: str
@@ -73,7 +73,7 @@ class CredentialsResponse(Paged):
     items: list[CredentialResponse]
 
 
-class CredentialRemovedResponse(Answer):
+class CredentialRemovedResponse(ResponseModel):
     """The credential is erased."""
 
     ok: bool

@@ -5,13 +5,13 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.evaluation.model import Contribution, Score, SignalName, SignalResult
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=100)]
 
 
-class SignalResponse(Answer):
+class SignalResponse(ResponseModel):
     """One signal: what it was worth and how far it moved the score."""
 
     signal: Annotated[str, Field(examples=["sandbox"])]

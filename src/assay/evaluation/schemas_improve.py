@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.evaluation.explanations import Improvement
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 
-class ImprovementResponse(Answer):
+class ImprovementResponse(ResponseModel):
     """A finding or missing evidence, what to do about it, and what that is worth."""
 
     slug: Annotated[str, Field(examples=["secure_transport"])]
@@ -31,7 +31,7 @@ Improvements = Annotated[
 ]
 
 
-class AgentHintResponse(Answer):
+class AgentHintResponse(ResponseModel):
     """A registered agent that the judged address speaks for."""
 
     agent_id: str

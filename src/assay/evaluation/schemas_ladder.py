@@ -6,7 +6,7 @@ from pydantic import Field
 
 from assay.evaluation.ladder import Demand
 from assay.evaluation.model import Score
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 ScoreLow = Annotated[
     float,
@@ -18,7 +18,7 @@ ScoreHigh = Annotated[
 ]
 
 
-class DemandResponse(Answer):
+class DemandResponse(ResponseModel):
     """One thing a rung asks for that is not there yet."""
 
     name: Annotated[str, Field(description="A slug.", examples=["control"])]
@@ -38,7 +38,7 @@ class DemandResponse(Answer):
     ]
 
 
-class ChecksResponse(Answer):
+class ChecksResponse(ResponseModel):
     """How many of the checks that apply to the agent could be made."""
 
     made: Annotated[int, Field(ge=0)]
@@ -46,7 +46,7 @@ class ChecksResponse(Answer):
     summary: Annotated[str, Field(examples=["9 of 22 applicable checks"])]
 
 
-class LadderResponse(Answer):
+class LadderResponse(ResponseModel):
     """How good the agent can be known to be: the highest rung whose evidence is complete."""
 
     rung: Annotated[int, Field(ge=0, le=4)]

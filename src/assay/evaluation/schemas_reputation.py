@@ -10,14 +10,14 @@ from pydantic import Field
 from assay.evaluation.model import SignalName
 from assay.evaluation.profile import AgentProfile
 from assay.evaluation.signals.registry_8004 import judgement, naive_mean
-from assay.registries.feedback import Reputation, summarise
-from assay.server.schemas_base import Answer
+from assay.registries.feedback import FeedbackSummary, summarise
+from assay.server.schemas_base import ResponseModel
 
 FEEDBACK_SHOWN_MAX = 100
 """Newest feedback entries shown in a profile; the counts are over all of them."""
 
 
-class FeedbackResponse(Answer):
+class FeedbackResponse(ResponseModel):
     """One feedback entry; `score` is null when it is on another scale than 0 to 100."""
 
     client: str
@@ -29,14 +29,14 @@ class FeedbackResponse(Answer):
     tag2: str
 
 
-class ClusterResponse(Answer):
+class ClusterResponse(ResponseModel):
     """Payers with one source of funds: together they count like one customer."""
 
     name: str
     size: int
 
 
-class WeightedReputationResponse(Answer):
+class WeightedReputationResponse(ResponseModel):
     """Feedback by what its voters paid and did not get back (docs/reputation.md)."""
 
     score: Annotated[float, Field(ge=0, le=100)]
@@ -47,7 +47,7 @@ class WeightedReputationResponse(Answer):
     reasons: list[str]
 
 
-class OnchainReputationResponse(Answer):
+class OnchainReputationResponse(ResponseModel):
     """What the reputation registry holds; `averageScore` is the naive mean."""
 
     feedback_count: int
@@ -62,7 +62,7 @@ class OnchainReputationResponse(Answer):
     entries: list[FeedbackResponse]
 
 
-class SolanaFiguresResponse(Answer):
+class SolanaFiguresResponse(ResponseModel):
     """What the registry's own engine makes of the feedback; shown, and not part of our score."""
 
     trust_tier: Annotated[str, Field(examples=["Unrated"])]
@@ -72,7 +72,7 @@ class SolanaFiguresResponse(Answer):
     unique_callers: int
 
 
-class SolanaReputationResponse(Answer):
+class SolanaReputationResponse(ResponseModel):
     """What the registry on Solana holds. Entries come from its indexer, the count does not."""
 
     count: Annotated[str, Field(description="Entries ever given, as the agent's account counts.")]
@@ -119,7 +119,7 @@ def _on_solana(profile: AgentProfile) -> SolanaReputationResponse:
     )
 
 
-def _entries(found: Reputation) -> list[FeedbackResponse]:
+def _entries(found: FeedbackSummary) -> list[FeedbackResponse]:
     return [
         FeedbackResponse(
             client=entry.feedback.client,

@@ -8,7 +8,7 @@ from assay.common.clock import iso
 from assay.evaluation.profile import SnapshotProfile
 from assay.evaluation.schemas_ladder import LadderResponse, ladder
 from assay.liveness.schemas import SequentialId
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 
 EvidenceHash = Annotated[
     str | None,
@@ -19,7 +19,7 @@ EvidenceHash = Annotated[
 ]
 
 
-class SnapshotResponse(Answer):
+class SnapshotResponse(ResponseModel):
     """One link of the agent's chain of evaluations (interface.md#snapshot)."""
 
     agent_id: str

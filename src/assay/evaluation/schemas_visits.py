@@ -2,11 +2,11 @@
 
 from assay.common.clock import iso
 from assay.evaluation.enrolment import VisitRequest
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.server.schemas_page import Paged, Part
 
 
-class EnrolledResponse(Answer):
+class EnrolledResponse(ResponseModel):
     """The agent is visited regularly, or no more."""
 
     ok: bool
@@ -14,7 +14,7 @@ class EnrolledResponse(Answer):
     chain: str
 
 
-class EnrolmentResponse(Answer):
+class EnrolmentResponse(ResponseModel):
     """An agent somebody asked to be visited."""
 
     agent_id: str

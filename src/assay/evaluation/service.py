@@ -20,8 +20,8 @@ from assay.evaluation.model import (
     Evidence,
     SignalName,
     SignalResult,
+    SignalUnavailable,
     Snapshot,
-    Unavailable,
 )
 from assay.evaluation.ports import (
     EvaluationStore,
@@ -146,7 +146,7 @@ class Evaluator:
             for name, evidence in heard.items()
             if isinstance(evidence, Evidence)
         )
-        missing = {n: e.reason for n, e in heard.items() if isinstance(e, Unavailable)}
+        missing = {n: e.reason for n, e in heard.items() if isinstance(e, SignalUnavailable)}
         return collected, missing
 
     async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
@@ -174,7 +174,7 @@ class Evaluator:
         sources: Sources,
         *,
         may_recheck: bool,
-    ) -> Evidence | Unavailable:
+    ) -> Evidence | SignalUnavailable:
         needs = self._needs
         tools = SignalDependencies(
             reader=needs.subjects.reader(subject.network),
@@ -194,7 +194,7 @@ class Evaluator:
             async with asyncio.timeout(deadline_s + GRACE_S):
                 return await signal.collect(subject, tools)
         except TimeoutError:
-            return Unavailable("it did not answer in time")
+            return SignalUnavailable("it did not answer in time")
 
     async def _run(self, subject: Subject, deadline_s: float, asked: Asked) -> EvaluationCompleted:
         needs = self._needs

@@ -9,7 +9,7 @@ from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, upda
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import service_credentials
 from assay.evaluation.deposits import DepositedCredential
-from assay.probing.deposited_access import Outcome
+from assay.probing.deposited_access import EntryOutcome
 
 _C: Final = service_credentials.c
 
@@ -77,7 +77,7 @@ class SqlServiceCredentials:
         async with self._database.write() as connection:
             return bool((await connection.execute(gone)).rowcount)
 
-    async def note(self, outcomes: Mapping[str, Outcome], at: datetime) -> None:
+    async def note(self, outcomes: Mapping[str, EntryOutcome], at: datetime) -> None:
         async with self._database.write() as connection:
             for credential_id, outcome in sorted(outcomes.items()):
                 known = update(service_credentials).where(_C.id == credential_id)

@@ -14,8 +14,8 @@ from assay.db.schema.everything import evaluations, removed_snapshots, snapshots
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
-    Change,
     Evaluation,
+    EvaluationChange,
     Evidence,
     Grade,
     SignalName,
@@ -27,7 +27,9 @@ from assay.evaluation.store_control_records import ControlRecords
 from assay.evaluation.store_visits import add_visit
 from assay.evaluation.visits import VisitRecord
 
-OnStored: TypeAlias = Callable[[AsyncConnection, Evaluation, Snapshot, Change], Awaitable[None]]
+OnStored: TypeAlias = Callable[
+    [AsyncConnection, Evaluation, Snapshot, EvaluationChange], Awaitable[None]
+]
 """Runs inside the transaction that stores an evaluation, and only writes; the snapshot is as it is
 stored."""
 
@@ -60,7 +62,9 @@ class SqlEvaluationStore:
             if self._on_stored is not None:
                 before = await _tier_before(connection, last)
                 drift = () if visit is None else visit.silent_changes
-                await self._on_stored(connection, evaluation, stored, Change(before, drift))
+                await self._on_stored(
+                    connection, evaluation, stored, EvaluationChange(before, drift)
+                )
             if self._control is not None:
                 await self._control.put(connection, evaluation)
         return stored

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, visit_requests, visit_schedule
-from assay.evaluation.enrolment import Holder, VisitRequest
+from assay.evaluation.enrolment import EnrolmentHolder, VisitRequest
 from assay.evaluation.schedule import ASKED_FOR, ENROLLED, REST
 from assay.registries.subject import Subject
 
@@ -28,7 +28,7 @@ class SqlVisitRequests:
         self._database = database
 
     async def add(
-        self, holder: Holder, subject: Subject, now: datetime, due: datetime, limit: int
+        self, holder: EnrolmentHolder, subject: Subject, now: datetime, due: datetime, limit: int
     ) -> bool:
         row = {
             "kind": holder.kind,
@@ -54,7 +54,7 @@ class SqlVisitRequests:
             await _schedule(connection, subject, now, due)
         return True
 
-    async def remove(self, holder: Holder, subject_key: str) -> bool:
+    async def remove(self, holder: EnrolmentHolder, subject_key: str) -> bool:
         wanted = [_R.kind == holder.kind, _R.subject_key == subject_key]
         if holder.kind != "owner":
             wanted.append(_R.holder == holder.name)
@@ -87,7 +87,7 @@ class SqlVisitRequests:
                 await connection.execute(ranked.values(rank=await rank_of(connection, key)))
         return len(rows)
 
-    async def list(self, holder: Holder) -> Sequence[VisitRequest]:
+    async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:
         statement = (
             select(visit_requests)
             .where(_R.kind == holder.kind, _R.holder == holder.name)
@@ -98,7 +98,7 @@ class SqlVisitRequests:
         return [VisitRequest(r["chain"], r["agent_id"], from_us(r["created_us"])) for r in rows]
 
 
-def _again(holder: Holder, subject_key: str, now: datetime) -> Update:
+def _again(holder: EnrolmentHolder, subject_key: str, now: datetime) -> Update:
     """Asked for once more: what a gate asks for counts from its last call."""
     mine = (_R.kind == holder.kind, _R.holder == holder.name, _R.subject_key == subject_key)
     since = to_us(now) if holder.kind == "gate" else _R.created_us

@@ -19,8 +19,8 @@ from assay.evaluation.schedule import (
     REST,
     Chance,
     DueVisit,
-    Plan,
-    Seen,
+    ScheduleEvidence,
+    VisitPlan,
     choose,
     prepared,
     replan,
@@ -45,7 +45,7 @@ class SqlVisitSchedule:
         self._clock = clock
         self._chance = chance
 
-    async def plan(self, subject: Subject, seen: Seen) -> datetime:
+    async def plan(self, subject: Subject, seen: ScheduleEvidence) -> datetime:
         async with self._database.write() as connection:
             await self._database.lock(connection, f"visits of {subject.key}")
             rank = await rank_of(connection, subject.key)
@@ -63,7 +63,7 @@ class SqlVisitSchedule:
             await self._upsert(connection, subject.key, row)
         return plan.due
 
-    async def find(self, subject_key: str) -> Plan | None:
+    async def find(self, subject_key: str) -> VisitPlan | None:
         """An agent's plan."""
         async with self._database.read() as connection:
             return await _plan(connection, subject_key)
@@ -175,12 +175,12 @@ class SqlVisitSchedule:
         return self._clock.now()
 
 
-async def _plan(connection: AsyncConnection, subject_key: str) -> Plan | None:
+async def _plan(connection: AsyncConnection, subject_key: str) -> VisitPlan | None:
     statement = select(visit_schedule).where(_S.subject_key == subject_key)
     row = (await connection.execute(statement)).mappings().one_or_none()
     if row is None:
         return None
-    return Plan(
+    return VisitPlan(
         rank=row["rank"],
         host=row["host"],
         has_control=bool(row["has_control"]),
@@ -195,7 +195,7 @@ async def _plan(connection: AsyncConnection, subject_key: str) -> Plan | None:
     )
 
 
-def plan_row(plan: Plan) -> dict[str, str | int]:
+def plan_row(plan: VisitPlan) -> dict[str, str | int]:
     """All of a plan but whose it is."""
     return {
         "host": plan.host,

@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import cast, get_args
 
 from assay.common.json import JsonObject
-from assay.evaluation.model import Grade, RiskLevel, Route, SignalName, Tier
+from assay.evaluation.model import Grade, RiskLevel, SignalName, Tier, TierRoute
 from assay.evaluation.policy import RULES, LadderPolicy
 
-Row = tuple[float, str, str, str]
+TierRow = tuple[float, str, str, str]
 
-DEFAULT_ROWS: tuple[Row, ...] = (
+DEFAULT_ROWS: tuple[TierRow, ...] = (
     (95, "AAA", "GREEN", "prod"),
     (90, "AA", "GREEN", "prod"),
     (85, "A", "GREEN", "prod"),
@@ -57,7 +57,7 @@ class ScoringPolicy:
         }
 
 
-def tiers_from(rows: Sequence[Row] | None = None) -> Tiers:
+def tiers_from(rows: Sequence[TierRow] | None = None) -> Tiers:
     """The table of `rows` (the default one when None).
 
     Raises `ValueError` with a plain sentence when a row has an unknown word, minima do not fall
@@ -68,12 +68,12 @@ def tiers_from(rows: Sequence[Row] | None = None) -> Tiers:
     for column, words, what in (
         (1, get_args(Tier), "tier"),
         (2, get_args(RiskLevel), "risk level"),
-        (3, get_args(Route), "route"),
+        (3, get_args(TierRoute), "route"),
     ):
         _check_falling([str(row[column]) for row in listed], words, what)
     return Tiers(
         tuple(
-            (minimum, Grade(cast("Tier", t), cast("RiskLevel", k), cast("Route", r)))
+            (minimum, Grade(cast("Tier", t), cast("RiskLevel", k), cast("TierRoute", r)))
             for minimum, t, k, r in listed  # the casts rest on the word checks above
         )
     )

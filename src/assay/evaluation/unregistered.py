@@ -21,10 +21,10 @@ from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
 from assay.net.egress.deposit_rules import name_problem, value_problem
 from assay.probing.declared_services import declared_services
-from assay.probing.deposited_access import EvaluationCredential, Outcome, is_safe_way
+from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way
 from assay.registries.file_cache import RegistrationFiles
 from assay.registries.file_problems import FileProblem
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.registration import problems_of
 from assay.registries.subject import Subject
 
@@ -128,7 +128,10 @@ class UnregisteredAgents:
         file, why = (None, None) if name else await self._needs.files.read(target)
         has_file = file is not None or not is_url
         if not has_file:
-            file, why = Registration(name=target, services=(Service(name or WEB, target),)), None
+            file, why = (
+                RegistrationFile(name=target, services=(Service(name or WEB, target),)),
+                None,
+            )
         if file is not None:  # which agent it names can only be held against a registry
             file = replace(file, registrations=())
         agent = OnchainAgent(self._needs.network, "0", _NOBODY, None, target, file, why)
@@ -146,7 +149,7 @@ class _Given:
         del subject
         return (self.credential,)
 
-    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+    async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
         """Nothing is kept of it."""
 
 

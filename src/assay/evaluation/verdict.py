@@ -8,7 +8,7 @@ from assay.evaluation.ladder import LadderPlace, place
 from assay.evaluation.model import Score, SignalName, SignalResult
 from assay.evaluation.policy import RULES, ladder_from
 from assay.evaluation.scoring import score, weights_from
-from assay.evaluation.tiers import Row, ScoringPolicy, tiers_from
+from assay.evaluation.tiers import ScoringPolicy, TierRow, tiers_from
 
 _CELLS = 4
 """Of a row of the tier table."""
@@ -51,7 +51,7 @@ def rules_from(document: JsonObject) -> ScoringPolicy | None:
     weights, tiers, ladder = (document.get(name) for name in ("weights", "tiers", "ladder"))
     if not is_object(weights) or not is_array(tiers) or not is_object(ladder):
         raise ValueError("the policy of an evaluation is not whole")
-    rows: list[Row] = [
+    rows: list[TierRow] = [
         (float(str(row[0])), str(row[1]), str(row[2]), str(row[3]))
         for row in tiers
         if is_array(row) and len(row) == _CELLS

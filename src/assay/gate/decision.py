@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assay.common.json import JsonValue, is_object
-from assay.evaluation.model import Evaluation, Route, Score, SignalName
+from assay.evaluation.model import Evaluation, Score, SignalName, TierRoute
 from assay.evaluation.scoring import lacks_knowledge
 from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
@@ -24,7 +24,7 @@ INCONCLUSIVE_REUSE = timedelta(minutes=5)
 """How long a result without behavioural evidence is reused at most: the agent may have been down
 for a moment, and a day's memory of that would be a day's wrong answer."""
 
-_COLD_ROUTES: Mapping[ColdStart, Route] = {"throttle": "prod_throttled", "allow": "prod"}
+_COLD_ROUTES: Mapping[ColdStart, TierRoute] = {"throttle": "prod_throttled", "allow": "prod"}
 """Where an unproven agent goes that is let in because it was asked to be."""
 VALID_FOR = timedelta(days=7)
 """How long any result is reused at most: all services are judged within it.

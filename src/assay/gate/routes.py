@@ -19,12 +19,19 @@ from assay.chains.model import Network, is_address
 from assay.common.errors import InvalidRequest, NotFound
 from assay.gate.model import Decision, GateInput
 from assay.gate.schemas import GateRequest, GateResponse, gate
-from assay.gate.service import Caller
+from assay.gate.service import GateCaller
 from assay.http1.request_parser import MethodNotAllowed
 from assay.identity.service import agent_address
 from assay.registries.model import number_asked
 from assay.server.request_body import read_body
-from assay.server.request_context import Receive, RequestContext, Scope, Send, answer, exchange_of
+from assay.server.request_context import (
+    AsgiScope,
+    Receive,
+    RequestContext,
+    Send,
+    answer,
+    exchange_of,
+)
 from assay.server.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
 from assay.server.schemas_error import ErrorResponse
 
@@ -56,7 +63,7 @@ class GateHandler:
         self._scope = scope_of("POST", self.route)
         self._writes_every_answer = app.settings.solana_feedback_on == "every-gate"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One gate call; refusals are raised."""
         agent_id: str = scope["path"][len(self.prefix) :]
         if not agent_id or "/" in agent_id:
@@ -86,21 +93,21 @@ class GateHandler:
                 subject.network.slug, subject.agent_id, decision.evaluation.score
             )
 
-    async def _caller(self, exchange: RequestContext) -> Caller:
+    async def _caller(self, exchange: RequestContext) -> GateCaller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
         app = self._app
         operator = await credentials.operator_by_key(app, exchange, self._scope)
         headers = agent_headers(exchange.headers)
         principal = app.identity.prove_cached(headers)
         if principal is not None:
-            return Caller(operator, principal.address, proven=True, contract=principal.contract)
+            return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
         asserted = app.settings.identity_proof == "asserted"
         if asserted and headers.session is None and headers.signature is None:
-            return Caller(operator, agent_address(headers), proven=False)
+            return GateCaller(operator, agent_address(headers), proven=False)
         principal = await credentials.agent(app, exchange)
-        return Caller(operator, principal.address, proven=True, contract=principal.contract)
+        return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
 
-    def _network(self, scope: Scope, exchange: RequestContext) -> Network:
+    def _network(self, scope: AsgiScope, exchange: RequestContext) -> Network:
         """`?chain=`, else `x-chain`, else the default."""
         networks = self._app.networks
         query: bytes = scope["query_string"]
@@ -112,7 +119,7 @@ class GateHandler:
         return networks.by_slug(named[:_CHAIN_CHARS_MAX])
 
     def _rendered(
-        self, decision: Decision, caller: Caller, request: GateInput, number: int | None
+        self, decision: Decision, caller: GateCaller, request: GateInput, number: int | None
     ) -> bytes:
         if not decision.cached:
             return self._render(decision, caller, number)
@@ -137,7 +144,7 @@ class GateHandler:
             self._answers.popitem(last=False)
         return body
 
-    def _render(self, decision: Decision, caller: Caller, number: int | None) -> bytes:
+    def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> bytes:
         token = self._app.decision_tokens.issue(
             decision, caller.operator.id, caller.agent_address, self._app.clock.now()
         )

@@ -20,13 +20,13 @@ from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
 from assay.liveness.schemas import SequentialId
 from assay.registries.schemas import ChainResponse, chain
 from assay.registries.schemas_problems import FileProblemResponse, FileProblems
-from assay.server.schemas_base import Answer, Body, CachedReason, Timestamp
+from assay.server.schemas_base import CachedReason, RequestModel, ResponseModel, Timestamp
 
 _REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
 _PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])
 
 
-class GateRequest(Body):
+class GateRequest(RequestModel):
     """All optional: an absent or empty body asks with the defaults."""
 
     min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
@@ -56,7 +56,7 @@ DenialReason = Annotated[
 ]
 
 
-class GateResponse(Answer):
+class GateResponse(ResponseModel):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
 
     allow: bool

@@ -17,8 +17,8 @@ from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.egress_budget import (
     EGRESS_BUDGET,
+    BudgetSpent,
     EgressUse,
-    Spent,
     UseClass,
     current_use,
     egress_use,
@@ -97,14 +97,14 @@ class GateDependencies:
     clock: Clock
     explain: Explain | None = None
     """Explains denials; without it they have the score's own reasons."""
-    quota: Callable[[str], Awaitable[Spent | None]] | None = None
+    quota: Callable[[str], Awaitable[BudgetSpent | None]] | None = None
     """Counts an evaluation by its subject's key, or says that there were enough; None: no quota."""
     asks: GateAsks | None = None
     """Remembers which operators rely on which agents: those are visited before others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class GateCaller:
     """Who called: the operator, and the agent's address with how far it is proven."""
 
     operator: Operator
@@ -155,7 +155,7 @@ class Gate:
         self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
 
     def check_cached(
-        self, caller: Caller, network: Network, agent_id: str, request: GateInput
+        self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
     ) -> Decision | None:
         """The decision where everything it takes is in memory, else None. No I/O, no waiting.
 
@@ -202,7 +202,7 @@ class Gate:
             return await self._decision_on(subject, request, agent_id)
 
     async def check(
-        self, caller: Caller, network: Network, agent_id: str, request: GateInput
+        self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
     ) -> Decision:
         """The decision, evaluating when there is nothing to reuse.
 
@@ -226,7 +226,7 @@ class Gate:
             needs.allowance.release(reservation)
             raise
 
-    def _noted(self, caller: Caller, decision: Decision) -> Decision:
+    def _noted(self, caller: GateCaller, decision: Decision) -> Decision:
         """The decision; its operator asks for the agent's visits by it."""
         asks = self._needs.asks
         if asks is not None:

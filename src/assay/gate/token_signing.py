@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey, OKPKey
 from joserfc.registry import Header
 
 from assay.common.json import JsonObject
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 
 _ALGORITHM: Final = "ES256"
 """What every common JWT library verifies, where few know Ed25519 by its own name (RFC 9864)."""
@@ -29,7 +29,7 @@ class Es256DecisionSigner:
     as well, those of `earlier` by id, each until its time.
     """
 
-    def __init__(self, secrets: Secrets, earlier: Mapping[str, datetime]) -> None:
+    def __init__(self, secrets: SecretRing, earlier: Mapping[str, datetime]) -> None:
         keys = [_key(secret) for secret in secrets]
         self._key = keys[0]
         self._header: Header = {
@@ -57,7 +57,7 @@ class Es256DecisionSigner:
         return {"keys": [*self._published, *earlier]}
 
 
-def ed25519_kids(secrets: Secrets) -> list[str]:
+def ed25519_kids(secrets: SecretRing) -> list[str]:
     """The ids of the keys that versions before ES256 made of these secrets."""
     return [_ed25519(secret).thumbprint() for secret in secrets]
 

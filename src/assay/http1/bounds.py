@@ -5,7 +5,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConnectionBounds:
     """Times in seconds, sizes in bytes."""
 
     head_s: float = 15.0
@@ -26,7 +26,7 @@ class Bounds:
     """What is kept of requests sent ahead, so that a caller's going away is still heard."""
 
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = ConnectionBounds()
 
 
 PIECE_BYTES = 256 * 1024

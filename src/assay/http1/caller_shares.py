@@ -9,9 +9,9 @@ from typing import Final
 from assay.common.errors import ServiceError, Unavailable
 from assay.http1.callers import Caller, UpstreamBusy
 from assay.http1.connection import failed
-from assay.net.egress.request_slots import RETRY_S, Share
+from assay.net.egress.request_slots import RETRY_S, SlotShare
 
-CALLS: Final = Share(1024, 768)
+CALLS: Final = SlotShare(1024, 768)
 """Under way at one upstream from one process; a quarter is left to calls that are paid for.
 
 A caller has at most half as many as are free, a network as many, an operator twice as many. Where

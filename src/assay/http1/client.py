@@ -30,9 +30,9 @@ from assay.http1.sockets import connected_socket
 from assay.net.egress.dial import judged_addresses
 from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.request_slots import Share
+from assay.net.egress.request_slots import SlotShare
 from assay.net.egress.url import EgressPolicy, Target
-from assay.net.resolver import LOOKUPS_MAX, Resolver, SystemResolver
+from assay.net.resolver import LOOKUPS_MAX, NameResolver, SystemResolver
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 4.0
@@ -58,7 +58,7 @@ class UpstreamPool:
         self,
         policy: EgressPolicy | None,
         clock: Clock,
-        resolver: Resolver | None = None,
+        resolver: NameResolver | None = None,
         tls: ssl.SSLContext | None = None,
         connections: UpstreamConnections | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class UpstreamPool:
         self._policy = policy
         self._clock = clock
         # No gate asks here, so nothing is kept for one.
-        shares = Share(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
+        shares = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
         self._system = SystemResolver(shares)
         self._reads, self._outbox = SharedReads(), WriteCoalescer()
         self._resolver = resolver or self._system

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.http1.connection import Connection, StaleConnection
 from assay.http1.model import ResponseSink, UpstreamFailed, UpstreamRequest
 
@@ -32,7 +32,7 @@ class StreamedResponse:
                 connection.stop_keeping()
         self._connection: Connection | None = connection
         self.status = connection.status
-        self.headers: Headers = connection.headers
+        self.headers: HeaderPairs = connection.headers
         self._whole = connection.take_whole()
         if self._whole is not None:
             self.close()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from assay.common.errors import ServiceError
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.http1.callers import Caller
 from assay.net.egress.url import Target
 
@@ -23,7 +23,7 @@ class UpstreamRequest:
     method: str
     target: Target
     path_and_query: bytes
-    headers: Headers
+    headers: HeaderPairs
     body: "bytes | AsyncIterator[bytes]"
     content_length: int | None
     """Of a body in pieces, where it is known; else it goes out chunked."""
@@ -40,7 +40,7 @@ class UpstreamResponse(Protocol):
     """An answer whose head has arrived; names of headers are lower case."""
 
     status: int
-    headers: Headers
+    headers: HeaderPairs
 
     @property
     def whole(self) -> bytes | None:
@@ -65,7 +65,7 @@ class ResponseHead:
     """
 
     status: int
-    headers: Headers
+    headers: HeaderPairs
 
 
 class ResponseSink(Protocol):

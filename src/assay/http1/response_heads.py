@@ -7,7 +7,7 @@ parsed each time.
 
 from dataclasses import dataclass
 
-from assay.common.http_heads import END, Headers, is_plain
+from assay.common.http_heads import END, HeaderPairs, is_plain
 from assay.http1.model import ResponseHead
 
 HEADS_MAX = 64
@@ -70,7 +70,7 @@ def _body_bytes(head: ResponseHead) -> int | None:
     return _declared(head.headers)
 
 
-def _declared(headers: Headers) -> int | None:
+def _declared(headers: HeaderPairs) -> int | None:
     lengths = [value for name, value in headers if name == b"content-length"]
     chunked = any(name == b"transfer-encoding" for name, _ in headers)
     if chunked or len(lengths) != 1 or not lengths[0].isdigit():

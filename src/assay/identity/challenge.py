@@ -13,7 +13,7 @@ from datetime import datetime
 
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock, from_iso, iso
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.common.shared_state import SharedState
 from assay.identity.model import (
     CHALLENGE_TTL,
@@ -63,7 +63,7 @@ class Challenges:
         verifiers: Verifiers,
         clock: Clock,
         origin: str,
-        secrets: Secrets,
+        secrets: SecretRing,
     ) -> None:
         self._state = state
         self._verifiers = verifiers

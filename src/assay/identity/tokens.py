@@ -12,7 +12,7 @@ from joserfc.jwk import OctKey
 
 from assay.common.clock import Clock
 from assay.common.json import is_array, is_object
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.identity.model import ContractProof, Session
 
 LOGIN_TTL = timedelta(hours=12)
@@ -29,7 +29,7 @@ class JwtLoginTokens:
     The first secret of the ring signs; a token of any of them is read.
     """
 
-    def __init__(self, secrets: Secrets, issuer: str, clock: Clock) -> None:
+    def __init__(self, secrets: SecretRing, issuer: str, clock: Clock) -> None:
         self._keys = tuple(
             OctKey.import_key(hashlib.sha256(b"assay.jwt|" + secret.encode()).digest())
             for secret in secrets
@@ -90,7 +90,7 @@ class HmacSessionTokens:
     it speaks for the key agent as well.
     """
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretRing) -> None:
         self._keys = MacKeys(b"assay.session|", secrets)
 
     def issue(

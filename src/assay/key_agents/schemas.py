@@ -14,7 +14,7 @@ from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.key_agents.profile import KeyProfile
 from assay.registries.schemas import ADDRESS
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
@@ -22,7 +22,7 @@ Address = Annotated[
 """The example is of EIP-55's."""
 
 
-class VerifyRequest(Body):
+class VerifyRequest(RequestModel):
     """The answer to a challenge."""
 
     agent_address: Address
@@ -38,7 +38,7 @@ class VerifyRequest(Body):
     ]
 
 
-class ChallengeResponse(Answer):
+class ChallengeResponse(ResponseModel):
     """A text to sign as an EIP-191 personal message."""
 
     challenge: str
@@ -46,14 +46,14 @@ class ChallengeResponse(Answer):
     agent_address: str
 
 
-class HandleResponse(Answer):
+class HandleResponse(ResponseModel):
     """A profile of the human owner."""
 
     source: str
     handle: str
 
 
-class AttestationResponse(Answer):
+class AttestationResponse(ResponseModel):
     """What a trusted attester says of the owner: context, not a social connection."""
 
     attested: bool
@@ -65,14 +65,14 @@ class AttestationResponse(Answer):
     credential_url: str | None = None
 
 
-class AttestationContextResponse(Answer):
+class AttestationContextResponse(ResponseModel):
     """The attestation context of a key agent (interface.md#attestation-context)."""
 
     agent_address: str
     attestation: AttestationResponse
 
 
-class KeyProfileResponse(Answer):
+class KeyProfileResponse(ResponseModel):
     """A key agent (interface.md#key-agent-profile)."""
 
     agent_address: str
@@ -95,7 +95,7 @@ class KeyProfileResponse(Answer):
     timestamp: Timestamp
 
 
-class AgentSessionEnded(Answer):
+class AgentSessionEnded(ResponseModel):
     """The session no longer holds."""
 
     ok: bool

@@ -10,7 +10,7 @@ from pydantic import Field
 from assay.liveness.service import LivenessReport
 from assay.registries.schemas import ChainResponse, chain
 from assay.registries.subject import Subject
-from assay.server.schemas_base import Answer, CachedReason
+from assay.server.schemas_base import CachedReason, ResponseModel
 
 SequentialId = Annotated[
     int | None,
@@ -21,7 +21,7 @@ SequentialId = Annotated[
 ]
 
 
-class PingResponse(Answer):
+class PingResponse(ResponseModel):
     """One declared service. `type` and `endpoint` are as hostile as the registration file."""
 
     type: str
@@ -30,7 +30,7 @@ class PingResponse(Answer):
     latency_ms: Annotated[float, Field(ge=0, description="0 where nothing was called.")]
 
 
-class LivenessSummaryResponse(Answer):
+class LivenessSummaryResponse(ResponseModel):
     """Whether the agent's services answer."""
 
     status: Annotated[
@@ -56,7 +56,7 @@ class ResultsResponse(LivenessSummaryResponse):
     results: list[PingResponse]
 
 
-class LivenessResponse(Answer):
+class LivenessResponse(ResponseModel):
     """The liveness report."""
 
     agent_id: str

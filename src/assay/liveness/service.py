@@ -27,7 +27,7 @@ from assay.net.egress.ports import (
 )
 from assay.probing.probe_client import decode
 from assay.probing.session import USER_AGENT
-from assay.registries.model import Registration
+from assay.registries.model import RegistrationFile
 from assay.registries.subject import Subject
 
 LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
@@ -255,7 +255,7 @@ class _NotCalled(Exception):
     """The address is not one that is called."""
 
 
-def declared(file: Registration | None) -> Sequence[tuple[str, str]]:
+def declared(file: RegistrationFile | None) -> Sequence[tuple[str, str]]:
     """Kind and address of the services a file declares; entries that are none are left out.
 
     `type` and `value` come before `name` and `endpoint`, as in the registry's own SDK.

@@ -25,7 +25,7 @@ class BodyBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class DecodedBody:
     """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget.
 
     `received_bytes` counts what was read of it, as it was encoded.
@@ -39,8 +39,8 @@ class Body:
 
 
 async def read_stream(
-    reading: Awaitable[Body], headers: Sequence[tuple[str, str]], limit_s: float | None
-) -> Body:
+    reading: Awaitable[DecodedBody], headers: Sequence[tuple[str, str]], limit_s: float | None
+) -> DecodedBody:
     """The body that `reading` reads.
 
     Raises `TimeoutError` for a stream of events that takes longer than `limit_s`.
@@ -56,7 +56,7 @@ async def read_body(
     bytes_max: int,
     ratio_max: int,
     tap: Tap | None = None,
-) -> Body:
+) -> DecodedBody:
     """Read until the end or a bound, whichever comes first.
 
     `encoding` is the Content-Encoding; one that is neither gzip nor deflate was not asked for and
@@ -77,13 +77,13 @@ async def read_body(
             if len(decoded) > allowed:
                 is_bomb = allowed < bytes_max
                 data = bytes(decoded[:allowed])
-                return Body(data, truncated=True, is_bomb=is_bomb, received_bytes=received)
+                return DecodedBody(data, truncated=True, is_bomb=is_bomb, received_bytes=received)
     except OverBudget:
         data = bytes(decoded)
-        return Body(data, truncated=True, over_budget=True, received_bytes=received)
+        return DecodedBody(data, truncated=True, over_budget=True, received_bytes=received)
     if inflate is not None and received and not inflate.ended:
         raise BodyBroken("the compressed body ends in the middle")
-    return Body(bytes(decoded), truncated=False, received_bytes=received)
+    return DecodedBody(bytes(decoded), truncated=False, received_bytes=received)
 
 
 async def read_rest(chunks: AsyncIterable[bytes]) -> bool:

@@ -4,7 +4,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from assay.http1.model import Upstream, UpstreamRequest
-from assay.net.body import ACCEPTED_ENCODINGS, Body, read_body
+from assay.net.body import ACCEPTED_ENCODINGS, DecodedBody, read_body
 from assay.net.configured_address import configured
 
 _ASKED = (
@@ -16,7 +16,7 @@ _SENT = (b"content-type", b"application/json")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExchangeBounds:
     """What an exchange may cost: seconds, decoded bytes, and decoded bytes for one received."""
 
     timeout_s: float
@@ -25,8 +25,8 @@ class Bounds:
 
 
 async def exchange(
-    client: Upstream, method: str, url: str, content: bytes, bounds: Bounds
-) -> tuple[int, Body]:
+    client: Upstream, method: str, url: str, content: bytes, bounds: ExchangeBounds
+) -> tuple[int, DecodedBody]:
     """The status and the decoded body, cut at the bounds. JSON is sent, where anything is.
 
     For what may be asked twice. Raises `UpstreamFailed`, `BodyBroken`, and `ValueError` for what

@@ -13,20 +13,20 @@ from typing import Protocol
 from assay.common.egress_budget import current_use
 from assay.net.egress.domain import domain_of
 from assay.net.egress.host_timeout import current_party
-from assay.net.egress.request_slots import Holder, Share, Slots, new_holder
+from assay.net.egress.request_slots import Holder, Slots, SlotShare, new_holder
 
 LOOKUPS_MAX = 64
 """Threads of one resolver. A pool of its own keeps slow names of hostile agents away from the
 threads that hash passwords."""
 
-LOOKUPS = Share(LOOKUPS_MAX, LOOKUPS_MAX // 2)
+LOOKUPS = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX // 2)
 """Half of them is kept for gates, where there are any."""
 
-DOMAIN = Share(4, 2)
+DOMAIN = SlotShare(4, 2)
 """Look-ups of names of one domain."""
 
-ACCOUNT = Share(2, 2)
-VISIT = Share(8, 8)
+ACCOUNT = SlotShare(2, 2)
+VISIT = SlotShare(8, 8)
 """A visit puts six questions at a time, but asks all its services first whether it may."""
 
 LOOKUP_S = 3.0
@@ -36,7 +36,7 @@ WAIT_S = 3.0
 """What a look-up waits for a thread at most."""
 
 
-class Resolver(Protocol):
+class NameResolver(Protocol):
     """Whatever turns a name into addresses; asked once for each connection."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
@@ -53,7 +53,7 @@ class SystemResolver:
     All requests for a name that is being looked up wait for the same answer.
     """
 
-    def __init__(self, lookups: Share | None = LOOKUPS) -> None:
+    def __init__(self, lookups: SlotShare | None = LOOKUPS) -> None:
         """Without `lookups`, for names that no stranger chooses: no shares."""
         self._lookups = lookups
         self._slots = Slots()
@@ -79,7 +79,7 @@ class SystemResolver:
         """Let the threads end; look-ups that still wait for one are dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _places(self, host: str) -> dict[str, Share]:
+    def _places(self, host: str) -> dict[str, SlotShare]:
         if self._lookups is None:
             return {}
         places = {"all": self._lookups, f"domain {domain_of(host)}": DOMAIN}
@@ -91,7 +91,7 @@ class SystemResolver:
         return places
 
     def _look_up(
-        self, asked: tuple[str, int], places: dict[str, Share], holder: Holder
+        self, asked: tuple[str, int], places: dict[str, SlotShare], holder: Holder
     ) -> asyncio.Future[list[str]]:
         loop = asyncio.get_running_loop()
         made = loop.run_in_executor(self._threads, _look_up, *asked)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.common.errors import Unavailable
-from assay.common.shared_window import COUNTED_S, Ask, Grant
+from assay.common.shared_window import COUNTED_S, Grant, WindowRequest
 from assay.net.valkey_address import StateAddress, StateUrlError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ COMMAND_S = 0.75
 
 CONNECTIONS_MAX = 4
 
-_CHECK = Ask("check", limit=1_000_000_000, need=1, want=1)
+_CHECK = WindowRequest("check", limit=1_000_000_000, need=1, want=1)
 """Writes, as every grant does: a replica, or a server without memory, is found out."""
 
 # A key is a hash: second -> units lent in it. The server's clock may be put back: what is counted
@@ -79,7 +79,7 @@ class ValkeyWindow:
         self._command_s = command_s
         self._client, self._no_script = _client(address, command_s)
 
-    async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
+    async def ask(self, asks: Sequence[WindowRequest]) -> Sequence[Grant]:
         try:
             async with asyncio.timeout(self._command_s):
                 return [_grant(ask, said) for ask, said in zip(asks, await self._run(asks))]  # noqa: B905 - as many answers as questions
@@ -97,7 +97,7 @@ class ValkeyWindow:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _run(self, asks: Sequence[Ask]) -> list[object]:
+    async def _run(self, asks: Sequence[WindowRequest]) -> list[object]:
         said = await self._send(asks, by_hash=True)
         unknown = [n for n, one in enumerate(said) if isinstance(one, self._no_script)]
         if unknown:  # the server has forgotten the script, and has done nothing
@@ -106,7 +106,7 @@ class ValkeyWindow:
                 said[n] = one
         return said
 
-    async def _send(self, asks: Sequence[Ask], *, by_hash: bool) -> list[object]:
+    async def _send(self, asks: Sequence[WindowRequest], *, by_hash: bool) -> list[object]:
         """All in one write, and all answers in one read."""
         command = ("EVALSHA", _SHA) if by_hash else ("EVAL", _SCRIPT)
         async with self._client.pipeline(transaction=False) as opened:
@@ -122,7 +122,7 @@ def _detail(error: Exception, command_s: float) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def _values(ask: Ask) -> tuple[int, ...]:
+def _values(ask: WindowRequest) -> tuple[int, ...]:
     return ask.limit, ask.need, ask.want, ask.back_second, ask.back_units, COUNTED_S
 
 
@@ -132,7 +132,7 @@ def _key(key: str) -> bytes:
     return b"assay:limit:" + digest.hexdigest().encode()
 
 
-def _grant(ask: Ask, said: object) -> Grant:
+def _grant(ask: WindowRequest, said: object) -> Grant:
     """The script's answer. Raises the server's error, or `ValueError` for what cannot be one."""
     if isinstance(said, Exception):
         raise said

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.payments.model import LedgerEntry
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
 
-Ask: TypeAlias = Callable[[Network, Sequence[LedgerEntry]], Awaitable[Sequence[Outcome]]]
+Ask: TypeAlias = Callable[[Network, Sequence[LedgerEntry]], Awaitable[Sequence[PaymentOutcome]]]
 """Asks one node about payments. Raises `ChainUnavailable`."""
 
 ENOUGH: Final = 2
@@ -26,7 +26,7 @@ def single_nodes(network: Network) -> list[Network]:
 
 async def ask_nodes(
     network: Network, entries: Sequence[LedgerEntry], ask: Ask, *, every_node: bool
-) -> list[Outcome]:
+) -> list[PaymentOutcome]:
     """What became of each entry, in order. Raises `ChainUnavailable` when no node answers.
 
     The first node that answers is asked, and every other one about what it refuses, or knows to be
@@ -34,7 +34,7 @@ async def ask_nodes(
     paid.
     """
     nodes, waiting = single_nodes(network), list(entries)
-    told: dict[str, list[Outcome]] = {entry.id: [] for entry in entries}
+    told: dict[str, list[PaymentOutcome]] = {entry.id: [] for entry in entries}
     fault = ChainUnavailable("No endpoint is configured.")
     for node in nodes:
         try:
@@ -52,14 +52,14 @@ async def ask_nodes(
     return [_together(told[entry.id], enough, every_node=every_node) for entry in entries]
 
 
-def _is_open(one: Outcome, *, every_node: bool) -> bool:
+def _is_open(one: PaymentOutcome, *, every_node: bool) -> bool:
     """Whether the next node is asked as well."""
     if isinstance(one, Undecided):
         return every_node or one.is_used
     return isinstance(one, Rejected)
 
 
-def _together(told: Sequence[Outcome], enough: int, *, every_node: bool) -> Outcome:
+def _together(told: Sequence[PaymentOutcome], enough: int, *, every_node: bool) -> PaymentOutcome:
     """Paid when one shows it; refused, or unused for every node, when all who answer say so."""
     paid = next((one for one in told if isinstance(one, Settled)), None)
     if paid is not None:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from assay.common.clock import Clock
-from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
 from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import (
     Balances,
@@ -25,11 +25,11 @@ PAUSE_MAX_S: Final = 0.4
 
 async def require_cover(
     payment: Payment,
-    claim: Claim,
+    claim: PaymentClaim,
     protocol: PaymentProtocol,
     needs: ProtocolDependencies,
     ledger: LedgerStore,
-    sighting: Sighting,
+    sighting: PaymentSighting,
 ) -> None:
     """The protocol's own checks of a payment, and that nothing is promised twice.
 

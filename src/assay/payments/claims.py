@@ -25,7 +25,7 @@ class InFlightAmount:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaymentClaim:
     """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
 
     entry: LedgerEntry
@@ -36,7 +36,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Sighting:
+class PaymentSighting:
     """What the chain has shown of a claimed payment; written by what verifies it."""
 
     was_unused: bool = False

@@ -14,7 +14,7 @@ from typing import Protocol as Port
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.payments.model import LedgerEntry, PaymentNetwork
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 from assay.payments.watched_payments import WatchedPayment, watched_payment
 
@@ -87,17 +87,19 @@ class Witness:
         """The protocol of an entry."""
         return self._protocols[entry.protocol]
 
-    async def told(self, entry: LedgerEntry, view: View) -> Outcome:
+    async def told(self, entry: LedgerEntry, view: View) -> PaymentOutcome:
         """What became of an entry, as one view says; nothing is sent."""
         return await self.protocol(entry).outcome(entry, view.needs)
 
-    async def told_by_all(self, entry: LedgerEntry) -> Outcome:
+    async def told_by_all(self, entry: LedgerEntry) -> PaymentOutcome:
         """What became of an entry, as every endpoint says. Raises `Unavailable`."""
         protocol, needs = self.protocol(entry), self._first.needs
         (found,) = await protocol.outcomes([entry], needs, every_node=True)
         return found
 
-    async def judged(self, entry: LedgerEntry, found: Outcome, *, waits: bool) -> Outcome:
+    async def judged(
+        self, entry: LedgerEntry, found: PaymentOutcome, *, waits: bool
+    ) -> PaymentOutcome:
         """The outcome if it stands, what stands instead, or `Undecided`.
 
         Nothing is asked about what is settled on a network that wants one confirmation. Where it
@@ -109,7 +111,7 @@ class Witness:
             return await self._deep(entry, found, self._wait_s if waits else 0.0)
         return found
 
-    async def _agreed(self, entry: LedgerEntry, found: Rejected) -> Outcome:
+    async def _agreed(self, entry: LedgerEntry, found: Rejected) -> PaymentOutcome:
         """A refusal that the endpoints agree with; what any of them shows of a transfer counts."""
         if entry.network not in self._others or found.is_agreed:
             return found
@@ -123,7 +125,7 @@ class Witness:
             return found
         return replace(said, detail=f"{found.reason}, says one endpoint; all: {said.detail}")
 
-    async def _deep(self, entry: LedgerEntry, found: Settled, wait_s: float) -> Outcome:
+    async def _deep(self, entry: LedgerEntry, found: Settled, wait_s: float) -> PaymentOutcome:
         wanted = self._networks[entry.network].confirmations
         if wanted <= 1:
             return found

@@ -23,7 +23,7 @@ Protocol: TypeAlias = Literal["x402", "mpp"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class PaymentAsset:
     """A stablecoin. `eip712_name` and `eip712_version` are its signing domain, where it has one."""
 
     address: str
@@ -41,7 +41,7 @@ class PaymentNetwork:
     id: str
     protocol: Protocol
     chain_id: int
-    asset: Asset
+    asset: PaymentAsset
     rpc_urls: tuple[str, ...]
     testnet: bool
     source: str

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from assay.payments.model import Asset, PaymentNetwork, Protocol
+from assay.payments.model import PaymentAsset, PaymentNetwork, Protocol
 
 Value = TypeVar("Value")
 
@@ -19,7 +19,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         id="eip155:8453",
         protocol="x402",
         chain_id=8453,
-        asset=Asset("0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", "USD Coin", "2"),
+        asset=PaymentAsset("0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", "USD Coin", "2"),
         rpc_urls=("https://mainnet.base.org", "https://base-rpc.publicnode.com"),
         testnet=False,
         source="interface.md#enumerated-values; x402.md#assets",
@@ -30,7 +30,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         id="eip155:84532",
         protocol="x402",
         chain_id=84532,
-        asset=Asset("0x036cbd53842c5426634e7929541ec2318f3dcf7e", "USDC", "2"),
+        asset=PaymentAsset("0x036cbd53842c5426634e7929541ec2318f3dcf7e", "USDC", "2"),
         rpc_urls=("https://sepolia.base.org", "https://base-sepolia-rpc.publicnode.com"),
         testnet=True,
         source="interface.md#enumerated-values; x402.md#assets",
@@ -41,7 +41,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         id="tempo:4217",
         protocol="mpp",
         chain_id=4217,
-        asset=Asset("0x20c000000000000000000000b9537d11c60e8b50"),
+        asset=PaymentAsset("0x20c000000000000000000000b9537d11c60e8b50"),
         rpc_urls=("https://rpc.tempo.xyz",),
         testnet=False,
         source="interface.md#enumerated-values; mpp.md#tempo-constants (USDC.e)",
@@ -51,7 +51,7 @@ ROWS: tuple[PaymentNetwork, ...] = (
         id="tempo:42431",
         protocol="mpp",
         chain_id=42431,
-        asset=Asset("0x20c0000000000000000000000000000000000000"),
+        asset=PaymentAsset("0x20c0000000000000000000000000000000000000"),
         rpc_urls=("https://rpc.moderato.tempo.xyz",),
         testnet=True,
         source="interface.md#enumerated-values; mpp.md#tempo-constants (pathUSD)",

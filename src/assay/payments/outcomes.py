@@ -50,9 +50,9 @@ class Undecided:
     """The chain says that it is used, or whoever settles for us, and not yet that it has paid."""
 
 
-Outcome: TypeAlias = Settled | Rejected | Undecided
+PaymentOutcome: TypeAlias = Settled | Rejected | Undecided
 
 
-def is_unused(found: Outcome) -> bool:
+def is_unused(found: PaymentOutcome) -> bool:
     """Whether the chain itself says that nothing has moved: else nobody may call it a refusal."""
     return isinstance(found, Undecided) and found.is_unused

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from assay.chains.evm.abi import BadAnswer, Reader, address_word, word
+from assay.chains.evm.abi import AbiReader, BadAnswer, address_word, word
 from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Rpc, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Rpc, RpcRefused
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
@@ -185,10 +185,10 @@ class PayoutWallet:
             raise InvalidRequest(f"{message} on {transfer.network}: {held} of {cost} wei.")
 
     async def _require_balance(self, transfer: Transfer) -> None:
-        call = Call(transfer.asset, balance_of(transfer.sender))
+        call = ContractCall(transfer.asset, balance_of(transfer.sender))
         (found,) = await self._rpc.call_newest(self._networks[transfer.network], (call,))
         try:
-            held = Reader(found.data).number(0) if isinstance(found, Returned) else 0
+            held = AbiReader(found.data).number(0) if isinstance(found, Returned) else 0
         except BadAnswer:
             held = 0
         if held < transfer.amount:

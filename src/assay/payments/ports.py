@@ -7,8 +7,8 @@ from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.common.clock import Clock
-from assay.common.http_heads import Headers
-from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.common.http_heads import HeaderPairs
+from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
     LedgerEntry,
@@ -20,7 +20,7 @@ from assay.payments.model import (
     Quote,
     StoredResponse,
 )
-from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt
 from assay.payments.requests import PaidRequest, Presented
 from assay.payments.unfinished_payments import UnfinishedStore
 
@@ -55,21 +55,21 @@ class AuthorizationSigners(Port):
 class Settler(Port):
     """Settles payments, and says what became of them."""
 
-    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: LedgerEntry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         """As `PaymentProtocol.outcomes`."""
         ...
 
-    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
@@ -77,14 +77,14 @@ class Settler(Port):
 class Facilitator(Settler, Port):
     """Our own engine for EIP-3009 authorisations, or a service. Raises `PaymentsUnavailable`."""
 
-    async def verify(self, payment: Payment, sighting: Sighting) -> int:
+    async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         """The payer's balance, once everything says the transfer would go through now.
 
         Raises `PaymentRefused`; `sighting` is told what the chain has shown, either way.
         """
         ...
 
-    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+    async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
         """What the payer has of the asset, in base units, by the chain alone. Raises as `verify`.
 
         Refused when it is less than the amount, or the authorisation is used.
@@ -165,11 +165,11 @@ class PaymentProtocol(Port):
         """How to pay; `reason` is the protocol's word for what was wrong with the last try."""
         ...
 
-    def is_attached(self, headers: Headers) -> bool:
+    def is_attached(self, headers: HeaderPairs) -> bool:
         """Whether a payment of this protocol is attached, good or bad."""
         ...
 
-    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
+    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
         """The attached payment, taken apart; None without one that can be."""
         ...
 
@@ -195,7 +195,7 @@ class PaymentProtocol(Port):
         ...
 
     async def verify(
-        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: PaymentSighting
     ) -> Balances | None:
         """The payer's balances where they must cover every payment in flight, else None.
 
@@ -207,11 +207,13 @@ class PaymentProtocol(Port):
         """How long its upstream may take, in seconds, now that it is verified."""
         ...
 
-    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def settle(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
         ...
 
-    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> PaymentOutcome:
         """What became of a settlement, from the chain alone; nothing is sent."""
         ...
 
@@ -221,22 +223,24 @@ class PaymentProtocol(Port):
         needs: ProtocolDependencies,
         *,
         every_node: bool = False,
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         """What became of settlements of one network, by its nodes. Raises `Unavailable`.
 
         Refused, with `every_node` unused, is what all say that answer, two of two at least.
         """
         ...
 
-    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def resend(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         """Send again what was signed before, or what has to replace it; waits for no block."""
         ...
 
-    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> HeaderPairs:
         """The headers that say it was paid."""
         ...
 
-    def pending(self, entry: LedgerEntry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> HeaderPairs:
         """The headers of an answer that cannot say yet."""
         ...
 
@@ -250,7 +254,7 @@ class LedgerStore(UnfinishedStore, Port):
 
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
-    ) -> Claim:
+    ) -> PaymentClaim:
         """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
 
         Raises `IdentifierReused` when its identifier stands for another payment of this payer, and

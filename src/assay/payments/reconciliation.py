@@ -16,7 +16,7 @@ from assay.common.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.finality import Witness
 from assay.payments.model import LedgerEntry, PaymentState, SettlementPending
-from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.unfinished_payments import Due
 
@@ -64,7 +64,7 @@ class Reconciler:
 
     async def ask(
         self, leased: Sequence[LedgerEntry], *, of_all: bool = False
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         """What became of leased payments of one network; nothing where no node answers.
 
         Of a settlement of ours that waits to be mined no node is asked any more once only those
@@ -82,7 +82,7 @@ class Reconciler:
         return [_WAITS if one.id in sent else next(found) for one in leased]
 
     async def follow(
-        self, leased: Sequence[LedgerEntry], found: Sequence[Outcome]
+        self, leased: Sequence[LedgerEntry], found: Sequence[PaymentOutcome]
     ) -> dict[str, LedgerEntry]:
         """Write down what was answered; those that have ended, by their ids.
 
@@ -113,7 +113,7 @@ class Reconciler:
         await self.ledger.put_off_all(leased[0], look, problem)
 
     async def _follow(
-        self, entry: LedgerEntry, found: Outcome, turns: asyncio.Semaphore
+        self, entry: LedgerEntry, found: PaymentOutcome, turns: asyncio.Semaphore
     ) -> LedgerEntry | None:
         """Where an answer leads: an end, or pending with the next look, yet to be written.
 
@@ -169,7 +169,7 @@ def _is_only_sent(entry: LedgerEntry, protocol: PaymentProtocol, now: datetime) 
     return is_ours and now < entry.expires_at and not entry.look.has_left(1)
 
 
-def _more(answers: int, sent: Outcome) -> int:
+def _more(answers: int, sent: PaymentOutcome) -> int:
     """With those that nodes gave of our own attempts; 0 where they have not contradicted."""
     more = sent.answers if isinstance(sent, Undecided) else 0
     return answers + more if more else 0

@@ -10,7 +10,7 @@ from typing import Final
 from assay.common.errors import Unavailable
 from assay.payments.claims import CUT_SHORT
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.settlement import Settlement
 
@@ -54,7 +54,7 @@ async def _again(settlement: Settlement, known: LedgerEntry, reason: str) -> Led
 
 
 async def _written(
-    settlement: Settlement, known: LedgerEntry, found: Outcome
+    settlement: Settlement, known: LedgerEntry, found: PaymentOutcome
 ) -> LedgerEntry | None:
     now = settlement.clock.now()
     match found:

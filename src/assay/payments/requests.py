@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.payments.model import LedgerEntry, Protocol, Quote
 
 _SLASH = re.compile(r"%2[fF]")
@@ -51,7 +51,7 @@ class PaidRequest:
 
     method: str
     url: str
-    headers: Headers
+    headers: HeaderPairs
     body: bytes
     caller: str = ""
     """The network address it came from, or that address's network."""

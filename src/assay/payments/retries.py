@@ -26,7 +26,7 @@ _ELSEWHERE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class PaymentSpent:
     """A payment that is shown again: the ledger's entry of it, and what its sender knows."""
 
     entry: LedgerEntry
@@ -44,7 +44,7 @@ class Retries:
 
     async def spent(
         self, network: str, digest: str, token: str = "", *, is_refused: bool = False
-    ) -> Spent | None:
+    ) -> PaymentSpent | None:
         """The entry of a payment that is claimed, or was spent; None for one that may buy now.
 
         The wrapper and its terms are not asked: they may be others by now, or gone. `is_refused`
@@ -58,9 +58,9 @@ class Retries:
         )
         if is_abandoned or known.state is PaymentState.RELEASED:
             known = await find_out(self._settlement, known, is_refused=is_refused)
-        return None if known is None else Spent(known, digest, token)
+        return None if known is None else PaymentSpent(known, digest, token)
 
-    async def bought(self, spent: Spent, request: PaidRequest) -> Replay | None:
+    async def bought(self, spent: PaymentSpent, request: PaidRequest) -> Replay | None:
         """What a spent payment has bought, to be handed out before anything is counted or judged.
 
         None where that is not there yet, for its buyer: `resume` goes on. A spent credential may
@@ -80,7 +80,7 @@ class Retries:
         return None
 
     async def resume(
-        self, spent: Spent, quote: Quote, request: PaidRequest
+        self, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> ClaimedPayment | Replay:
         """Finish a payment whose answer is not there yet: settled, and to be served by its wrapper.
 
@@ -99,12 +99,12 @@ class Retries:
             await settlement.moved(entry, PaymentState.SETTLED, lease_until=lease), quote
         )
 
-    def _is_buyer(self, spent: Spent, request: PaidRequest) -> bool:
+    def _is_buyer(self, spent: PaymentSpent, request: PaidRequest) -> bool:
         """Whether who shows the credential is who paid; the chain shows some to everybody."""
         is_public = self._settlement.publishes(spent.entry)
         return not is_public or is_buyer(spent.entry, spent.token, request)
 
-    async def _handed_out(self, spent: Spent, request: PaidRequest) -> Replay | None:
+    async def _handed_out(self, spent: PaymentSpent, request: PaidRequest) -> Replay | None:
         """What was bought, for its buyer; None while it is not there yet."""
         entry = spent.entry
         size = await self._ledger.stored_bytes(entry.id)

@@ -12,7 +12,7 @@ from assay.payments.statement import csv_of
 from assay.payments.transfer_pages import EXPORTED_MAX
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import app_of, route
-from assay.server.schemas_page import Cursor, Limit, Offset, before_of, offset_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])
 
@@ -59,7 +59,7 @@ async def operator_statement_export(request: Request) -> Response:
     answers=wire.TransfersResponse,
 )
 async def operator_transfers(
-    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.TransfersResponse:
     """The account's payouts and refunds, newest first."""
     pages, before = app_of(request).transfer_pages, before_of(cursor, None)
@@ -79,7 +79,7 @@ async def operator_transfers(
 async def operator_transfers_export(
     request: Request,
     limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> StreamingResponse:
     """The account's payouts and refunds as CSV, newest first."""
     pages, before = app_of(request).transfer_pages, before_of(cursor, None)
@@ -98,7 +98,7 @@ async def operator_transfers_export(
     answers=wire.StatementsResponse,
 )
 async def admin_statement(
-    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.StatementsResponse:
     """The lines of every account's statement, by account."""
     lines = await app_of(request).statements.all_for_admin()

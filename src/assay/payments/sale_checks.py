@@ -15,7 +15,7 @@ from assay.payments.settling_watch import (
     is_above_cap,
     payable,
 )
-from assay.payments.warnings import Check, Sale
+from assay.payments.warnings import Check, SaleTerms
 
 LOW_PRICE: Final = Decimal("0.01")
 """USD: below it gas may cost more than the call, where the coin's worth is not known."""
@@ -26,7 +26,7 @@ _UNTIL: Final = "paid calls are answered with 503 until"
 def settling_check(unsettled: Callable[[], Collection[str]]) -> Check:
     """Warns of networks on which nobody can settle payments now; by their ids, asked each time."""
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         if sale.network.id not in unsettled():
             return None
         return (
@@ -45,7 +45,7 @@ def seen_check(
     Says nothing of networks for which nothing is configured.
     """
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         network = sale.network.id
         if network in unsettled():
             return None
@@ -110,7 +110,7 @@ def _no_node(network: str) -> str:
 def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
     """Warns of a price that does not pay for what settling costs now, or may not."""
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         network = sale.network
         key = await watch.key(network.id) if network.protocol == "x402" else None
         if key is None or key.state is None:
@@ -137,7 +137,7 @@ def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
 def payee_check(payees: Collection[str]) -> Check:
     """Warns where the platform is paid; by the lower-case addresses of its wallets."""
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         if sale.pay_to not in payees:
             return None
         fee = f", less its fee of {_percent(sale)}" if sale.fee_rate else ""
@@ -152,7 +152,7 @@ def payee_check(payees: Collection[str]) -> Check:
 def brief_check(least_s: float) -> Check:
     """Warns where a payment over MPP may leave the upstream less than its time: `least_s`."""
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         if sale.network.protocol != "mpp" or sale.settles_first or sale.work_s <= least_s:
             return None
         return (
@@ -168,7 +168,7 @@ def brief_check(least_s: float) -> Check:
 def fee_check(platform: PlatformWallets) -> Check:
     """Says whether the account's fee is paid beside the seller, where he alone is paid else."""
 
-    async def check(sale: Sale) -> str | None:
+    async def check(sale: SaleTerms) -> str | None:
         if sale.pay_to in platform.payees or not sale.fee_rate:
             return None
         fee = platform.direct_fee(sale.network, sale.amount, sale.pay_to, sale.fee_rate)
@@ -186,5 +186,5 @@ def fee_check(platform: PlatformWallets) -> Check:
     return check
 
 
-def _percent(sale: Sale) -> str:
+def _percent(sale: SaleTerms) -> str:
     return f"{(sale.fee_rate * 100).normalize():f} %"

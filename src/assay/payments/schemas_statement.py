@@ -6,11 +6,11 @@ from assay.common.clock import iso
 from assay.payments.statement import COLUMNS, Line, decimal, values_of
 from assay.payments.transfer_model import Transfer
 from assay.server.csv_text import csv_head, csv_rows
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.server.schemas_page import Paged, cursor_after, cursor_at
 
 
-class LineResponse(Answer):
+class LineResponse(ResponseModel):
     """One account, network and asset: what the platform was paid for it, and what it gave.
 
     `owed` = `received` - `fee` - `refunded` - `paidOut` - `underWay`. What buyers paid the
@@ -34,7 +34,7 @@ class LineResponse(Answer):
     direct_fee: str
 
 
-class TransferResponse(Answer):
+class TransferResponse(ResponseModel):
     """A payout or a refund. `open` waits for somebody to sign it, `signed` is on its way."""
 
     id: str
@@ -50,7 +50,7 @@ class TransferResponse(Answer):
     transaction: str | None
 
 
-class StatementResponse(Answer):
+class StatementResponse(ResponseModel):
     """What is owed to the account, and its newest payouts and refunds.
 
     `/operator/statement/transfers` has all of them, `transfersTotal`.

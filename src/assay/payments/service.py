@@ -14,10 +14,10 @@ from typing import Final
 from assay.common.costs import CostLedger
 from assay.common.dataclass_copy import changed
 from assay.common.errors import ServiceError, Unavailable
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.keyring import MacKeys
 from assay.payments.balance_check import require_cover
-from assay.payments.claims import Claim, Sighting
+from assay.payments.claims import PaymentClaim, PaymentSighting
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
     ClaimedPayment,
@@ -35,7 +35,7 @@ from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.released_payments import EVERY_NODE
 from assay.payments.requests import PaidRequest, Presented
-from assay.payments.retries import Retries, Spent
+from assay.payments.retries import PaymentSpent, Retries
 from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
 
@@ -62,15 +62,15 @@ class PaymentService:
         self._rows = rows or UnpaidRows(CostLedger(settlement.clock))
         self.retries = Retries(settlement)
 
-    def is_attached(self, quote: Quote, headers: Headers) -> bool:
+    def is_attached(self, quote: Quote, headers: HeaderPairs) -> bool:
         """Whether a payment is attached, good or bad."""
         return self._settlement.of(quote).is_attached(headers)
 
-    def is_any_attached(self, headers: Headers) -> bool:
+    def is_any_attached(self, headers: HeaderPairs) -> bool:
         """Whether a payment of any protocol is attached, good or bad."""
         return bool(self._settlement.attached(headers))
 
-    async def presented(self, headers: Headers) -> Sequence[Presented]:
+    async def presented(self, headers: HeaderPairs) -> Sequence[Presented]:
         """The attached payments that can be taken apart, believed in nothing: one a protocol."""
         protocols = self._settlement.attached(headers)
         found = [await one.present(headers, self._settlement.needs) for one in protocols]
@@ -178,7 +178,7 @@ class PaymentService:
         protocol, quote = self._settlement.of(held.quote), changed(held.quote, work_s=work_s)
         return protocol.is_good(held.entry, quote, self._settlement.needs)
 
-    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> Headers:
+    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> HeaderPairs:
         """The headers that say it was paid, to what it bought or to a refusal."""
         return self._settlement.receipt(entry, is_refusal=is_refusal)
 
@@ -189,7 +189,7 @@ class PaymentService:
         return await self._settlement.reconcile(is_due_only=is_due_only, network=network)
 
     async def _held(
-        self, payment: Payment, claim: Claim, gas: GasOffer, bearer: str
+        self, payment: Payment, claim: PaymentClaim, gas: GasOffer, bearer: str
     ) -> ClaimedPayment:
         """A claim that is ours once it is verified; released, and counted, when it is not."""
         is_new = not claim.entry.moves  # one taken over has been counted
@@ -200,10 +200,10 @@ class PaymentService:
             quote = changed(payment.quote, work_s=work_s)
             return ClaimedPayment(await self._renewed(entry, quote), quote, bearer, is_new)
 
-    async def _proven(self, payment: Payment, claim: Claim, gas: GasOffer) -> LedgerEntry:
+    async def _proven(self, payment: Payment, claim: PaymentClaim, gas: GasOffer) -> LedgerEntry:
         if payment.paid_by:
             return await self._settlement.arrived(claim.entry, payment.paid_by)
-        sighting = Sighting(was_unused=claim.entry.look.at is not None)
+        sighting = PaymentSighting(was_unused=claim.entry.look.at is not None)
         try:
             return await self._verified(payment, claim, gas, sighting)
         except PaymentRefused as refusal:
@@ -218,7 +218,7 @@ class PaymentService:
             raise
 
     async def _verified(
-        self, payment: Payment, claim: Claim, gas: GasOffer, sighting: Sighting
+        self, payment: Payment, claim: PaymentClaim, gas: GasOffer, sighting: PaymentSighting
     ) -> LedgerEntry:
         """The entry of a claim that is verified, or was paid meanwhile by somebody else's sending.
 
@@ -249,7 +249,7 @@ class PaymentService:
             raise
         return claim.entry
 
-    def _unserved(self, entry: LedgerEntry, sighting: Sighting) -> LedgerEntry:
+    def _unserved(self, entry: LedgerEntry, sighting: PaymentSighting) -> LedgerEntry:
         """An entry about to be released: whether the chain is asked before it is believed."""
         look = entry.look.due(self._clock.now(), sighting.answers)
         return changed(entry, look=look if sighting.was_unused else AT_ONCE)
@@ -259,7 +259,7 @@ class PaymentService:
     ) -> Replay:
         """What somebody else's claim bought: the same caller's, or a thief's. Raises as `hold`."""
         try:
-            spent = Spent(entry, payment.digest, payment.token)
+            spent = PaymentSpent(entry, payment.digest, payment.token)
             replay = await self.retries.bought(spent, request)
         except PaymentRefused as refusal:
             raise await self._settlement.refused(payment.quote, refusal) from refusal
@@ -268,7 +268,7 @@ class PaymentService:
         return replay
 
     async def _verify(
-        self, payment: Payment, claim: Claim, gas: GasOffer, sighting: Sighting
+        self, payment: Payment, claim: PaymentClaim, gas: GasOffer, sighting: PaymentSighting
     ) -> None:
         """The protocol's own checks, and that the balance covers everything in flight."""
         await gas.require_paid()

@@ -11,7 +11,7 @@ from typing import Final
 
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.tasks import all_results
 from assay.payments.attempts import after
 from assay.payments.finality import Witness
@@ -25,7 +25,7 @@ from assay.payments.model import (
     SettlementPending,
     StoredResponse,
 )
-from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.recheck_schedule import FIRST_S
 from assay.payments.reconciliation import Reconciler
@@ -45,7 +45,7 @@ SENT_BEFORE_END: Final = timedelta(seconds=LATE_S)
 class PaymentPending(SettlementPending):
     """With the protocol's own headers for it."""
 
-    def __init__(self, headers: Headers) -> None:
+    def __init__(self, headers: HeaderPairs) -> None:
         super().__init__(
             "The payment's outcome is not known yet: send the same request again, do not pay anew.",
             retry_after_s=2,
@@ -77,7 +77,7 @@ class Settlement:
         """The protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
-    def attached(self, headers: Headers) -> Sequence[PaymentProtocol]:
+    def attached(self, headers: HeaderPairs) -> Sequence[PaymentProtocol]:
         """The protocols of which a payment is attached, good or bad."""
         return [one for one in self._protocols.values() if one.is_attached(headers)]
 
@@ -85,7 +85,7 @@ class Settlement:
         """Whether settling an entry shows its credential to the world."""
         return self._protocols[entry.protocol].publishes
 
-    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> Headers:
+    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> HeaderPairs:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
         protocol = self._protocols[entry.protocol]
         if is_refusal and not protocol.receipts_refusals:
@@ -152,7 +152,7 @@ class Settlement:
         )
         return await self._ended(sent, found)
 
-    async def look(self, entry: LedgerEntry, *, every_node: bool = False) -> Outcome:
+    async def look(self, entry: LedgerEntry, *, every_node: bool = False) -> PaymentOutcome:
         """What became of an entry, by the chain alone.
 
         `every_node` before its buyer is refused. Raises `Unavailable` when no node answers.
@@ -167,7 +167,7 @@ class Settlement:
         until = max(entry.lease_until, self.lease())
         return await self.moved(entry, PaymentState.SETTLED, attempt=attempt, lease_until=until)
 
-    async def _ended(self, latest: LedgerEntry, outcome: Outcome) -> LedgerEntry:
+    async def _ended(self, latest: LedgerEntry, outcome: PaymentOutcome) -> LedgerEntry:
         """Write down what came of settling. Raises as `settle`."""
         match outcome:
             case Settled():

@@ -11,8 +11,8 @@ from assay.common.dataclass_copy import changed
 from assay.common.tasks import finish
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import paid_responses, payments
-from assay.db.sql_transaction import Row, SqlTransaction
-from assay.payments.claims import Claim, InFlightAmount, carried_look
+from assay.db.sql_transaction import SqlRow, SqlTransaction
+from assay.payments.claims import InFlightAmount, PaymentClaim, carried_look
 from assay.payments.gas import GasTerms, closed
 from assay.payments.gas_cost import NO_GAS
 from assay.payments.model import (
@@ -67,17 +67,19 @@ class SqlLedgerStore:
 
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
-    ) -> Claim:
-        async def work(desk: SqlTransaction) -> Claim:
+    ) -> PaymentClaim:
+        async def work(desk: SqlTransaction) -> PaymentClaim:
             # One payer's claims in one order: what is in flight is then counted exactly.
             await desk.lock(f"payer {fresh.network} {fresh.payer}")
             entry, is_ours = await self._claim(desk, fresh, gas)
             if not is_ours:
-                return Claim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
+                return PaymentClaim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
             values = _in_flight(entry, self._clock.now()) | {"since_us": to_us(failures_since)}
             (row,) = await desk.rows(OF_A_CLAIM, values)
             failures = int(row["failures"])
-            return Claim(entry, is_ours=True, committed=_committed_of(row), failures=failures)
+            return PaymentClaim(
+                entry, is_ours=True, committed=_committed_of(row), failures=failures
+            )
 
         return await finish(self._database.change(work))
 
@@ -261,7 +263,7 @@ def _in_flight(entry: LedgerEntry, now: datetime) -> dict[str, object]:
     return {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
 
 
-def _committed_of(row: Row) -> InFlightAmount:
+def _committed_of(row: SqlRow) -> InFlightAmount:
     return InFlightAmount(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
 
 

@@ -20,7 +20,7 @@ from assay.db.engine import Database, to_us
 from assay.db.schema.accounts import operators
 from assay.db.schema.everything import payments, wrappers
 from assay.db.schema.gas import gas_accounts
-from assay.db.sql_transaction import Row, SqlTransaction
+from assay.db.sql_transaction import SqlRow, SqlTransaction
 from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.gas_cost import Gas, GasPayer
 from assay.payments.model import LedgerEntry, PaymentState
@@ -273,6 +273,6 @@ def gas_values(gas: Gas) -> dict[str, object]:
     }
 
 
-def gas_of(row: Row) -> Gas:
+def gas_of(row: SqlRow) -> Gas:
     """The gas of a payment's row."""
     return Gas(row["gas_payer"], row["gas_currency"], row["gas_reserved"], row["gas_spent"])

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.schema.everything import paid_responses, payments
 from assay.payments.claims import CUT_SHORT
 from assay.payments.model import PaymentState
@@ -181,7 +181,7 @@ STORED_BYTES = select(func.length(paid_responses.c.body).label("size")).where(
 
 
 @lru_cache(maxsize=2)
-def storing(kind: Kind) -> Insert:
+def storing(kind: DatabaseKind) -> Insert:
     """Puts what a payment bought in the place of what it had bought."""
     made = (sqlite_insert if kind == "sqlite" else postgresql_insert)(paid_responses)
     columns = {column.name: column for column in made.excluded if column.name != "payment_id"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from assay.db.sql_transaction import Row
+from assay.db.sql_transaction import SqlRow
 from assay.payments.model import StoredResponse
 
 _CALLER = b":caller"
@@ -21,7 +21,7 @@ def packed(payment_id: str, stored_us: int, stored: StoredResponse) -> dict[str,
     return {**whose, "status": stored.status, "headers": text, "body": stored.body}
 
 
-def unpacked(row: Row) -> StoredResponse:
+def unpacked(row: SqlRow) -> StoredResponse:
     """What the columns hold."""
     parts = json.loads(row["headers"])
     if parts and isinstance(parts[0], list):  # as 0.1 wrote them

@@ -5,7 +5,7 @@ import sqlite3
 from decimal import Decimal
 
 from assay.db.engine import from_us, to_us
-from assay.db.sql_transaction import Row
+from assay.db.sql_transaction import SqlRow
 from assay.payments.model import DirectFee, Fees, LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.recheck_schedule import Look
@@ -100,13 +100,13 @@ def look_us(look: Look) -> int:
     return 0 if look.at is None else to_us(look.at)
 
 
-def direct_fee_of(row: Row) -> DirectFee | None:
+def direct_fee_of(row: SqlRow) -> DirectFee | None:
     """What the platform was to be paid beside the seller."""
     amount = row["direct_fee"]
     return DirectFee(row["direct_fee_payee"], amount) if amount else None
 
 
-def entry_of(row: Row) -> LedgerEntry:
+def entry_of(row: SqlRow) -> LedgerEntry:
     """A row of the ledger."""
     if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
         row = dict(zip(row.keys(), row, strict=True))

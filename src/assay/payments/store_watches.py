@@ -18,14 +18,14 @@ from sqlalchemy import (
     update,
 )
 
-from assay.db.connect import Kind
+from assay.db.connect import DatabaseKind
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments
-from assay.db.sql_transaction import Row, SqlTransaction, Values, places, texts
+from assay.db.sql_transaction import SqlRow, SqlTransaction, Values, places, texts
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store_rows import direct_fee_of, entry_of
 from assay.payments.watched_payments import OPEN, WatchedPayment
-from assay.payments.watcher import Plan
+from assay.payments.watcher import RecheckPlan
 
 _LOCK = "payment watches"
 """Rows are taken by several in one statement: two of them in two orders would wait crosswise."""
@@ -72,7 +72,7 @@ _WATCHED = (
 )
 
 
-def _claiming(kind: Kind) -> Update:
+def _claiming(kind: DatabaseKind) -> Update:
     """Claims rows by their ids, a JSON array.
 
     Whoever claims a row first has made it due later: the others' condition fails. An open one is
@@ -114,7 +114,7 @@ class SqlWatchStore:
             return []
         named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
 
-        async def work(desk: SqlTransaction) -> Sequence[Row]:
+        async def work(desk: SqlTransaction) -> Sequence[SqlRow]:
             await desk.lock(_LOCK)
             return await desk.rows(self._claim, named)
 
@@ -130,7 +130,7 @@ class SqlWatchStore:
         rows = await self._database.look(lambda desk: desk.rows(statement, values))
         return [row["id"] for row in rows]
 
-    async def plan(self, plans: Sequence[Plan]) -> None:
+    async def plan(self, plans: Sequence[RecheckPlan]) -> None:
         """An entry that is not watched any more stays so."""
         if not plans:
             return
@@ -146,7 +146,7 @@ class SqlWatchStore:
         await self._database.change(work)
 
 
-def _watched(row: Row) -> WatchedPayment:
+def _watched(row: SqlRow) -> WatchedPayment:
     return WatchedPayment(
         row["id"],
         row["protocol"],

@@ -15,7 +15,7 @@ from assay.audit.service import AuditEntry
 from assay.common.errors import Conflict, NotFound
 from assay.payments.model import PaymentState
 
-Kind: TypeAlias = Literal["refund", "payout"]
+TransferKind: TypeAlias = Literal["refund", "payout"]
 
 
 class TransferState(StrEnum):
@@ -37,7 +37,7 @@ class Transfer:
     """A row: so many base units of the asset, from a wallet to another."""
 
     id: str
-    kind: Kind
+    kind: TransferKind
     operator_id: str
     payment_id: str | None
     network: str

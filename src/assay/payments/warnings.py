@@ -16,7 +16,7 @@ from assay.payments.model import PaymentNetwork
 
 
 @dataclass(frozen=True, slots=True)
-class Sale:
+class SaleTerms:
     """What a wrapper with a price sells: one call, for `amount` base units, paid to `pay_to`."""
 
     operator_id: str
@@ -31,7 +31,7 @@ class Sale:
     settles_first: bool = False
 
 
-Check: TypeAlias = Callable[[Sale], Awaitable[str | None]]
+Check: TypeAlias = Callable[[SaleTerms], Awaitable[str | None]]
 """A warning in one sentence, or None. Raises nothing: what cannot be known now is not warned of."""
 
 
@@ -41,12 +41,12 @@ class SaleWarnings:
     def __init__(self, checks: Sequence[Check] = ()) -> None:
         self._checks = checks
 
-    async def of(self, sale: Sale) -> list[str]:
+    async def of(self, sale: SaleTerms) -> list[str]:
         """The warnings of a sale, in the order of the checks."""
         [found] = await self.of_each([sale])
         return found
 
-    async def of_each(self, sales: Sequence[Sale]) -> list[list[str]]:
+    async def of_each(self, sales: Sequence[SaleTerms]) -> list[list[str]]:
         """The same of several sales, in their order.
 
         Every network is asked first, and all of them at once: afterwards the checks remember.
@@ -61,5 +61,5 @@ class SaleWarnings:
         ]
 
 
-async def _asked(check: Check, sale: Sale) -> None:
+async def _asked(check: Check, sale: SaleTerms) -> None:
     await check(sale)

@@ -20,7 +20,7 @@ from assay.payments.attempts import after
 from assay.payments.finality import View, Witness
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import (
-    Outcome,
+    PaymentOutcome,
     Rejected,
     Settled,
     SettlementAttempt,
@@ -42,7 +42,7 @@ LOOKED_AT_ONCE: Final = 200
 SENT_AT_ONCE: Final = 16
 
 
-class Plan(NamedTuple):
+class RecheckPlan(NamedTuple):
     """When an entry is looked at next, if it is still in that state; None: never again."""
 
     id: str
@@ -50,9 +50,9 @@ class Plan(NamedTuple):
     at: datetime | None
 
 
-def plan_of(one: LedgerEntry | WatchedPayment, at: datetime | None) -> Plan:
+def plan_of(one: LedgerEntry | WatchedPayment, at: datetime | None) -> RecheckPlan:
     """That of an entry as it was read."""
-    return Plan(one.id, one.state, at)
+    return RecheckPlan(one.id, one.state, at)
 
 
 class WatchStore(Port):
@@ -72,7 +72,7 @@ class WatchStore(Port):
         """Entries as they are now."""
         ...
 
-    async def plan(self, plans: Sequence[Plan]) -> None:
+    async def plan(self, plans: Sequence[RecheckPlan]) -> None:
         """Write down when they are looked at next; nothing of one that has moved meanwhile."""
         ...
 
@@ -138,7 +138,7 @@ class Watcher:
         except Unavailable:
             await self._store.plan([plan_of(one, self._again(one.since)) for one in due])
             return None
-        shown, missing, deep = list[Plan](), list[WatchedPayment](), list[WatchedPayment]()
+        shown, missing, deep = list[RecheckPlan](), list[WatchedPayment](), list[WatchedPayment]()
         for one, depth in zip(due, depths, strict=True):
             if not depth:
                 missing.append(one)
@@ -177,7 +177,7 @@ class Watcher:
 
     async def _final(
         self, network: str, deep: Sequence[WatchedPayment]
-    ) -> tuple[list[Plan], list[WatchedPayment]]:
+    ) -> tuple[list[RecheckPlan], list[WatchedPayment]]:
         """When those are looked at next that one view shows as final; and what others do not show.
 
         What is final may be given back and paid out: one endpoint's word is not enough for that.
@@ -234,7 +234,7 @@ class Watcher:
             found = sent if isinstance(sent, Settled) else Undecided("sent again")
         return await self._written(latest, found) or (latest if latest is not entry else None)
 
-    async def _written(self, entry: LedgerEntry, found: Outcome) -> LedgerEntry | None:
+    async def _written(self, entry: LedgerEntry, found: PaymentOutcome) -> LedgerEntry | None:
         """The entry moved on by what was found, where that moves it."""
         match found:
             case Settled():
@@ -251,7 +251,7 @@ class Watcher:
                 await self._store.plan([plan_of(entry, self._again(since(entry)))])
                 return None
 
-    async def _late(self, entry: LedgerEntry, found: Outcome) -> LedgerEntry | None:
+    async def _late(self, entry: LedgerEntry, found: PaymentOutcome) -> LedgerEntry | None:
         """An unpaid payment that was submitted all the same, once a node shows its transfer."""
         if entry.state is PaymentState.CLAIMED and entry.lease_until > self._clock.now():
             await self._store.plan([plan_of(entry, entry.lease_until)])  # somebody works on it
@@ -293,7 +293,7 @@ async def _changed(looks: Iterable[Awaitable[LedgerEntry | None]]) -> list[Ledge
     return [entry for entry in found if isinstance(entry, LedgerEntry)]
 
 
-def _together(told: Sequence[Outcome]) -> Outcome:
+def _together(told: Sequence[PaymentOutcome]) -> PaymentOutcome:
     """Paid when one shows it, unknown when one cannot say; ended when all say so."""
     for kind in (Settled, Undecided):
         for found in told:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
-from assay.chains.rpc import Call, Returned, Rpc
+from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.common.cache import Cache
 from assay.common.clock import Clock
 from assay.personhood import self_registry
@@ -53,7 +53,7 @@ class SelfHumans:
             registered=True, holds=fresh == 1 and provider == trusted != 0, agents=agents
         )
 
-    async def _ask(self, calls: Sequence[Call]) -> list[int]:
+    async def _ask(self, calls: Sequence[ContractCall]) -> list[int]:
         answers = await self._rpc.call(self._network, calls)
         try:
             return [

@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field
 from assay.common.clock import iso
 from assay.personhood.model import Personhood, PersonhoodProof
 from assay.personhood.service import parse_proof
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 
 Number = Annotated[str, Field(max_length=80, description="In hex with 0x, or decimal.")]
 
 
-class ProofRequest(Body):
+class ProofRequest(RequestModel):
     """A World ID proof, its members named as the provider names them."""
 
     model_config = ConfigDict(
@@ -40,7 +40,7 @@ class ProofRequest(Body):
         )
 
 
-class StatusResponse(Answer):
+class StatusResponse(ResponseModel):
     """Whether a human proved to stand behind the agent."""
 
     verified: bool
@@ -54,7 +54,7 @@ class PersonhoodVerifiedResponse(StatusResponse):
     agent_id: str
 
 
-class PersonhoodProfileResponse(Answer):
+class PersonhoodProfileResponse(ResponseModel):
     """An agent and the human behind it."""
 
     agent_id: str

@@ -3,44 +3,44 @@
 Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); personhood-proofs.md#self.
 """
 
-from assay.chains.evm.abi import WORD, Reader, address_word, word
-from assay.chains.rpc import Call
+from assay.chains.evm.abi import WORD, AbiReader, address_word, word
+from assay.chains.rpc import ContractCall
 
 
-def agent_id(registry: str, address: str) -> Call:
+def agent_id(registry: str, address: str) -> ContractCall:
     """`getAgentId(bytes32)` of the key that is an address."""
     return _call(registry, "bc936c52", address_word(address))
 
 
-def is_fresh(registry: str, agent: int) -> Call:
+def is_fresh(registry: str, agent: int) -> ContractCall:
     """`isProofFresh(uint256)`: not revoked and not expired, unlike `hasHumanProof`."""
     return _call(registry, "7d08e2f3", word(agent))
 
 
-def provider_of(registry: str, agent: int) -> Call:
+def provider_of(registry: str, agent: int) -> ContractCall:
     """`getProofProvider(uint256)`."""
     return _call(registry, "4a9a1a28", word(agent))
 
 
-def own_provider(registry: str) -> Call:
+def own_provider(registry: str) -> ContractCall:
     """`selfProofProvider()`."""
     return _call(registry, "f22e4593", b"")
 
 
-def human_of(registry: str, agent: int) -> Call:
+def human_of(registry: str, agent: int) -> ContractCall:
     """`getHumanNullifier(uint256)`."""
     return _call(registry, "5b0ad7ca", word(agent))
 
 
-def agents_of(registry: str, human: int) -> Call:
+def agents_of(registry: str, human: int) -> ContractCall:
     """`getAgentCountForHuman(uint256)`."""
     return _call(registry, "c85a34fa", word(human))
 
 
 def read_number(data: bytes) -> int:
     """One number. Raises `BadAnswer`."""
-    return Reader(data[:WORD]).number(0)
+    return AbiReader(data[:WORD]).number(0)
 
 
-def _call(registry: str, selector: str, argument: bytes) -> Call:
-    return Call(registry, bytes.fromhex(selector) + argument)
+def _call(registry: str, selector: str, argument: bytes) -> ContractCall:
+    return ContractCall(registry, bytes.fromhex(selector) + argument)

@@ -7,7 +7,7 @@ A real proof is the vector `tests/vectors/world_id.json`.
 import re
 
 from assay.chains.evm.abi import word
-from assay.chains.rpc import Call
+from assay.chains.rpc import ContractCall
 from assay.common.keccak import keccak256
 
 FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -41,10 +41,12 @@ def external_nullifier(app_id: str, action: str) -> int:
 
 def verify_proof(
     router: str, root: int, signal: int, nullifier: int, external: int, proof: tuple[int, ...]
-) -> Call:
+) -> ContractCall:
     """`verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
 
     It answers nothing for a proof that holds, and reverts for any other.
     """
     words = (root, ORB_GROUP, signal, nullifier, external, *proof)
-    return Call(router, bytes.fromhex("3bc778e3") + b"".join(word(number) for number in words))
+    return ContractCall(
+        router, bytes.fromhex("3bc778e3") + b"".join(word(number) for number in words)
+    )

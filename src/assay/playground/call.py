@@ -55,7 +55,7 @@ _SAID: Final = {
 }
 
 
-class Caller:
+class ProxyCaller:
     """Sends what operators ask for to addresses that operators name, in our own name.
 
     The target learns who calls from `User-Agent` and `Via`. It is told nothing that only a proxy or
@@ -140,7 +140,7 @@ class Caller:
 class Proxy:
     """The proxy of the Pro plan."""
 
-    def __init__(self, caller: Caller, gate: Gate, upgrade_url: str) -> None:
+    def __init__(self, caller: ProxyCaller, gate: Gate, upgrade_url: str) -> None:
         self._caller = caller
         self._gate = gate
         self._upgrade_url = upgrade_url

@@ -14,10 +14,10 @@ from assay.evaluation.profile import Profiles
 from assay.gate.model import Decision, GateInput
 from assay.gate.service import Asker, Gate
 from assay.key_agents.profile import KeyProfiles
-from assay.playground.call import Caller
+from assay.playground.call import ProxyCaller
 from assay.playground.model import ProxyCall, ProxyReply
 from assay.registries.subjects import canonical_agent_id
-from assay.wrappers.model import Route, RouteMatch
+from assay.wrappers.model import RouteMatch, WrapperRoute
 from assay.wrappers.route_table import Routes
 
 PATH_CHARS_MAX: Final = 8192
@@ -59,7 +59,7 @@ class DryRun:
 class PlaygroundDependencies:
     """What the playground stands on."""
 
-    caller: Caller
+    caller: ProxyCaller
     gate: Gate
     routes: Routes
     profiles: Profiles
@@ -153,7 +153,7 @@ def _forwarded_url(call: ProxyCall, found: RouteMatch) -> str:
     return f"{found.route.config.target_url}{found.path}{mark}{query}"
 
 
-def _added(route: Route, decision: Decision) -> dict[str, str]:
+def _added(route: WrapperRoute, decision: Decision) -> dict[str, str]:
     """What the wrapper would add: who calls, and the upstream's secret."""
     added = {"x-assay-agent": decision.subject.agent_id, "x-assay-tier": decision.grade.tier}
     if route.upstream_header is not None:

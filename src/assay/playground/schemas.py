@@ -13,7 +13,7 @@ from assay.common.money import usd
 from assay.playground.model import Proxied, ProxyCall, ProxyReply
 from assay.playground.playground import DryRun, Trial, Tried
 from assay.server.errors import envelope
-from assay.server.schemas_base import Answer, Body
+from assay.server.schemas_base import RequestModel, ResponseModel
 from assay.wrappers.model import TrustDenied
 
 Address = Annotated[str, Field(min_length=1, max_length=8192)]
@@ -24,7 +24,7 @@ FREE = usd(0)
 """Neither the proxy nor the playground charges for a call."""
 
 
-class ProxyRequest(Body):
+class ProxyRequest(RequestModel):
     """What to send where."""
 
     target_url: Annotated[Address, Field(examples=["https://api.example.com/v1/quote"])]
@@ -37,7 +37,7 @@ class ProxyRequest(Body):
         return ProxyCall(self.target_url, self.method.upper(), self.headers or {}, self.body)
 
 
-class ProxyResponse(Answer):
+class ProxyResponse(ResponseModel):
     """What the target answered, and what is thought of the agent."""
 
     status_code: int
@@ -51,7 +51,7 @@ class ProxyResponse(Answer):
     tier_resolved: str
 
 
-class PlaygroundRequest(Body):
+class PlaygroundRequest(RequestModel):
     """What to try: a path of one's own wrappers, or an absolute URL."""
 
     path: Annotated[Address, Field(examples=["/quote"])]
@@ -68,7 +68,7 @@ class PlaygroundRequest(Body):
         return Trial(self.agent_id, call)
 
 
-class PlaygroundResponse(Answer):
+class PlaygroundResponse(ResponseModel):
     """The answer; in a dry run status, statusText and time are null."""
 
     ok: bool

@@ -27,7 +27,7 @@ SIGHTINGS_MAX: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class CloakingSighting:
     """What one visit saw of one check."""
 
     check: str
@@ -55,9 +55,9 @@ class Difference:
     """Whether it is a finding; else a warning without points."""
 
 
-def differences(sightings: Sequence[Sighting]) -> list[Difference]:
+def differences(sightings: Sequence[CloakingSighting]) -> list[Difference]:
     """Every check that always differs between the two kinds of visit, by name."""
-    by_check: defaultdict[str, list[Sighting]] = defaultdict(list)
+    by_check: defaultdict[str, list[CloakingSighting]] = defaultdict(list)
     for sighting in sorted(sightings, key=lambda s: s.order)[-SIGHTINGS_MAX:]:
         if sighting.value is not None:
             by_check[sighting.check].append(sighting)
@@ -70,10 +70,10 @@ def differences(sightings: Sequence[Sighting]) -> list[Difference]:
     ]
 
 
-def _pairs(seen: Sequence[Sighting]) -> list[tuple[Sighting, Sighting]]:
+def _pairs(seen: Sequence[CloakingSighting]) -> list[tuple[CloakingSighting, CloakingSighting]]:
     """Disjoint neighbours of different kinds: (announced, unannounced)."""
-    found: list[tuple[Sighting, Sighting]] = []
-    waiting: Sighting | None = None
+    found: list[tuple[CloakingSighting, CloakingSighting]] = []
+    waiting: CloakingSighting | None = None
     for sighting in seen:
         if waiting is None or waiting.announced == sighting.announced:
             waiting = sighting
@@ -85,8 +85,8 @@ def _pairs(seen: Sequence[Sighting]) -> list[tuple[Sighting, Sighting]]:
 
 def _difference(
     check: str,
-    seen: Sequence[Sighting],
-    pairs: Sequence[tuple[Sighting, Sighting]],
+    seen: Sequence[CloakingSighting],
+    pairs: Sequence[tuple[CloakingSighting, CloakingSighting]],
     compared: int,
 ) -> Difference | None:
     if not pairs or not all(_is_directed(a, b) for a, b in pairs):
@@ -100,14 +100,14 @@ def _difference(
     return Difference(check, len(pairs), days, p, is_finding=enough and steady and p < P_MAX)
 
 
-def _is_directed(announced: Sighting, unannounced: Sighting) -> bool:
+def _is_directed(announced: CloakingSighting, unannounced: CloakingSighting) -> bool:
     """Whether a pair differs; where there is a right answer, in favour of the announced visit."""
     if announced.has_right_answer:
         return announced.value == "right" and unannounced.value == "wrong"
     return announced.value != unannounced.value
 
 
-def _chance(pairs: Sequence[tuple[Sighting, Sighting]]) -> float:
+def _chance(pairs: Sequence[tuple[CloakingSighting, CloakingSighting]]) -> float:
     """Chance of a perfect split if labels were exchangeable, or if addresses fell to two sides.
 
     The first is a permutation test. The second is for roll-outs that keep an address on one side:
@@ -118,7 +118,7 @@ def _chance(pairs: Sequence[tuple[Sighting, Sighting]]) -> float:
     return max(split, 0.5**sources)
 
 
-def _changes(seen: Sequence[Sighting], *, announced: bool) -> float:
+def _changes(seen: Sequence[CloakingSighting], *, announced: bool) -> float:
     """Part of the steps from one visit of a kind to the next at which the value changed."""
     values = [s.value for s in seen if s.announced is announced]
     steps = list(pairwise(values))

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol
 from urllib.parse import quote
 
 from assay.common.json import JsonObject, JsonValue
-from assay.control.scope import Scope, document_scope, scope_of
+from assay.control.scope import ControlScope, document_scope, scope_of
 from assay.net.egress.deposit_rules import Place
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest, Tap
 from assay.net.egress.redaction import Redaction, secrets_in
@@ -32,7 +32,7 @@ CLOSED: Final = "closed"
 CLOSED_MAX: Final = 64
 """Addresses that refused a visit, of those that are remembered."""
 
-Outcome = Literal["entered", "refused", "not_needed"]
+EntryOutcome = Literal["entered", "refused", "not_needed"]
 """What came of a deposited credential in a visit: the service let it in, refused it too, or
 answered without it."""
 
@@ -42,11 +42,11 @@ class EvaluationCredential:
     """A credential that an agent's owner deposited, for an address and what is below it."""
 
     id: str
-    scope: Scope
+    scope: ControlScope
     place: Place
     name: str
     value: str = field(repr=False)
-    others: tuple[Scope, ...] = ()
+    others: tuple[ControlScope, ...] = ()
     """Addresses below that somebody else was proven to control: it never goes there."""
 
     def is_for(self, url: str) -> bool:
@@ -76,7 +76,7 @@ class EvaluationCredentials(Protocol):
         """Those that may be used for a visit to the agent now. Raises nothing."""
         ...
 
-    async def note(self, subject: Subject, outcomes: Mapping[str, Outcome]) -> None:
+    async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
         """Keep what came of them in a visit, by id. Raises nothing."""
         ...
 
@@ -93,14 +93,14 @@ class _Use:
     """Whether an answer repeated it."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EntryOutcome:
         """What came of it."""
         if self.has_entered:
             return "entered"
         return "refused" if self.is_sent else "not_needed"
 
 
-class Entry:
+class CredentialEntry:
     """The credentials of one visit, and which services refused it without them."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Entry:
         ordered = sorted(credentials, key=lambda one: (-len(one.scope.segments), one.id))
         self._uses = [_Use(one, Redaction(secrets_in(one.value))) for one in ordered]
         self._is_carried = is_carried
-        self._closed: list[Scope] = []
+        self._closed: list[ControlScope] = []
         self.carried = 0
         """Requests that went out with a credential."""
 
@@ -179,7 +179,7 @@ class Entry:
         return [url for url in endpoints if any(_is_at(url, scope) for scope in scopes)]
 
     @property
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, EntryOutcome]:
         """What came of each credential, by id; empty where none is carried."""
         if not self._is_carried:
             return {}
@@ -265,7 +265,7 @@ class _CleanTap:
             self._tap.add(b"".join(map(self._clean, lines)))
 
 
-def is_safe_way(scope: Scope) -> bool:
+def is_safe_way(scope: ControlScope) -> bool:
     """Whether nobody between can read what is sent there: https, or this machine itself."""
     if scope.origin.startswith("https:") or scope.host == "localhost":
         return True
@@ -275,7 +275,7 @@ def is_safe_way(scope: Scope) -> bool:
         return False
 
 
-def _is_at(endpoint: str, scope: Scope) -> bool:
+def _is_at(endpoint: str, scope: ControlScope) -> bool:
     """Whether an address belongs to a declared service: below it, above it, or beside its card."""
     service, document = scope_of(endpoint), document_scope(endpoint)
     if service is None or document is None:

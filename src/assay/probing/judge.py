@@ -17,7 +17,7 @@ from typing import Literal, Protocol, cast
 
 from assay.common.json import JsonObject, is_object
 
-Verdict = Literal["yes", "no"]
+JudgeVerdict = Literal["yes", "no"]
 
 TEXT_MAX = 4_000
 """Characters of a text that are shown to the judge."""
@@ -100,7 +100,7 @@ class TextJudge:
             return None
         self._left -= len(forms)
         mark = secrets.token_hex(8)
-        answers: list[tuple[Verdict, str]] = []
+        answers: list[tuple[JudgeVerdict, str]] = []
         for form in forms:
             shown = f"{form}\n<{mark}>\n{text[:TEXT_MAX]}\n<{mark}>"
             try:
@@ -113,14 +113,14 @@ class TextJudge:
         return _agreed(answers, self._model.name)
 
 
-def _agreed(answers: Sequence[tuple[Verdict, str]], model: str) -> Judgement | None:
+def _agreed(answers: Sequence[tuple[JudgeVerdict, str]], model: str) -> Judgement | None:
     (first, words), (second, _) = answers
     if first == second:
         return None
     return Judgement(first == "yes", model[:100], words)
 
 
-def read_answer(text: str) -> tuple[Verdict, str] | None:
+def read_answer(text: str) -> tuple[JudgeVerdict, str] | None:
     """The answer of the schema, alone in the text or in one code fence; else None."""
     if len(text) > ANSWER_MAX:
         return None
@@ -135,4 +135,4 @@ def read_answer(text: str) -> tuple[Verdict, str] | None:
     if answer not in {"yes", "no"} or not isinstance(reason, str):
         return None
     clean = "".join(c for c in reason if c.isprintable()).encode("utf-8", "replace").decode()
-    return cast("Verdict", answer), clean[:WORDS_MAX]
+    return cast("JudgeVerdict", answer), clean[:WORDS_MAX]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from secrets import choice
 
 from assay.common.ids import new_id
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.common.shared_state import SharedState
 
 PREFIX = "/operator/sandbox/bait"
@@ -41,7 +41,7 @@ class OutOfBandCall:
 class OutOfBandCalls:
     """Makes baits, and notes who takes them."""
 
-    def __init__(self, state: SharedState, secrets: Secrets, addresses: Sequence[str]) -> None:
+    def __init__(self, state: SharedState, secrets: SecretRing, addresses: Sequence[str]) -> None:
         """`addresses` lead to this service; each canary is on one of them."""
         self._state = state
         self._keys = MacKeys(b"bait/", secrets)

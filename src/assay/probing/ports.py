@@ -37,14 +37,14 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-Outcome = Literal["pass", "fail", "not_tested"]
+ProbeOutcome = Literal["pass", "fail", "not_tested"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one probe concluded; `note` is a sentence a person understands."""
 
-    outcome: Outcome
+    outcome: ProbeOutcome
     note: str
 
 

@@ -18,13 +18,15 @@ CRITICAL_ALONE: Final = 0.5
 
 UNFINISHED: Final = "unfinished"
 
-Seen = dict[str, JsonObject | str | None]
+RoundResult = dict[str, JsonObject | str | None]
 """By probe: what it saw, None where it does not apply, or `UNFINISHED`."""
 
 _LIGHTEST_LAST: Final = (Severity.CRITICAL, Severity.MAJOR, Severity.MINOR, Severity.INFO)
 
 
-async def run_probes(visit: ProbeSession, probes: Mapping[str, Probe], deadline_s: float) -> Seen:
+async def run_probes(
+    visit: ProbeSession, probes: Mapping[str, Probe], deadline_s: float
+) -> RoundResult:
     """What every probe saw within `deadline_s` and the visit's requests. Raises nothing.
 
     What critical checks need is not left to what the others leave over. In a visit that is not

@@ -26,7 +26,7 @@ WORKING: Final = frozenset({"submitted", "working", "task_state_submitted", "tas
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class PushedResult:
     """What of one delivery counts."""
 
     task_id: str
@@ -37,7 +37,7 @@ class Delivery:
     """Whether it is the task itself, and no part of it."""
 
 
-def read_delivery(body: bytes) -> Delivery | None:
+def read_delivery(body: bytes) -> PushedResult | None:
     """What a delivery says of which task; None for what is none."""
     document = decode(body) if len(body) <= BODY_BYTES_MAX else None
     if not is_object(document):
@@ -51,7 +51,7 @@ def read_delivery(body: bytes) -> Delivery | None:
     return _read(event, is_message=event.get("kind") == "message")
 
 
-def _read(event: JsonObject, *, is_message: bool) -> Delivery | None:
+def _read(event: JsonObject, *, is_message: bool) -> PushedResult | None:
     is_whole = "status" in event and isinstance(event.get("id"), str)
     task_id = event.get("id") if is_whole else event.get("taskId")
     if not isinstance(task_id, str) or not 0 < len(task_id) <= TASK_ID_CHARS_MAX:
@@ -59,7 +59,7 @@ def _read(event: JsonObject, *, is_message: bool) -> Delivery | None:
     state = _state_of(event)
     text = _plain(spoken(event))[:TEXT_CHARS_MAX]
     is_end = is_message or (state != "" and state not in WORKING)
-    return Delivery(_plain(task_id), text, is_end, is_whole)
+    return PushedResult(_plain(task_id), text, is_end, is_whole)
 
 
 def is_working(answer: JsonObject) -> bool:

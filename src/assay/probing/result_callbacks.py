@@ -15,10 +15,10 @@ from typing import Final
 
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.common.shared_state import SharedState
 from assay.probing.ports import Callback
-from assay.probing.push_results import Delivery, read_delivery
+from assay.probing.push_results import PushedResult, read_delivery
 
 PREFIX: Final = "/notifications"
 """Says nothing of who asks: unannounced visits have callbacks too."""
@@ -43,7 +43,7 @@ class Pending:
         self.callback = callback
         self._name = name
         self._state = state
-        self._seen: list[Delivery] = []
+        self._seen: list[PushedResult] = []
         self._is_closed = False
 
     async def delivered(self, task_id: str) -> JsonObject | None:
@@ -71,7 +71,7 @@ class Callbacks:
     def __init__(
         self,
         state: SharedState,
-        keys: Secrets,
+        keys: SecretRing,
         announced: Sequence[str],
         unannounced: Sequence[str],
     ) -> None:
@@ -125,12 +125,12 @@ def _equal(token: str, issued: str) -> bool:
     return hmac.compare_digest(token.encode("utf-8", "replace"), issued.encode())
 
 
-def _read(kept: str) -> Delivery:
+def _read(kept: str) -> PushedResult:
     task_id, text, is_end, is_whole = json.loads(kept)
-    return Delivery(str(task_id), str(text), bool(is_end), bool(is_whole))
+    return PushedResult(str(task_id), str(text), bool(is_end), bool(is_whole))
 
 
-def _as_task(task_id: str, deliveries: Sequence[Delivery]) -> JsonObject:
+def _as_task(task_id: str, deliveries: Sequence[PushedResult]) -> JsonObject:
     """The task as tasks/get gives it: what the last whole one says, and what came after it."""
     wholes = [place for place, one in enumerate(deliveries) if one.is_whole and one.text]
     texts = [one.text for one in deliveries[wholes[-1] if wholes else 0 :] if one.text]

@@ -5,7 +5,7 @@ from assay.common.errors import NotFound
 from assay.probing.push_results import BODY_BYTES_MAX
 from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER
 from assay.server.request_body import read_body
-from assay.server.request_context import JSON, Receive, Scope, Send, exchange_of
+from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
 
 _ANSWER = b"{}"
 
@@ -22,7 +22,7 @@ class CallbackHandler:
     def __init__(self, app: App) -> None:
         self._callbacks = app.callbacks
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One delivery; refusals are raised."""
         if scope["method"] != "POST":
             raise NotFound("There is nothing at this path.")

@@ -22,7 +22,7 @@ from assay.net.egress.ports import (
     OutboundRequest,
 )
 from assay.probing.call_tally import CallTally
-from assay.probing.deposited_access import Entry
+from assay.probing.deposited_access import CredentialEntry
 from assay.probing.ports import (
     BudgetExhausted,
     ProbeSession,
@@ -91,7 +91,7 @@ class VisitHttp:
         deadline_s: float,
         *,
         pause_s: Callable[[], float] | None = None,
-        entry: Entry | None = None,
+        entry: CredentialEntry | None = None,
     ) -> None:
         """With `pause_s` the visit is not announced.
 
@@ -99,7 +99,7 @@ class VisitHttp:
         long the next one waits. `entry` holds the credentials of the visit.
         """
         self._http = http
-        self.entry = entry or Entry()
+        self.entry = entry or CredentialEntry()
         self._announced = pause_s is None
         self._pause_s = pause_s or (lambda: 0.0)
         self._turn = asyncio.Lock()

@@ -4,10 +4,10 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from assay.chains.evm.abi import BadAnswer, Reader
+from assay.chains.evm.abi import AbiReader, BadAnswer
 from assay.chains.evm.eip191 import address_of_key
 from assay.chains.model import Network
-from assay.chains.rpc import Call, Returned, Rpc
+from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.payments.model import PaymentNetwork, PaymentsUnavailable
 from assay.payments.ports import Authorization
 from assay.payments.x402.eip3009 import sign_authorization
@@ -44,11 +44,11 @@ class AssetBalances:
         self._chains = chains
 
     async def balance(self, network: PaymentNetwork, wallet: str) -> int:
-        call = Call(network.asset.address, balance_of(wallet))
+        call = ContractCall(network.asset.address, balance_of(wallet))
         (found,) = await self._rpc.call_newest(self._chains[network.id], (call,))
         try:
             if isinstance(found, Returned):
-                return Reader(found.data).number(0)
+                return AbiReader(found.data).number(0)
         except BadAnswer:
             pass
         raise PaymentsUnavailable("The chain does not say what a wallet holds.")

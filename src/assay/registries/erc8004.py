@@ -8,8 +8,8 @@ raises `BadAnswer`.
 from collections.abc import Sequence
 from decimal import Context, Decimal
 
-from assay.chains.evm.abi import WORD, BadAnswer, Reader, address_word, counted, word
-from assay.chains.rpc import Call
+from assay.chains.evm.abi import WORD, AbiReader, BadAnswer, address_word, counted, word
+from assay.chains.rpc import ContractCall
 from assay.registries.model import Feedback
 
 VERSION = "2.0.0"
@@ -37,37 +37,37 @@ TAG_CHARS_MAX = 200
 _EXACT = Context(prec=60)
 
 
-def owner_of(registry: str, agent_id: str) -> Call:
+def owner_of(registry: str, agent_id: str) -> ContractCall:
     """`ownerOf(uint256)`."""
     return _call(registry, "6352211e", word(int(agent_id)))
 
 
-def token_uri(registry: str, agent_id: str) -> Call:
+def token_uri(registry: str, agent_id: str) -> ContractCall:
     """`tokenURI(uint256)`."""
     return _call(registry, "c87b56dd", word(int(agent_id)))
 
 
-def agent_wallet(registry: str, agent_id: str) -> Call:
+def agent_wallet(registry: str, agent_id: str) -> ContractCall:
     """`getAgentWallet(uint256)`."""
     return _call(registry, "00339509", word(int(agent_id)))
 
 
-def version(registry: str) -> Call:
+def version(registry: str) -> ContractCall:
     """`getVersion()`."""
     return _call(registry, "0d8e6e2c")
 
 
-def identity_registry(registry: str) -> Call:
+def identity_registry(registry: str) -> ContractCall:
     """`getIdentityRegistry()` of the reputation registry."""
     return _call(registry, "bc4d861b")
 
 
-def clients(registry: str, agent_id: str) -> Call:
+def clients(registry: str, agent_id: str) -> ContractCall:
     """`getClients(uint256)`."""
     return _call(registry, "42dd519c", word(int(agent_id)))
 
 
-def all_feedback(registry: str, agent_id: str, of: Sequence[str] = ()) -> Call:
+def all_feedback(registry: str, agent_id: str, of: Sequence[str] = ()) -> ContractCall:
     """`readAllFeedback(id, of, "", "", false)`: unrevoked entries (none named: of everybody)."""
     names = word(len(of)) + b"".join(address_word(client) for client in of)
     any_tag, head = counted(b""), 5 * WORD
@@ -85,7 +85,7 @@ def all_feedback(registry: str, agent_id: str, of: Sequence[str] = ()) -> Call:
     )
 
 
-def valid_signature(wallet: str, digest: bytes, signature: bytes) -> Call:
+def valid_signature(wallet: str, digest: bytes, signature: bytes) -> ContractCall:
     """`isValidSignature(bytes32,bytes)` (ERC-1271)."""
     return _call(wallet, "1626ba7e", digest, word(2 * WORD), counted(signature))
 
@@ -100,25 +100,25 @@ def says_valid(data: bytes) -> bool:
 
 def read_address(data: bytes) -> str | None:
     """An address in lower case; the zero address is None."""
-    address = Reader(data).address(0)
+    address = AbiReader(data).address(0)
     return None if address == ZERO_ADDRESS else address
 
 
 def read_addresses(data: bytes) -> tuple[str, ...]:
     """A list of addresses in lower case."""
-    reader = Reader(data)
+    reader = AbiReader(data)
     return tuple(reader.address(at) for at in reader.items(reader.number(0)))
 
 
 def read_text(data: bytes) -> str:
     """A string; bytes that are no UTF-8 are replaced."""
-    reader = Reader(data)
+    reader = AbiReader(data)
     return reader.content(reader.number(0)).decode("utf-8", "replace")
 
 
 def read_feedback(data: bytes) -> tuple[Feedback, ...]:
     """The seven parallel lists of `readAllFeedback` as entries, in the registry's order."""
-    reader = Reader(data)
+    reader = AbiReader(data)
     columns = [reader.items(reader.number(column * WORD)) for column in range(7)]
     if len({len(column) for column in columns}) != 1:
         raise BadAnswer("the lists of readAllFeedback differ in length")
@@ -127,7 +127,7 @@ def read_feedback(data: bytes) -> tuple[Feedback, ...]:
     return tuple(_entry(reader, row, tags) for row in rows if not reader.number(row[6], 1))
 
 
-def _entry(reader: Reader, row: Sequence[int], tags: tuple[int, int]) -> Feedback:
+def _entry(reader: AbiReader, row: Sequence[int], tags: tuple[int, int]) -> Feedback:
     """Where the columns of one entry stand, read; tags are offsets from their lists' starts."""
     value, decimals = reader.signed(row[2], 128), reader.number(row[3], 8)
     if decimals > DECIMALS_MAX or abs(value) > VALUE_MAX:
@@ -142,10 +142,10 @@ def _entry(reader: Reader, row: Sequence[int], tags: tuple[int, int]) -> Feedbac
     )
 
 
-def _tag(reader: Reader, at: int) -> str:
+def _tag(reader: AbiReader, at: int) -> str:
     raw = reader.content(at)[: 4 * TAG_CHARS_MAX]
     return raw.decode("utf-8", "replace")[:TAG_CHARS_MAX]
 
 
-def _call(to: str, selector: str, *words: bytes) -> Call:
-    return Call(to, bytes.fromhex(selector) + b"".join(words))
+def _call(to: str, selector: str, *words: bytes) -> ContractCall:
+    return ContractCall(to, bytes.fromhex(selector) + b"".join(words))

@@ -22,7 +22,7 @@ entries. Own, so that nobody's settings change a reputation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedbackEntry:
     """One feedback entry; `score` is its value on the 0 to 100 scale, None when off it."""
 
     feedback: Feedback
@@ -30,7 +30,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Reputation:
+class FeedbackSummary:
     """The registry's view of an agent. `average_score` is the naive mean, 2 decimals."""
 
     feedback_count: int
@@ -38,14 +38,14 @@ class Reputation:
     discarded: int
     reviewers: int
     average_score: float | None
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedbackEntry, ...]
 
 
-def summarise(feedback: Sequence[Feedback]) -> Reputation:
+def summarise(feedback: Sequence[Feedback]) -> FeedbackSummary:
     """The same for any order of the entries, except for the order of `entries` itself."""
-    entries = tuple(Entry(one, score_of(one)) for one in feedback)
+    entries = tuple(FeedbackEntry(one, score_of(one)) for one in feedback)
     scores = [entry.score for entry in entries if entry.score is not None]
-    return Reputation(
+    return FeedbackSummary(
         feedback_count=len(entries),
         counted=len(scores),
         discarded=len(entries) - len(scores),

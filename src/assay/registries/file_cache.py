@@ -6,7 +6,7 @@ from assay.common.cache import BoundedMap, Cache
 from assay.common.clock import Clock
 from assay.common.egress_budget import current_use
 from assay.registries.file_problems import Problems
-from assay.registries.model import OnchainAgent, Registration
+from assay.registries.model import OnchainAgent, RegistrationFile
 from assay.registries.ports import (
     OVER_BUDGET,
     DocumentOverBudget,
@@ -26,7 +26,7 @@ FILES_KEPT = 500
 URI_CHARS_MAX = 64 * 1024
 """Longest token URI that is followed; `data:` URIs hold whole files."""
 
-Read = tuple[Registration | None, str | None]
+Read = tuple[RegistrationFile | None, str | None]
 """The registration file, or the sentence that says why there is none."""
 
 
@@ -36,7 +36,9 @@ class RegistrationFiles:
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT, _weight)
-        self._last_read: BoundedMap[str, Registration] = BoundedMap(FILES_KEPT, lambda f: f.weight)
+        self._last_read: BoundedMap[str, RegistrationFile] = BoundedMap(
+            FILES_KEPT, lambda f: f.weight
+        )
 
     async def read(self, uri: str) -> Read:
         """The file, or why there is none; raises nothing."""
@@ -77,7 +79,7 @@ class RegistrationFiles:
         return file, None
 
 
-def _with(file: Registration, problems: Problems) -> Registration:
+def _with(file: RegistrationFile, problems: Problems) -> RegistrationFile:
     """The file with what is wrong with the URI that led to it."""
     noted = problems.noted
     return replace(file, problems=(*noted, *file.problems)) if noted else file

@@ -46,7 +46,7 @@ class ClaimedRegistration:
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegistrationFile:
     """A registration file, parsed leniently; `problems` says what is wrong with it."""
 
     name: str = ""
@@ -95,7 +95,7 @@ class OnchainAgent:
     wallet: str | None
     """The registered `agentWallet`; None after a transfer or when unset."""
     token_uri: str
-    registration: Registration | None
+    registration: RegistrationFile | None
     registration_problem: str | None
     """Why there is no registration file (a sentence), or None."""
     collection: str | None = None

@@ -10,7 +10,7 @@ from typing import Final
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.registries.file_members import Members
 from assay.registries.file_problems import FileProblem, Note, Problems, described, quoted
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.registration_claims import CLAIMS_MAX, read_claims
 from assay.registries.registration_json import BYTES_MAX, NotRegistration, load, load_inner
 from assay.registries.registration_others import OtherDocument, read_other
@@ -31,7 +31,7 @@ _NUMBER_CHARS_MAX = 100
 _SERVICES = "a list of objects, each with name and endpoint"
 
 
-def parse_registration(body: bytes, source: str = "") -> Registration:
+def parse_registration(body: bytes, source: str = "") -> RegistrationFile:
     """The registration file in `body`; its `problems` say what is wrong with it.
 
     `source` is the address it was read from, empty where there is none. Raises `NotRegistration`
@@ -45,7 +45,7 @@ def parse_registration(body: bytes, source: str = "") -> Registration:
     members = Members(raw, "", note)
     if other is None and raw.get("type") != TYPE:
         note("type", described(raw["type"]) if "type" in raw else "nothing", TYPE)
-    return Registration(
+    return RegistrationFile(
         size_bytes=len(body),
         name=" ".join(_name(other, members, note).split()),
         description=_description(other, members, note),

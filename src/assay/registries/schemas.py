@@ -5,17 +5,17 @@ from typing import Annotated
 from pydantic import Field
 
 from assay.chains.model import Network
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 
-class EvmChainResponse(Answer):
+class EvmChainResponse(ResponseModel):
     """An EVM chain."""
 
     name: Annotated[str, Field(examples=["ethereum"])]
     chain_id: Annotated[int, Field(examples=[1])]
 
 
-class SolanaChainResponse(Answer):
+class SolanaChainResponse(ResponseModel):
     """A Solana cluster."""
 
     network: Annotated[str, Field(examples=["solana"])]

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from assay.registries.model import OnchainAgent
 from assay.registries.registration import problems_of
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 
-class FileProblemResponse(Answer):
+class FileProblemResponse(ResponseModel):
     """One thing that is wrong with the agent's registration file."""
 
     where: Annotated[

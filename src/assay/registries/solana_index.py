@@ -17,7 +17,7 @@ from assay.common.json import JsonValue, is_nested_beyond
 from assay.http1.client import UpstreamPool
 from assay.http1.model import UpstreamFailed
 from assay.net.body import BodyBroken
-from assay.net.bounded_exchange import Bounds, exchange
+from assay.net.bounded_exchange import ExchangeBounds, exchange
 from assay.net.configured_address import configured
 from assay.registries.model import Feedback
 from assay.registries.refusals import too_much_feedback
@@ -44,7 +44,7 @@ could be any part."""
 
 RETRY_AFTER_S = 5
 
-_BOUNDS = Bounds(EXCHANGE_S, BODY_BYTES_MAX, ratio_max=200)
+_BOUNDS = ExchangeBounds(EXCHANGE_S, BODY_BYTES_MAX, ratio_max=200)
 _DEPTH_MAX = 16
 _OK = 200
 

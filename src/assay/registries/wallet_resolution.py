@@ -23,7 +23,7 @@ class Resolution:
     at: datetime
 
 
-class Resolver:
+class WalletResolver:
     """Resolves wallets on any network that has a reader."""
 
     def __init__(

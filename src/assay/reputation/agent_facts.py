@@ -20,7 +20,7 @@ from assay.reputation.facts import AgentFacts, NotIndexed
 from assay.reputation.funding import RANGES, Funding
 from assay.reputation.indexer import RANGE
 from assay.reputation.payers import Money, joined, payers_of, with_tail
-from assay.reputation.ports import Cursor, EventStore, Stream
+from assay.reputation.ports import EventCursor, EventStore, Stream
 from assay.reputation.rows import Batch, PaymentChain, ProvenPayment, TransferRow
 from assay.reputation.rules import FULL, MATURE_DAYS, usual_price
 from assay.reputation.vouchers import Vouchers
@@ -124,14 +124,14 @@ class IndexedFacts:
                 streams[Stream("payments", one.network.slug, agent.wallet)] = one.network
         return streams
 
-    async def _cursors(self, agent: OnchainAgent) -> Mapping[Stream, Cursor]:
-        found: dict[Stream, Cursor] = {}
+    async def _cursors(self, agent: OnchainAgent) -> Mapping[Stream, EventCursor]:
+        found: dict[Stream, EventCursor] = {}
         for stream, network in self._streams(agent).items():
             found.update(await self._store.watch([stream], (network.start_block or 0) - 1))
         return found
 
     async def _tails(
-        self, agent: OnchainAgent, cursors: Mapping[Stream, Cursor]
+        self, agent: OnchainAgent, cursors: Mapping[Stream, EventCursor]
     ) -> Mapping[tuple[str, str], Batch]:
         """What is beyond the index, by network and kind. Raises `NotIndexed`."""
         try:
@@ -145,7 +145,7 @@ class IndexedFacts:
         return dict(task.result() for task in tasks)
 
     async def _tail(
-        self, network: Network, stream: Stream, cursor: Cursor, agent: OnchainAgent
+        self, network: Network, stream: Stream, cursor: EventCursor, agent: OnchainAgent
     ) -> tuple[tuple[str, str], Batch]:
         try:
             head, _, _ = await head_of(self._rpc, network)
@@ -155,7 +155,7 @@ class IndexedFacts:
         return (network.slug, stream.kind), joined(batches)
 
     async def _ranges(
-        self, network: Network, stream: Stream, cursor: Cursor, head: int, agent: OnchainAgent
+        self, network: Network, stream: Stream, cursor: EventCursor, head: int, agent: OnchainAgent
     ) -> list[Batch]:
         if cursor.is_done or head <= cursor.block:
             return []

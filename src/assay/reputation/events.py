@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from assay.chains.evm.abi import WORD, BadAnswer, Reader, address_word, word
+from assay.chains.evm.abi import WORD, AbiReader, BadAnswer, address_word, word
 from assay.chains.evm.logs import hex_bytes
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
@@ -207,7 +207,7 @@ def transferred(log: RawLog, chain: PaymentChain) -> int:
 
 def _feedback(log: RawLog, day: int) -> FeedbackRow | None:
     """The entry; None for data that the registry does not emit."""
-    reader = Reader(log.data)
+    reader = AbiReader(log.data)
     try:
         number, value = reader.number(0, 64), reader.signed(WORD, 128)
         decimals = reader.number(2 * WORD, 8)

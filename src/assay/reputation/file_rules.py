@@ -6,7 +6,7 @@ Source: EIP-8004, "Off-Chain Feedback File Structure".
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from assay.chains.evm.abi import WORD, BadAnswer, Reader
+from assay.chains.evm.abi import WORD, AbiReader, BadAnswer
 from assay.chains.model import Network
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
@@ -42,7 +42,7 @@ class Event:
 
 def event_of(log: RawLog) -> Event | None:
     """The event; None for data that the registry does not emit."""
-    reader = Reader(log.data)
+    reader = AbiReader(log.data)
     try:
         texts = [
             reader.content(reader.number(at * WORD)).decode("utf-8", "replace") for at in (3, 4, 6)

@@ -19,7 +19,7 @@ from assay.reputation.events import (
     read_owners,
     read_payments,
 )
-from assay.reputation.ports import Cursor, EventStore, Kind, Stream
+from assay.reputation.ports import EventCursor, EventKind, EventStore, Stream
 from assay.reputation.rows import Batch, PaymentChain
 
 TAIL = 128
@@ -35,7 +35,7 @@ SUBJECTS = 100
 
 NETWORKS_KEPT = 200
 
-KINDS: Final[Sequence[Kind]] = ("feedback", "owners", "payments", "funding")
+KINDS: Final[Sequence[EventKind]] = ("feedback", "owners", "payments", "funding")
 
 
 class Indexer:
@@ -50,7 +50,7 @@ class Indexer:
         self._tail = tail
         self._sizes: BoundedMap[tuple[str, str], int] = BoundedMap(NETWORKS_KEPT * len(KINDS))
 
-    async def step(self, network: Network, kinds: Sequence[Kind] = KINDS) -> bool:
+    async def step(self, network: Network, kinds: Sequence[EventKind] = KINDS) -> bool:
         """Read the next range of each kind; whether there is more to read now.
 
         Raises `ChainUnavailable` and `BadAnswer`: what was not read is read again.
@@ -61,7 +61,7 @@ class Indexer:
             more |= await self._step(network, kind, head - self._tail)
         return more
 
-    async def _step(self, network: Network, kind: Kind, last: int) -> bool:
+    async def _step(self, network: Network, kind: EventKind, last: int) -> bool:
         due = await self._store.due(kind, network.slug, last, SUBJECTS)
         if not due:
             return False
@@ -81,12 +81,12 @@ class Indexer:
             return True
         _, _, block_hash = await head_of(self._rpc, network, hex(until))
         self._sizes.put(key, min(RANGE_MOST, size * 2))
-        now = Cursor(until, block_hash, is_whole=until == last)
+        now = EventCursor(until, block_hash, is_whole=until == last)
         await self._store.advance(streams, was, now, batch)
         return True
 
     async def read(
-        self, network: Network, kind: Kind, first: int, last: int, streams: Sequence[Stream]
+        self, network: Network, kind: EventKind, first: int, last: int, streams: Sequence[Stream]
     ) -> Batch:
         """A range of streams of one kind. Raises `ChainUnavailable` and `BadAnswer`."""
         if kind == "feedback":
@@ -99,7 +99,7 @@ class Indexer:
         reading = read_payments if kind == "payments" else read_fundings
         return await reading(self._rpc, chain, first, last, subjects)
 
-    async def _stands(self, network: Network, cursor: Cursor) -> bool:
+    async def _stands(self, network: Network, cursor: EventCursor) -> bool:
         """Whether the chain still has the block that was read last."""
         try:
             _, _, block_hash = await head_of(self._rpc, network, hex(cursor.block))

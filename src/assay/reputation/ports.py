@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from assay.reputation.facts import FeedbackEvent
 from assay.reputation.rows import Batch, ProvenPayment, TransferRow
 
-Kind = Literal["feedback", "owners", "payments", "funding"]
+EventKind = Literal["feedback", "owners", "payments", "funding"]
 
 NEUTRAL_FROM = 500
 """A source that funded so many accounts is an exchange: it joins nobody."""
@@ -17,13 +17,13 @@ NEUTRAL_FROM = 500
 class Stream:
     """One thing that is read block by block: a subject of a network, or all of it."""
 
-    kind: Kind
+    kind: EventKind
     network: str
     subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class EventCursor:
     """Up to which block a stream was read; `block_hash` is empty where it is not known.
 
     A done stream has nothing more to tell: an account's funding that was found, and one that is
@@ -54,18 +54,18 @@ class EventStore(Protocol):
         """Networks with a stream, by name."""
         ...
 
-    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
+    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, EventCursor]:
         """The cursors; a stream that is new begins after `block`. They are needed now."""
         ...
 
     async def due(
-        self, kind: Kind, network: str, below: int, at_most: int
-    ) -> Sequence[tuple[Stream, Cursor]]:
+        self, kind: EventKind, network: str, below: int, at_most: int
+    ) -> Sequence[tuple[Stream, EventCursor]]:
         """Streams that are not done and were read furthest back, all to the same block."""
         ...
 
     async def advance(
-        self, streams: Sequence[Stream], was: Cursor, now: Cursor, batch: Batch
+        self, streams: Sequence[Stream], was: EventCursor, now: EventCursor, batch: Batch
     ) -> bool:
         """Store a range and move on, unless another process has: then nothing is stored.
 

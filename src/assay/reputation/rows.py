@@ -79,7 +79,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class ListedAsset:
     """A listed asset: worth a dollar, whatever its decimals."""
 
     address: str
@@ -91,6 +91,6 @@ class PaymentChain:
     """A network whose listed assets count as money."""
 
     network: Network
-    assets: tuple[Asset, ...]
+    assets: tuple[ListedAsset, ...]
     charges_only: bool = False
     """Every transfer is taken as a charge: on Tempo, MPP charges are plain transfers."""

@@ -83,7 +83,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReputationValue:
     """What feedback and payments are worth."""
 
     value: float
@@ -99,7 +99,7 @@ class Result:
     cap: float | None
 
 
-def assess(seen: Reputation) -> Result | None:
+def assess(seen: Reputation) -> ReputationValue | None:
     """The result; None where neither a customer nor a voter says anything.
 
     Whoever paid nobody but resellers is a voter like everybody else.
@@ -120,7 +120,7 @@ def assess(seen: Reputation) -> Result | None:
         mass += crowd
     if mass <= 0:
         return None
-    return Result(
+    return ReputationValue(
         value=round(min(100.0, max(0.0, NEUTRAL + points / mass)), 2),
         confidence=round(mass / (mass + PRIOR_MASS), 4),
         mass=round(mass, 4),

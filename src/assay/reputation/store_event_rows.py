@@ -15,7 +15,7 @@ from assay.db.schema.everything import (
     chain_transfers,
     index_streams,
 )
-from assay.reputation.ports import Cursor, Stream
+from assay.reputation.ports import EventCursor, Stream
 from assay.reputation.rows import Batch
 
 PARAMETERS = 500
@@ -90,9 +90,9 @@ def stream_of(row: Row[Any]) -> Stream:
     return Stream(row.kind, row.network, row.subject)
 
 
-def cursor_of(row: Row[Any]) -> Cursor:
+def cursor_of(row: Row[Any]) -> EventCursor:
     """How far the stream of a row was read."""
-    return Cursor(row.block, row.block_hash, bool(row.is_done), bool(row.is_whole))
+    return EventCursor(row.block, row.block_hash, bool(row.is_done), bool(row.is_whole))
 
 
 def _names(row: object) -> Sequence[str]:

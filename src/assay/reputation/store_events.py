@@ -20,7 +20,7 @@ from assay.db.schema.everything import (
 )
 from assay.reputation.events import DAY_S
 from assay.reputation.facts import FeedbackEvent
-from assay.reputation.ports import NEUTRAL_FROM, Cursor, Kind, LedgerPayment, Stream
+from assay.reputation.ports import NEUTRAL_FROM, EventCursor, EventKind, LedgerPayment, Stream
 from assay.reputation.rows import Batch, ProvenPayment, TransferRow
 from assay.reputation.store_event_rows import (
     BY_BLOCK,
@@ -61,7 +61,7 @@ class SqlEventStore:
         async with self._database.read() as connection:
             return list((await connection.execute(statement)).scalars())
 
-    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, Cursor]:
+    async def watch(self, streams: Sequence[Stream], block: int) -> Mapping[Stream, EventCursor]:
         rows, today = await self._rows(streams), self._today()
         await touch(self._database, [s for s, row in rows.items() if row.asked_day < today], today)
         new = [one for one in dict.fromkeys(streams) if one not in rows]
@@ -71,11 +71,13 @@ class SqlEventStore:
                 await self._add(connection, index_streams, begun)
             rows |= await self._rows(new)
         # One that was forgotten at this very moment begins anew the next time.
-        return dict.fromkeys(new, Cursor(block)) | {s: cursor_of(row) for s, row in rows.items()}
+        return dict.fromkeys(new, EventCursor(block)) | {
+            s: cursor_of(row) for s, row in rows.items()
+        }
 
     async def due(
-        self, kind: Kind, network: str, below: int, at_most: int
-    ) -> Sequence[tuple[Stream, Cursor]]:
+        self, kind: EventKind, network: str, below: int, at_most: int
+    ) -> Sequence[tuple[Stream, EventCursor]]:
         mine = (_S.kind == kind, _S.network == network, _S.is_done.is_(False), _S.block < below)
         lowest = select(func.min(_S.block)).where(*mine).scalar_subquery()
         statement = (
@@ -90,7 +92,7 @@ class SqlEventStore:
         return [(stream_of(row), cursor_of(row)) for row in same]
 
     async def advance(
-        self, streams: Sequence[Stream], was: Cursor, now: Cursor, batch: Batch
+        self, streams: Sequence[Stream], was: EventCursor, now: EventCursor, batch: Batch
     ) -> bool:
         mine = and_(these(streams), _S.block == was.block, _S.block_hash == was.block_hash)
         network = streams[0].network

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.chains.evm.abi import WORD, BadAnswer, Reader, address_word, counted, word
+from assay.chains.evm.abi import WORD, AbiReader, BadAnswer, address_word, counted, word
 from assay.chains.model import Network, is_address
-from assay.chains.rpc import Call, Returned, Reverted, Rpc
+from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
 from assay.common.clock import Clock
 from assay.registries.model import OnchainAgent
 from assay.reputation.rows import PaymentChain
@@ -124,15 +124,15 @@ class Vouchers:
 
     async def _answers(self, agent: OnchainAgent, registry: str) -> tuple[tuple[str, int], ...]:
         number, network = word(int(agent.agent_id)), agent.network
-        asked = Call(registry, bytes.fromhex("8d5d0c2d") + number)
+        asked = ContractCall(registry, bytes.fromhex("8d5d0c2d") + number)
         (listed,) = await self._rpc.call(network, [asked])
-        reader = Reader(_data(listed))
+        reader = AbiReader(_data(listed))
         places = reader.items(reader.number(0))
         if len(places) > VALIDATIONS_MAX:
             return ()
         hashes = [word(reader.number(at)) for at in places]
         found = await self._rpc.call(
-            network, [Call(registry, bytes.fromhex("ff2febfc") + one) for one in hashes]
+            network, [ContractCall(registry, bytes.fromhex("ff2febfc") + one) for one in hashes]
         )
         statuses = [_status(_data(one)) for one in found]
         side = agent.controllers
@@ -149,7 +149,7 @@ class Vouchers:
             given = [s for s in statuses if s.validator == who and s.is_answered]
             # An answer of 0 without a hash or a tag looks like none: the registry's own count tells
             # that there is one, and not which it is.
-            if Reader(_data(count)).number(0, 64) != len(given):
+            if AbiReader(_data(count)).number(0, 64) != len(given):
                 answers.append((who, 0))
             elif (value := _value(given, now_s)) is not None:
                 answers.append((who, value))
@@ -161,14 +161,16 @@ class Vouchers:
         amount, held, owned = await self._rpc.call(
             agent.network,
             [
-                Call(stake.contract, stake.function + whom),
-                Call(stake.asset, balance_of + address_word(stake.contract)),
-                Call(agent.network.identity_registry, balance_of + address_word(agent.owner)),
+                ContractCall(stake.contract, stake.function + whom),
+                ContractCall(stake.asset, balance_of + address_word(stake.contract)),
+                ContractCall(
+                    agent.network.identity_registry, balance_of + address_word(agent.owner)
+                ),
             ],
         )
-        staked = min(Reader(_data(amount)).number(0), Reader(_data(held)).number(0))
+        staked = min(AbiReader(_data(amount)).number(0), AbiReader(_data(held)).number(0))
         if stake.by_owner:
-            staked //= max(1, Reader(_data(owned)).number(0))
+            staked //= max(1, AbiReader(_data(owned)).number(0))
         return min(staked * 10**6 // 10**stake.decimals, 2**62)
 
 
@@ -188,7 +190,7 @@ class _Status:
 
 
 def _status(data: bytes) -> _Status:
-    reader = Reader(data)
+    reader = AbiReader(data)
     return _Status(
         validator=reader.address(0),
         agent_id=reader.number(WORD),
@@ -199,11 +201,11 @@ def _status(data: bytes) -> _Status:
     )
 
 
-def _summary(registry: str, agent_id: str, validator: str) -> Call:
+def _summary(registry: str, agent_id: str, validator: str) -> ContractCall:
     """`getSummary(id, [validator], "")`: how many answers there are, and their mean."""
     names = word(1) + address_word(validator)
     head = 3 * WORD
-    return Call(
+    return ContractCall(
         registry,
         bytes.fromhex("1b7cabd6")
         + word(int(agent_id))

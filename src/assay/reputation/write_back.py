@@ -31,7 +31,7 @@ WRITE_S = 10.0
 FAMILY = "solana"
 
 
-class Outcome(StrEnum):
+class PublishOutcome(StrEnum):
     """What became of a score."""
 
     SUBMITTED = "submitted"  # a node took it: no proof that it was executed
@@ -46,7 +46,7 @@ class Outcome(StrEnum):
 class PublishResult:
     """One score's end, for the log. `told` is the signature, or the reason."""
 
-    outcome: Outcome
+    outcome: PublishOutcome
     agent_id: str
     score: int
     told: str
@@ -89,7 +89,7 @@ class FeedbackPublisher:
         self._note = note
         self._fees = fees
         self._waiting: asyncio.Queue[_Score] = asyncio.Queue(WAITING_MAX)
-        self._counts: Counter[Outcome] = Counter()
+        self._counts: Counter[PublishOutcome] = Counter()
 
     @property
     def address(self) -> str:
@@ -108,7 +108,7 @@ class FeedbackPublisher:
     @property
     def counts(self) -> Mapping[str, int]:
         """How many scores ended how, since the process began."""
-        return {outcome.value: self._counts[outcome] for outcome in Outcome}
+        return {outcome.value: self._counts[outcome] for outcome in PublishOutcome}
 
     def offer(self, chain: str, agent_id: str, score: float) -> None:
         """Queue a score of 0 to 100, where the agent is one of a chain that takes them."""
@@ -118,7 +118,7 @@ class FeedbackPublisher:
         try:
             self._waiting.put_nowait(waiting)
         except asyncio.QueueFull:
-            self._end(waiting, Outcome.DROPPED, f"{WAITING_MAX} scores are waiting")
+            self._end(waiting, PublishOutcome.DROPPED, f"{WAITING_MAX} scores are waiting")
 
     async def run(self) -> None:
         """Write what is offered, one after the other, for ever."""
@@ -127,7 +127,7 @@ class FeedbackPublisher:
             try:
                 await self._write(score)
             except asyncio.CancelledError:
-                self._end(score, Outcome.DROPPED, "the service ended; it may have been sent")
+                self._end(score, PublishOutcome.DROPPED, "the service ended; it may have been sent")
                 raise
             finally:
                 self._waiting.task_done()
@@ -139,35 +139,35 @@ class FeedbackPublisher:
                 await self._waiting.join()
         except TimeoutError:
             while not self._waiting.empty():
-                self._end(self._waiting.get_nowait(), Outcome.DROPPED, "the service ended")
+                self._end(self._waiting.get_nowait(), PublishOutcome.DROPPED, "the service ended")
 
     async def _write(self, score: _Score) -> None:
         try:
             async with asyncio.timeout(WRITE_S):
                 outcome, told = await self._given(score)
         except WriteRefused as refusal:
-            outcome, told = Outcome.REFUSED, str(refusal)
+            outcome, told = PublishOutcome.REFUSED, str(refusal)
         except ChainUnavailable as error:
-            outcome, told = Outcome.FAILED, error.detail or error.message
+            outcome, told = PublishOutcome.FAILED, error.detail or error.message
         except TimeoutError:
-            outcome, told = Outcome.FAILED, f"not done in {WRITE_S:g} s"
+            outcome, told = PublishOutcome.FAILED, f"not done in {WRITE_S:g} s"
         except ServiceError as error:  # the agent is gone
-            outcome, told = Outcome.REFUSED, error.message
+            outcome, told = PublishOutcome.REFUSED, error.message
         except Exception as error:  # noqa: BLE001 - one bad score must not end the worker
-            outcome, told = Outcome.FAILED, type(error).__name__
+            outcome, told = PublishOutcome.FAILED, type(error).__name__
         self._end(score, outcome, told)
 
-    async def _given(self, score: _Score) -> tuple[Outcome, str]:
+    async def _given(self, score: _Score) -> tuple[PublishOutcome, str]:
         network = self._networks.by_slug(score.chain)
         agent = await self._subjects.reader(network).fetch_agent(network, score.agent_id)
         if agent.owner == self._writer.address:
-            return Outcome.SKIPPED, "the writing wallet owns this agent"
+            return PublishOutcome.SKIPPED, "the writing wallet owns this agent"
         unpaid = None if self._fees is None else await self._fees.take(network, score.bearer)
         if unpaid is not None:
-            return Outcome.UNPAID, unpaid
-        return Outcome.SUBMITTED, await self._writer.give_score(network, agent, score.score)
+            return PublishOutcome.UNPAID, unpaid
+        return PublishOutcome.SUBMITTED, await self._writer.give_score(network, agent, score.score)
 
-    def _end(self, score: _Score, outcome: Outcome, told: str) -> None:
+    def _end(self, score: _Score, outcome: PublishOutcome, told: str) -> None:
         self._counts[outcome] += 1
         self._note(PublishResult(outcome, score.agent_id, score.score, told))
 

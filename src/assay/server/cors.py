@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.common.origins import ANY
-from assay.server.request_context import RequestContext, Scope, Send
+from assay.server.request_context import AsgiScope, RequestContext, Send
 
 MAX_AGE_S: Final = 600
 """How long a browser may remember a preflight."""
@@ -43,7 +43,7 @@ class Cors:
             return [_VARY]
         return [*allowed, (b"access-control-expose-headers", _EXPOSED)]
 
-    def is_preflight(self, scope: Scope, exchange: RequestContext) -> bool:
+    def is_preflight(self, scope: AsgiScope, exchange: RequestContext) -> bool:
         """Whether a browser asks, before it calls, for a page that may."""
         return (
             scope["method"] == "OPTIONS"

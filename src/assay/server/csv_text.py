@@ -5,19 +5,19 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """How a spreadsheet knows a formula. Callers choose paths and agent ids: a cell that begins so gets
 a quote in front. Source: OWASP, CSV injection."""
 
 
-def csv_head(shape: type[Answer]) -> str:
+def csv_head(shape: type[ResponseModel]) -> str:
     """The first line: names of the fields, as they are in JSON."""
     return _lines([[field.alias or name for name, field in shape.model_fields.items()]])
 
 
-def csv_rows(answers: Iterable[Answer]) -> str:
+def csv_rows(answers: Iterable[ResponseModel]) -> str:
     """A line of each answer. Its values are texts, numbers, truth values or None."""
     return _lines([[_cell(value) for value in one.model_dump().values()] for one in answers])
 

@@ -17,8 +17,8 @@ from assay.common.quota_lease import QuotaLease
 
 __all__ = [
     "RateLimit",
+    "RateLimitVerdict",
     "SharedRateLimit",
-    "Verdict",
     "caller_of",
     "parsed_address",
     "rate_limit",
@@ -30,7 +30,7 @@ CALLERS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RateLimitVerdict:
     """What a limit says of one request."""
 
     allowed: bool
@@ -52,7 +52,7 @@ class RateLimit:
         self._cost_s = 60.0 / per_minute
         self._full_at_s: OrderedDict[str, float] = OrderedDict()
 
-    def take(self, caller: str) -> Verdict | None:
+    def take(self, caller: str) -> RateLimitVerdict | None:
         """Count one request of the caller, unless it is refused; None: only `admit` can tell."""
         now = self._clock.monotonic_s()
         full_at = max(now, self._full_at_s.get(caller, now)) + self._cost_s
@@ -61,7 +61,7 @@ class RateLimit:
             return self._refused(over_s)
         self.count(caller, full_at)
         remaining = int((60.0 - (full_at - now)) / self._cost_s + 1e-9)
-        return Verdict(
+        return RateLimitVerdict(
             allowed=True, limit=self.per_minute, remaining=remaining, reset_s=ceil(full_at - now)
         )
 
@@ -85,7 +85,7 @@ class RateLimit:
         if full_at is not None:
             self._full_at_s[caller] = full_at - self._cost_s
 
-    async def admit(self, caller: str) -> Verdict:
+    async def admit(self, caller: str) -> RateLimitVerdict:
         """What `take` says, and where it cannot tell, what the shared count does."""
         return self.take(caller) or self._refused(1.0)
 
@@ -93,8 +93,10 @@ class RateLimit:
         """Count one request; raises `TooMany` when it is refused."""
         refuse(self.take(caller) or await self.admit(caller))
 
-    def _refused(self, reset_s: float) -> Verdict:
-        return Verdict(allowed=False, limit=self.per_minute, remaining=0, reset_s=ceil(reset_s))
+    def _refused(self, reset_s: float) -> RateLimitVerdict:
+        return RateLimitVerdict(
+            allowed=False, limit=self.per_minute, remaining=0, reset_s=ceil(reset_s)
+        )
 
 
 class SharedRateLimit(RateLimit):
@@ -110,7 +112,7 @@ class SharedRateLimit(RateLimit):
         self._leases = leases
 
     @override
-    def take(self, caller: str) -> Verdict | None:
+    def take(self, caller: str) -> RateLimitVerdict | None:
         if self._leases.is_alone:
             return super().take(caller)
         return super().take(caller) if self._leases.has(self._prefix + caller) else None
@@ -135,7 +137,7 @@ class SharedRateLimit(RateLimit):
             self._leases.unspend(self._prefix + caller)
 
     @override
-    async def admit(self, caller: str) -> Verdict:
+    async def admit(self, caller: str) -> RateLimitVerdict:
         key = self._prefix + caller
         room = await self._leases.take(key, self.per_minute)
         if room is None:
@@ -148,7 +150,9 @@ class SharedRateLimit(RateLimit):
             self._leases.unspend(key)
             return self._refused(reset_s)
         super().count(caller, full_at)
-        return Verdict(allowed=True, limit=self.per_minute, remaining=left, reset_s=reset_s)
+        return RateLimitVerdict(
+            allowed=True, limit=self.per_minute, remaining=left, reset_s=reset_s
+        )
 
 
 def rate_limit(name: str, per_minute: int, clock: Clock, leases: QuotaLease | None) -> RateLimit:
@@ -158,7 +162,7 @@ def rate_limit(name: str, per_minute: int, clock: Clock, leases: QuotaLease | No
     return SharedRateLimit(name, per_minute, clock, leases)
 
 
-def refuse(verdict: Verdict) -> None:
+def refuse(verdict: RateLimitVerdict) -> None:
     """Raises `TooMany` unless the verdict allows."""
     if not verdict.allowed:
         raise TooMany("Too many requests: slow down.", retry_after_s=max(1, verdict.reset_s))

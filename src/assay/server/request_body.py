@@ -11,7 +11,13 @@ from typing import Final
 from assay.common.addresses import caller_of
 from assay.common.errors import InvalidRequest, RequestTimeout, TooLarge
 from assay.common.memory_budget import MemoryBudget, Reservation
-from assay.server.request_context import SMALL_BYTES, Receive, RequestContext, Scope, exchange_of
+from assay.server.request_context import (
+    SMALL_BYTES,
+    AsgiScope,
+    Receive,
+    RequestContext,
+    exchange_of,
+)
 
 BODY_S = 15.0
 """How long a body may take to arrive."""
@@ -39,14 +45,14 @@ class BodyRooms:
         return Reservation(self.anonymous, caller_of(exchange.client_address), SMALL_BYTES)
 
 
-def body_bytes_max(scope: Scope, usual: int) -> int:
+def body_bytes_max(scope: AsgiScope, usual: int) -> int:
     """The largest body that this request may have."""
     if scope["path"] in CREDENTIAL_IN_BODY:
         return min(usual, CREDENTIAL_BODY_BYTES)
     return usual
 
 
-async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+async def read_body(scope: AsgiScope, receive: Receive, bytes_max: int) -> bytes:
     """The whole body.
 
     Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow, `InvalidRequest` when it

@@ -17,12 +17,12 @@ from assay.common.memory_budget import Reservation
 from assay.http1.callers import Caller
 from assay.server.errors import envelope, error_headers, status_of
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers: TypeAlias = Mapping[str, str]
+AsgiScope: TypeAlias = MutableMapping[str, Any]
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+HeaderMap: TypeAlias = Mapping[str, str]
 
 KEY = "assay.exchange"
 """Where the exchange stands in the scope."""
@@ -60,7 +60,7 @@ class RequestContext:
 
     request_id: str
     client_address: str
-    headers: Headers
+    headers: HeaderMap
     route: str = ""
     """The route's template, for the log: paths themselves may hold anything."""
     operator: Operator | None = None
@@ -100,7 +100,7 @@ class RequestContext:
         return operator_bearer(operator.id, operator.plan, operator.role)
 
 
-def headers_of(scope: Scope) -> Headers:
+def headers_of(scope: AsgiScope) -> HeaderMap:
     """The request's headers; of a name sent twice the first counts."""
     return {
         name.decode("latin-1"): value.decode("latin-1")

@@ -11,7 +11,7 @@ from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.common.memory_budget import SMALL_BYTES, MemoryBudget, Reservation
 from assay.http1.bounds import BOUNDS, PIECE_BYTES
-from assay.server.request_context import Message, RequestContext, Send, date_header, refuse
+from assay.server.request_context import AsgiMessage, RequestContext, Send, date_header, refuse
 
 ANSWERS_BYTES: Final = 128 * 1024 * 1024
 """What large answers to operators may hold that are not read yet; one operator has a sixteenth, but
@@ -45,7 +45,7 @@ class ApiResponseWriter:
         self._is_over = False
         self.status = 0
 
-    async def __call__(self, message: Message) -> None:
+    async def __call__(self, message: AsgiMessage) -> None:
         """Send it on; nothing, where the answer was refused or given up."""
         if self._is_over:
             return
@@ -56,7 +56,7 @@ class ApiResponseWriter:
         else:
             await self._send_in_pieces(message)
 
-    async def _begin(self, message: Message) -> None:
+    async def _begin(self, message: AsgiMessage) -> None:
         exchange = self._exchange
         try:
             await self._hold(message)
@@ -76,7 +76,7 @@ class ApiResponseWriter:
             headers.append(_NO_STORE)
         await self._send(message)
 
-    async def _hold(self, message: Message) -> None:
+    async def _hold(self, message: AsgiMessage) -> None:
         """Take room for what is about to be sent. Raises `Unavailable`."""
         whose = self._exchange.counted_for
         length = next((value for name, value in message["headers"] if name == b"content-length"), 0)
@@ -85,7 +85,7 @@ class ApiResponseWriter:
             await share.take(int(length))
             self._exchange.answer_share = share
 
-    async def _send_in_pieces(self, message: Message) -> None:
+    async def _send_in_pieces(self, message: AsgiMessage) -> None:
         """Each piece when the one before is out; not the rest, where that takes too long.
 
         The server ends the connection of an answer that is not whole.

@@ -22,7 +22,7 @@ from assay.audit.service import Actor
 from assay.common.costs import Bearer, Cost
 from assay.common.errors import InvalidRequest, Problem
 from assay.server.request_context import exchange_of
-from assay.server.schemas_base import Body
+from assay.server.schemas_base import RequestModel
 from assay.server.schemas_error import ErrorResponse
 
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
@@ -84,7 +84,7 @@ _REFUSED: Final = {
 millisecond for each of a thousand."""
 
 B = TypeVar("B", bound=BaseModel)
-Endpoint = Callable[..., Awaitable[object]]
+RouteHandler = Callable[..., Awaitable[object]]
 
 
 def route(  # noqa: PLR0913 - everything an operation declares
@@ -95,12 +95,12 @@ def route(  # noqa: PLR0913 - everything an operation declares
     operation: str,
     credential: Credential,
     answers: object,
-    body: type[Body] | None = None,
+    body: type[RequestModel] | None = None,
     body_required: bool = True,
     also: tuple[int, ...] = (),
     media_types: tuple[str, ...] = (),
     created: bool = False,
-) -> Callable[[Endpoint], Endpoint]:
+) -> Callable[[RouteHandler], RouteHandler]:
     """Declare an operation of interface.md#operations; `also` lists statuses beyond the usual ones.
 
     `operation` is its id in the OpenAPI document: generated clients name their methods by it, so
@@ -114,7 +114,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     elif f"{method} {path}" in SCOPES:
         statuses.add(FORBIDDEN)  # a key that was not issued for it
 
-    def declare(endpoint: Endpoint) -> Endpoint:
+    def declare(endpoint: RouteHandler) -> RouteHandler:
         router.add_api_route(
             path,
             endpoint,
@@ -229,7 +229,9 @@ def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": dict.fromkeys(media_types, text)}} if media_types else {}
 
 
-def _extra(credential: Credential, body: type[Body] | None, *, required: bool) -> dict[str, Any]:
+def _extra(
+    credential: Credential, body: type[RequestModel] | None, *, required: bool
+) -> dict[str, Any]:
     extra: dict[str, Any] = {"security": SECURITY[credential]}
     if body is not None:
         schema = {"$ref": f"#/components/schemas/{body.__name__}"}

@@ -9,7 +9,7 @@ Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """Always as `kit.clock.iso` writes it."""
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """A response body."""
 
     model_config = ConfigDict(
@@ -17,7 +17,7 @@ class Answer(BaseModel):
     )
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """A request body: exact types, no unknown members."""
 
     model_config = ConfigDict(

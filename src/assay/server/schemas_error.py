@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from assay.server.errors import STATUS
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 
-class ErrorResponse(Answer):
+class ErrorResponse(ResponseModel):
     """A refusal. Further members depend on the code."""
 
     model_config = ConfigDict(extra="allow")

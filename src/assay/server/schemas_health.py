@@ -1,9 +1,9 @@
 """Health and discovery (interface.md#health-and-discovery)."""
 
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 
 
-class HealthResponse(Answer):
+class HealthResponse(ResponseModel):
     """The service is up."""
 
     ok: bool
@@ -14,7 +14,7 @@ class HealthResponse(Answer):
     timestamp: Timestamp
 
 
-class DiscoveryResponse(Answer):
+class DiscoveryResponse(ResponseModel):
     """Where developers find things."""
 
     service: str
@@ -25,7 +25,7 @@ class DiscoveryResponse(Answer):
     jwks: str
 
 
-class JwksResponse(Answer):
+class JwksResponse(ResponseModel):
     """Public keys of decision tokens (RFC 7517)."""
 
     keys: list[dict[str, str]]

@@ -16,14 +16,14 @@ from fastapi import Query
 from pydantic import Field
 
 from assay.common.errors import InvalidRequest, Problem
-from assay.server.schemas_base import Answer
+from assay.server.schemas_base import ResponseModel
 
 T = TypeVar("T")
 
 OFFSET_MAX: Final = 100_000
 """How far a list is gone through by its offset."""
 
-Cursor = Annotated[
+PageCursor = Annotated[
     str | None,
     Query(
         max_length=100,
@@ -40,7 +40,7 @@ _AT = re.compile(r"at:(0|[1-9][0-9]{0,5})")
 _AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
-class Paged(Answer):
+class Paged(ResponseModel):
     """What every page says of its list."""
 
     total: Annotated[int, Field(description="Of all pages together.")]

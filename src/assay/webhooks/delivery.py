@@ -28,7 +28,7 @@ from assay.webhooks.model import (
     WAIT_S,
     Delivery,
     DeliveryState,
-    Registration,
+    WebhookRegistration,
 )
 from assay.webhooks.payload import signature
 from assay.webhooks.ports import Secrets, WebhookStore
@@ -186,7 +186,7 @@ class Deliverer:
             return _failed(OVER_BUDGET)
         return _Waits(now + timedelta(seconds=min(max(retry_s, WAIT_MIN_S), WAIT_MAX_S)))
 
-    def _headers(self, delivery: Delivery, to: Registration) -> dict[str, str]:
+    def _headers(self, delivery: Delivery, to: WebhookRegistration) -> dict[str, str]:
         """Unsigned unless the registration has a secret; raises `ValueError` when it is lost."""
         headers = {"content-type": "application/json"}
         if to.sealed_secret is None:

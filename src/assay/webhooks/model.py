@@ -54,7 +54,7 @@ class WebhookLimitReached(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class WebhookRegistration:
     """Where one operator wants to hear of evaluations; `agent_ids` None means of all agents."""
 
     id: str

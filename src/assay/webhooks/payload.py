@@ -8,7 +8,7 @@ import json
 from typing import Final
 
 from assay.common.clock import iso
-from assay.evaluation.model import Change, Evaluation, Snapshot
+from assay.evaluation.model import Evaluation, EvaluationChange, Snapshot
 from assay.webhooks.model import EVENT, GRADE_CHANGED
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one
@@ -34,7 +34,7 @@ def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str
     return json.dumps(told, separators=(",", ":"))
 
 
-def change_payload(event: str, body: str, change: Change) -> str:
+def change_payload(event: str, body: str, change: EvaluationChange) -> str:
     """The body of an event beyond interface.md#events: its fields, and what changed."""
     told = json.loads(body) | {"event": event}
     if event == GRADE_CHANGED:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from assay.audit.service import AuditEntry
-from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 
 
 class WebhookStore(Protocol):
@@ -15,16 +15,16 @@ class WebhookStore(Protocol):
     """
 
     async def add(
-        self, made: Registration, keys: Sequence[str], at_most: int, note: AuditEntry
+        self, made: WebhookRegistration, keys: Sequence[str], at_most: int, note: AuditEntry
     ) -> bool:
         """Store; False when the operator has `at_most` already. `keys` are the agents', or `*`."""
         ...
 
-    async def list(self, operator_id: str) -> Sequence[Registration]:
+    async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
         """The operator's registrations, newest first."""
         ...
 
-    async def find(self, operator_id: str, webhook_id: str) -> Registration | None:
+    async def find(self, operator_id: str, webhook_id: str) -> WebhookRegistration | None:
         """One of the operator's registrations; None also while its account is suspended."""
         ...
 
@@ -32,7 +32,7 @@ class WebhookStore(Protocol):
         """Whether there was one; what is still pending for it is failed."""
         ...
 
-    async def reseal(self, made: Registration, note: AuditEntry) -> None:
+    async def reseal(self, made: WebhookRegistration, note: AuditEntry) -> None:
         """Replace the sealed secret, if the operator has such a registration."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Final
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.egress_budget import EgressUse, UseClass, egress_use
-from assay.common.keyring import MacKeys, Secrets
+from assay.common.keyring import MacKeys, SecretRing
 from assay.common.single_flight import SingleFlight
 from assay.net.egress.consent import Consents
 from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, OutboundRequest
@@ -42,7 +42,7 @@ class ReceiverProofs:
     """Finds out whether receivers want an account's events."""
 
     def __init__(
-        self, consents: Consents, http: EgressClient, secrets: Secrets, clock: Clock
+        self, consents: Consents, http: EgressClient, secrets: SecretRing, clock: Clock
     ) -> None:
         self._consents = consents
         self._http = http

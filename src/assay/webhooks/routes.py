@@ -8,9 +8,9 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.server.route import actor_of, app_of, read, route
 from assay.server.schemas_page import (
-    Cursor,
     Limit,
     Offset,
+    PageCursor,
     before_of,
     cursor_after,
     cursor_at,
@@ -50,7 +50,7 @@ async def register_webhook(request: Request) -> wire.WebhookResponse:
     answers=wire.WebhooksResponse,
 )
 async def list_webhooks(
-    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: Cursor = None
+    request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.WebhooksResponse:
     """The account's registrations, newest first. Beyond the specification's tables."""
     start = offset_of(cursor, offset)
@@ -98,7 +98,7 @@ async def webhook_deliveries(
     offset: Offset = 0,
     webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=64)] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a delivery.")] = None,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> wire.DeliveriesResponse:
     """What was delivered, newest first. Beyond the specification's tables."""
     page = DeliveryPage(before_of(cursor, before), limit, offset)

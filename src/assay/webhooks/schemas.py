@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.common.clock import iso
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import Paged
-from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 from assay.webhooks.receiver_proof import Verification
 from assay.webhooks.service import AGENTS_MAX, URL_CHARS_MAX, NewWebhook
 
@@ -25,7 +25,7 @@ _SHOWN: Mapping[DeliveryState, State] = {
 AgentRef = int | Annotated[str, Field(max_length=100)]
 
 
-class WebhookRequest(Body):
+class WebhookRequest(RequestModel):
     """Where to be told of evaluations. `secret` (`whsec_...`) asks for signed deliveries."""
 
     event: Literal["evaluation_complete", "grade_changed", "agent_drift"]
@@ -42,7 +42,7 @@ class WebhookRequest(Body):
         return NewWebhook(self.event, self.url, self.agent_ids, self.secret)
 
 
-class WebhookResponse(Answer):
+class WebhookResponse(ResponseModel):
     """A registration; its secret is never shown, `signed` says whether it has one.
 
     Source: interface.md#webhook-registration.
@@ -64,14 +64,14 @@ class WebhookResponse(Answer):
     created_at: Timestamp
 
 
-class RemovedResponse(Answer):
+class RemovedResponse(ResponseModel):
     """The registration is gone."""
 
     ok: bool
     id: str
 
 
-class DeliveryResponse(Answer):
+class DeliveryResponse(ResponseModel):
     """One event for one registration: `pending`, then `sent` or `failed`, and never again."""
 
     id: str
@@ -100,14 +100,14 @@ class DeliveriesResponse(Paged):
     next_before: str | None
 
 
-class WebhookVerifiedResponse(Answer):
+class WebhookVerifiedResponse(ResponseModel):
     """Whether the receiver showed the account's token just now."""
 
     id: str
     verified: bool
 
 
-def webhook(found: Registration, shown: Verification | None) -> WebhookResponse:
+def webhook(found: WebhookRegistration, shown: Verification | None) -> WebhookResponse:
     """A registration on the wire, with what its receiver may show."""
     return WebhookResponse(
         id=found.id,

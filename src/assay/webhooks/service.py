@@ -21,9 +21,9 @@ from assay.webhooks.model import (
     REGISTRATIONS_MAX,
     AgentRef,
     Delivery,
-    Registration,
     WebhookLimitReached,
     WebhookNotFound,
+    WebhookRegistration,
 )
 from assay.webhooks.payload import secret_bytes
 from assay.webhooks.ports import Secrets, WebhookStore
@@ -78,7 +78,9 @@ class Webhooks:
         self.lists = FairQueue(*LISTS, "lists of webhooks")
         """Whoever reads a whole list has its turn there."""
 
-    async def register(self, operator_id: str, asked: NewWebhook, actor: Actor) -> Registration:
+    async def register(
+        self, operator_id: str, asked: NewWebhook, actor: Actor
+    ) -> WebhookRegistration:
         """A new registration.
 
         Raises `InvalidRequest` naming every problem, and `WebhookLimitReached`.
@@ -91,7 +93,7 @@ class Webhooks:
         sealed = None
         if asked.secret is not None:
             sealed = self._secrets.seal(secret_bytes(asked.secret), place(webhook_id))
-        made = Registration(
+        made = WebhookRegistration(
             id=webhook_id,
             operator_id=operator_id,
             event=asked.event,
@@ -109,7 +111,7 @@ class Webhooks:
             raise WebhookLimitReached(f"An operator has at most {REGISTRATIONS_MAX} webhooks.")
         return made
 
-    async def list(self, operator_id: str) -> Sequence[Registration]:
+    async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
         """The operator's registrations, newest first."""
         return await self._store.list(operator_id)
 
@@ -119,7 +121,7 @@ class Webhooks:
         if not await self._store.remove(operator_id, webhook_id, told):
             raise WebhookNotFound("You have no webhook of this id.")
 
-    def verification(self, made: Registration) -> Verification | None:
+    def verification(self, made: WebhookRegistration) -> Verification | None:
         """What the receiver shows to get a budget of its own, and where."""
         return self._proofs.verification(made.operator_id, made.url)
 
@@ -163,7 +165,7 @@ def place(webhook_id: str) -> bytes:
     return b"webhook/" + webhook_id.encode()
 
 
-def _keys(made: Registration) -> Sequence[str]:
+def _keys(made: WebhookRegistration) -> Sequence[str]:
     """The ids the filter lets through, each in its one form."""
     if made.agent_ids is None:
         return [EVERY_AGENT]

@@ -16,7 +16,7 @@ from assay.webhooks.model import (
     Delivery,
     DeliveryNotFound,
     DeliveryState,
-    Registration,
+    WebhookRegistration,
 )
 from assay.webhooks.store_delivery_turns import Turn, due_by_turns
 
@@ -34,7 +34,7 @@ class SqlWebhookStore:
         """The operator whose turn was last."""
 
     async def add(
-        self, made: Registration, keys: Sequence[str], at_most: int, note: AuditEntry
+        self, made: WebhookRegistration, keys: Sequence[str], at_most: int, note: AuditEntry
     ) -> bool:
         mine = webhooks.c.operator_id == made.operator_id
         values = {
@@ -58,7 +58,7 @@ class SqlWebhookStore:
             await write_note(connection, note)
         return True
 
-    async def list(self, operator_id: str) -> Sequence[Registration]:
+    async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
         statement = (
             select(webhooks)
             .where(webhooks.c.operator_id == operator_id)
@@ -68,7 +68,7 @@ class SqlWebhookStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_registration(row) for row in rows]
 
-    async def find(self, operator_id: str, webhook_id: str) -> Registration | None:
+    async def find(self, operator_id: str, webhook_id: str) -> WebhookRegistration | None:
         statement = (
             select(webhooks)
             .join(operators, operators.c.id == webhooks.c.operator_id)
@@ -102,7 +102,7 @@ class SqlWebhookStore:
             await write_note(connection, note)
         return True
 
-    async def reseal(self, made: Registration, note: AuditEntry) -> None:
+    async def reseal(self, made: WebhookRegistration, note: AuditEntry) -> None:
         statement = (
             update(webhooks)
             .where(webhooks.c.operator_id == made.operator_id, webhooks.c.id == made.id)
@@ -258,9 +258,9 @@ class SqlWebhookStore:
             return (await connection.execute(delete(_ROWS).where(_ROWS.c.seq.in_(old)))).rowcount
 
 
-def _registration(row: RowMapping) -> Registration:
+def _registration(row: RowMapping) -> WebhookRegistration:
     agent_ids = row["agent_ids"]
-    return Registration(
+    return WebhookRegistration(
         id=row["id"],
         operator_id=row["operator_id"],
         event=row["event"],

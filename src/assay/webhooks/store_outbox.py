@@ -25,13 +25,13 @@ from assay.db.schema.everything import (
     webhook_events,
     webhooks,
 )
-from assay.evaluation.model import Change, Evaluation, Snapshot
+from assay.evaluation.model import Evaluation, EvaluationChange, Snapshot
 from assay.webhooks.address import domain_of_url, same_address
 from assay.webhooks.model import AGENT_DRIFT, EVENT, GRADE_CHANGED, DeliveryState
 from assay.webhooks.payload import change_payload, payload
 from assay.webhooks.service import EVERY_AGENT
 
-NO_CHANGE = Change()
+NO_CHANGE = EvaluationChange()
 
 AT_ONCE: Final = 250
 """Deliveries made before others get their turn: about ten milliseconds."""
@@ -57,7 +57,7 @@ class WebhookOutbox:
         connection: AsyncConnection,
         evaluation: Evaluation,
         snapshot: Snapshot,
-        change: Change = NO_CHANGE,
+        change: EvaluationChange = NO_CHANGE,
     ) -> None:
         """Within the caller's transaction; `snapshot` is as it is stored.
 
@@ -206,7 +206,7 @@ def _joined(columns: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
     return joined.join(operators, operators.c.id == webhooks.c.operator_id)
 
 
-def _events(evaluation: Evaluation, change: Change) -> list[str]:
+def _events(evaluation: Evaluation, change: EvaluationChange) -> list[str]:
     """What an evaluation is news of; the one of the specification first."""
     events = [EVENT]
     if change.tier_before not in {None, evaluation.grade.tier}:

@@ -7,7 +7,7 @@ headers. Source: the Fetch standard, section 3.3 (CORS protocol).
 import re
 from collections.abc import Awaitable, Callable
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.origins import ANY
 from assay.wrappers.model import (
     InboundRequest,
@@ -59,7 +59,7 @@ async def answer_preflight(
     return WrapperResponse(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
 
 
-def preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> Headers:
+def preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> HeaderPairs:
     """The answer to a preflight of a wrapper with origins; an origin not named gets no leave."""
     allowed = _allowed(config, incoming)
     if allowed is None:
@@ -75,7 +75,7 @@ def preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: s
     return headers
 
 
-def cors_headers(config: WrapperConfig, incoming: InboundRequest) -> Headers:
+def cors_headers(config: WrapperConfig, incoming: InboundRequest) -> HeaderPairs:
     """What every answer of the wrapper says to a browser, refusals included; () without origins."""
     if not config.cors_origins:
         return ()

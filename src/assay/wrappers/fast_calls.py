@@ -8,7 +8,7 @@ Source: conventions.md#wrapper; measurements.md#forwarding-requests.
 from dataclasses import dataclass, replace
 
 from assay.analytics.model import CallKind
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.http1.model import PreparedUpstreamRequest, ResponseHead, ResponseSink, UpstreamExchange
 from assay.wrappers.cors import cors_headers, preflighted_method
 from assay.wrappers.model import InboundRequest, RateLimitedRequest, RoutedRequest, Trust
@@ -17,7 +17,7 @@ from assay.wrappers.pipeline import Stages
 from assay.wrappers.ports import FastPathCall
 from assay.wrappers.stages.forward import asks_itself, lines_of
 from assay.wrappers.stages.limit import caller_by, limit_lines
-from assay.wrappers.stages.trust import Claim
+from assay.wrappers.stages.trust import AgentClaim
 
 _PAYMENT_REQUIRED = 402
 
@@ -31,10 +31,10 @@ class FastPathRequest:
     """As it came; `matched` has the path that is forwarded."""
     matched: RoutedRequest
     trust: Trust
-    claim: Claim | None
+    claim: AgentClaim | None
     prepared: PreparedUpstreamRequest
     kind: CallKind
-    cors: Headers = ()
+    cors: HeaderPairs = ()
     """What every answer says to a browser."""
 
 
@@ -85,7 +85,7 @@ class FastCalls:
             return False
         return preflighted_method(incoming) is None
 
-    def known_cors(self, operator_id: str, incoming: InboundRequest) -> Headers:
+    def known_cors(self, operator_id: str, incoming: InboundRequest) -> HeaderPairs:
         """What a browser is told with a refusal before its wrapper is looked for. No I/O."""
         method = preflighted_method(incoming) or incoming.method
         route = self._steps.routes.last_known(operator_id, method, incoming.path)
@@ -117,7 +117,7 @@ class FastCalls:
             lines = limit_lines(limit, left, reset_s)
         return (exchange, lines) if exchange.begin(lines_of(trip)) else None
 
-    def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> Headers:
+    def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> HeaderPairs:
         """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
         if head.status == _PAYMENT_REQUIRED:
             raise asks_itself()

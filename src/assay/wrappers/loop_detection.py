@@ -7,7 +7,7 @@ connection is taken. Source: RFC 9110, section 7.6.3.
 from typing import Final
 
 from assay.common.errors import InvalidRequest
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.net.egress.fields import via_mark
 
 ROUNDS_MAX: Final = 4
@@ -27,12 +27,12 @@ class Rounds:
         """`address` is this service's own."""
         self._mark = via_mark(address)
 
-    def are_spent(self, headers: Headers) -> bool:
+    def are_spent(self, headers: HeaderPairs) -> bool:
         """Whether it has been here `ROUNDS_MAX` times, by its own account."""
         ways = (value for name, value in headers if name == b"via")
         return sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX
 
-    def require(self, headers: Headers) -> None:
+    def require(self, headers: HeaderPairs) -> None:
         """Raises `RequestLoop` where they are spent."""
         if self.are_spent(headers):
             raise RequestLoop(
@@ -40,7 +40,7 @@ class Rounds:
                 " or let the upstream lead elsewhere."
             )
 
-    def via(self, headers: Headers) -> bytes:
+    def via(self, headers: HeaderPairs) -> bytes:
         """The way of a request so far, and us."""
         ways = [value for name, value in headers if name == b"via"]
         return b", ".join((*ways, b"1.1 " + self._mark))

@@ -110,7 +110,7 @@ def segments_of(path: str) -> tuple[str, ...]:
     return tuple(unquote(segment) for segment in path[1:].split("/"))
 
 
-class Row(NamedTuple, Generic[T]):
+class RouteRow(NamedTuple, Generic[T]):
     """A config as it is matched."""
 
     method: str
@@ -130,7 +130,7 @@ class Match(NamedTuple, Generic[T]):
 class _Entry(Generic[T]):
     """A config, made ready to be compared."""
 
-    row: Row[T]
+    row: RouteRow[T]
     segments: tuple[str, ...]
     rank: tuple[int, ...]
     core: tuple[str, ...]
@@ -138,7 +138,7 @@ class _Entry(Generic[T]):
     core_rank: tuple[int, ...]
 
 
-def _entry(row: Row[T]) -> _Entry[T]:
+def _entry(row: RouteRow[T]) -> _Entry[T]:
     segments = tuple(row.path[1:].split("/"))
     core = folded_pattern(segments)
     return _Entry(row, segments, rank_of(segments), core, rank_of(core))
@@ -147,7 +147,7 @@ def _entry(row: Row[T]) -> _Entry[T]:
 class RouteTable(Generic[T]):
     """An operator's routes."""
 
-    def __init__(self, rows: Iterable[Row[T]]) -> None:
+    def __init__(self, rows: Iterable[RouteRow[T]]) -> None:
         """`rows` are configs of which no two have the same route key."""
         self._exact: dict[tuple[str, str], _Entry[T]] = {}
         self._fitting = PatternIndex()
@@ -157,7 +157,7 @@ class RouteTable(Generic[T]):
             pass
 
     @classmethod
-    async def by_turns(cls, rows: Iterable[Row[T]]) -> "RouteTable[T]":
+    async def by_turns(cls, rows: Iterable[RouteRow[T]]) -> "RouteTable[T]":
         """The same, where many rows hold up nobody; they are asked for as they are needed."""
         table = cls(())
         for number, _ in enumerate(table._steps(rows), 1):
@@ -165,7 +165,7 @@ class RouteTable(Generic[T]):
                 await asyncio.sleep(0)
         return table
 
-    def _steps(self, rows: Iterable[Row[T]]) -> Iterator[None]:
+    def _steps(self, rows: Iterable[RouteRow[T]]) -> Iterator[None]:
         """Make it, with a pause after each config that is made ready or added."""
         entries: list[_Entry[T]] = []
         for row in rows:

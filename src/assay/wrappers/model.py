@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
 from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.gate.denial import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.callers import Caller
@@ -146,7 +146,7 @@ class InboundRequest:
     path: str
     query: str | None
     """What follows the question mark; None without one."""
-    headers: Headers
+    headers: HeaderPairs
     agent: AgentHeaders
     agent_id: str | None
     chain: str | None
@@ -161,7 +161,7 @@ class InboundRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class WrapperRoute:
     """A config made ready for requests."""
 
     config: WrapperConfig
@@ -174,7 +174,7 @@ class Route:
 class RouteMatch(NamedTuple):
     """The route of a request, and the path that is forwarded."""
 
-    route: Route
+    route: WrapperRoute
     path: str
 
 
@@ -183,7 +183,7 @@ class RoutedRequest:
     """A request and the wrapper that answers it. `incoming.path` is the path that is forwarded."""
 
     incoming: InboundRequest
-    route: Route
+    route: WrapperRoute
 
     @property
     def config(self) -> WrapperConfig:
@@ -237,7 +237,7 @@ class RateLimitedRequest:
     """A request within its limit; `limits` are the headers that say how much is left."""
 
     trusted: AuthorizedRequest
-    limits: Headers
+    limits: HeaderPairs
 
     @property
     def matched(self) -> RoutedRequest:
@@ -265,7 +265,7 @@ class WrapperResponse:
     """What goes back. `close` is called in any case; `delivered` when the last byte is out."""
 
     status: int
-    headers: Headers
+    headers: HeaderPairs
     body: "bytes | AsyncIterator[bytes]"
     close: "Callable[[], None] | None" = None
     delivered: "Callable[[], Awaitable[None]] | None" = None

@@ -6,7 +6,7 @@ cookies and asks for no passwords. An origin of their own keeps wrappers and the
 
 from dataclasses import dataclass
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.origins import authority_of, origin_of
 
 
@@ -44,6 +44,6 @@ class WrapperOrigin:
         return authority_of(self.address.partition("://")[0], host) == self.own_authority
 
 
-def host_of(headers: Headers) -> str:
+def host_of(headers: HeaderPairs) -> str:
     """The `Host` of a request with lower-case names; empty without one."""
     return next((value.decode("latin-1") for name, value in headers if name == b"host"), "")

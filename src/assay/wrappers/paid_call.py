@@ -7,7 +7,7 @@ service, to what was bought. Nothing is charged for anything else (ADR 0020).
 import asyncio
 
 from assay.common.addresses import caller_of
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import Reservation
 from assay.http1.model import UpstreamFailed, UpstreamResponse
 from assay.payments.claims import CUT_SHORT
@@ -38,7 +38,7 @@ class _CutShort(UpstreamFailed):
     """The payment's own end left the upstream less than its time."""
 
 
-class PaidCalls:
+class PaidCallService:
     """Serves what is paid for, and hands out what was bought."""
 
     def __init__(
@@ -97,7 +97,7 @@ class PaidCalls:
 
         return WrapperResponse(stored.status, headers, stored.body, delivered=finish)
 
-    def answer_headers(self, paid: PayableRequest, found: Headers) -> Headers:
+    def answer_headers(self, paid: PayableRequest, found: HeaderPairs) -> HeaderPairs:
         """The upstream's headers as they go back, with those of the limit."""
         config = paid.admitted.matched.config
         return [*self._forward.answer_headers(config, found), *paid.admitted.limits]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from assay.common.http_heads import END, Headers, is_plain
+from assay.common.http_heads import END, HeaderPairs, is_plain
 from assay.http1.model import ResponseHead
 from assay.wrappers.fast_calls import FastPathRequest
 
@@ -30,7 +30,7 @@ class ParsedRequest:
     """A request as its bytes have it: what may come again, and how it was answered."""
 
     carried: FastPathRequest
-    raw_headers: Headers
+    raw_headers: HeaderPairs
     request_id: str | None
     """The caller's own, where it has sent a good one."""
     keep_alive: bool

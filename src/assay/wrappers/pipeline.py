@@ -15,7 +15,7 @@ from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
 from assay.payments.model import ClaimedPayment, PaymentRefused, PaymentRequired, Quote, Replay
 from assay.payments.requests import PaidRequest, Presented
-from assay.payments.retries import Spent
+from assay.payments.retries import PaymentSpent
 from assay.payments.service import PaymentService
 from assay.wrappers.buffer_budget import BufferBudget, Shares
 from assay.wrappers.cors import answer_preflight, cors_headers
@@ -29,7 +29,7 @@ from assay.wrappers.model import (
     WrapperNotFound,
     WrapperResponse,
 )
-from assay.wrappers.paid_call import PaidCalls, target_of
+from assay.wrappers.paid_call import PaidCallService, target_of
 from assay.wrappers.request_body import read_body, require_size
 from assay.wrappers.route_table import Routes
 from assay.wrappers.stages.forward import ForwardStage
@@ -60,7 +60,7 @@ class Pipeline:
         self._steps = steps
         self._till = till
         self._held = held
-        self._calls = PaidCalls(steps.forward, till, response_bytes_max, held)
+        self._calls = PaidCallService(steps.forward, till, response_bytes_max, held)
 
     async def answer(self, journey: CallRecord) -> WrapperResponse:
         """The answer, or a refusal, raised (interface.md#wrapper-errors)."""
@@ -206,7 +206,9 @@ class Pipeline:
             raise TypeError("a paid request without a payment")
         return await self._calls.serve(journey, paid, paid.payment, shares.answer)
 
-    async def _serve_again(self, journey: CallRecord, spent: Spent, target: str) -> WrapperResponse:
+    async def _serve_again(
+        self, journey: CallRecord, spent: PaymentSpent, target: str
+    ) -> WrapperResponse:
         """What a payment has bought, from where it was claimed: the wrapper may be another by now.
 
         One that has bought something else is refused on the terms of now; where it costs nothing
@@ -248,7 +250,7 @@ class Pipeline:
             raise await self._till.refused(asked, refusal) from refusal
 
     async def _unserved(
-        self, journey: CallRecord, spent: Spent, quote: Quote, request: PaidRequest
+        self, journey: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> WrapperResponse:
         """What was settled but cannot be served any more: told with the receipt, for a refund."""
         held = await self._till.retries.resume(spent, quote, request)

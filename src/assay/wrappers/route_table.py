@@ -11,8 +11,8 @@ from assay.common.single_flight import SingleFlight
 from assay.gate.model import GateInput
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import LedgerEntry
-from assay.wrappers.matching import BadPath, RouteTable, Row
-from assay.wrappers.model import Route, RouteMatch, WrapperConfig, WrapperNotFound
+from assay.wrappers.matching import BadPath, RouteRow, RouteTable
+from assay.wrappers.model import RouteMatch, WrapperConfig, WrapperNotFound, WrapperRoute
 from assay.wrappers.ports import WrapperStore
 from assay.wrappers.service import Endpoints
 from assay.wrappers.storage_cost import size_of
@@ -39,7 +39,7 @@ OPERATOR_ID_CHARS: Final = 36
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     configs: Sequence[WrapperConfig]
-    table: RouteTable[Route | None]
+    table: RouteTable[WrapperRoute | None]
     """None for what is matched and answers nobody: no wider wrapper speaks for it."""
 
     until_s: float
@@ -61,14 +61,14 @@ class Routes:
         self._memory: BoundedMap[str, _Remembered] = BoundedMap(
             REMEMBERED_BYTES, lambda known: known.size
         )
-        self._flights: SingleFlight[RouteTable[Route | None]] = SingleFlight()
+        self._flights: SingleFlight[RouteTable[WrapperRoute | None]] = SingleFlight()
 
     def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
         """The route, where the operator's are in memory. No I/O."""
         table = self._remembered(operator_id)
         return None if table is None else _found(table, method, path)
 
-    def route_cached(self, operator_id: str, method: str, path: str) -> Route | None:
+    def route_cached(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
         """As `find_cached`, for callers that know the path that is forwarded."""
         table = self._remembered(operator_id)
         try:
@@ -77,7 +77,7 @@ class Routes:
             return None
         return None if found is None else found.value
 
-    def last_known(self, operator_id: str, method: str, path: str) -> Route | None:
+    def last_known(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
         """The route as it was when the operator's were last read, however old. No I/O."""
         known = self._memory.get(operator_id)
         found = None if known is None else _found(known.table, method, path)
@@ -102,7 +102,7 @@ class Routes:
         async with self._endpoints.lists.slot(operator_id, is_known=True):
             configs = await self._store.active(operator_id)
             table = await RouteTable[WrapperConfig].by_turns(
-                Row(c.method, c.path, c, c.terms) for c in configs
+                RouteRow(c.method, c.path, c, c.terms) for c in configs
             )
         try:
             found = table.match(method, path)
@@ -124,7 +124,7 @@ class Routes:
         if config is None or route is None:
             return await self._as_it_is(config, entry, method, path)
         # Another spelling of its path, which it answered for its terms, is forwarded as it came.
-        found = _found(RouteTable([Row(config.method, config.path, route)]), method, path)
+        found = _found(RouteTable([RouteRow(config.method, config.path, route)]), method, path)
         return config, found or RouteMatch(route, path)
 
     async def _as_it_is(
@@ -147,7 +147,7 @@ class Routes:
             return inf
         return REMEMBERED_S - (known.until_s - self._clock.monotonic_s())
 
-    def _remembered(self, operator_id: str) -> RouteTable[Route | None] | None:
+    def _remembered(self, operator_id: str) -> RouteTable[WrapperRoute | None] | None:
         known = self._memory.get(operator_id)
         if (
             known is None
@@ -157,21 +157,21 @@ class Routes:
             return None
         return known.table
 
-    async def _load(self, operator_id: str) -> RouteTable[Route | None]:
+    async def _load(self, operator_id: str) -> RouteTable[WrapperRoute | None]:
         changes = self._endpoints.changes
         configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
         until = self._clock.monotonic_s() + REMEMBERED_S
         if known is not None and known.configs == configs:  # making it may take a second
             configs, table, size = known.configs, known.table, known.size
         else:
-            table = await RouteTable[Route | None].by_turns(
-                Row(c.method, c.path, self._route(c), c.terms) for c in configs
+            table = await RouteTable[WrapperRoute | None].by_turns(
+                RouteRow(c.method, c.path, self._route(c), c.terms) for c in configs
             )
             size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
         self._memory.put(operator_id, _Remembered(configs, table, until, changes, size))
         return table
 
-    def _route(self, config: WrapperConfig) -> Route | None:
+    def _route(self, config: WrapperConfig) -> WrapperRoute | None:
         """None for what must not be served: it has no target, or a shut one, or a lost secret."""
         target = parse_target(config.target_url, self._egress.of(config.operator_id))
         if isinstance(target, RefusedUrl):
@@ -184,11 +184,11 @@ class Routes:
         if config.auth is not None and secret is not None:
             header = (config.auth.header.encode("ascii"), secret)
         asked = GateInput(min_score=config.min_score, cold_start=config.cold_start)
-        return Route(config, target, asked, header)
+        return WrapperRoute(config, target, asked, header)
 
 
 def _found(
-    table: RouteTable[Route] | RouteTable[Route | None], method: str, path: str
+    table: RouteTable[WrapperRoute] | RouteTable[WrapperRoute | None], method: str, path: str
 ) -> RouteMatch | None:
     try:
         found = table.match(method, path)

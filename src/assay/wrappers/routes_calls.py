@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from assay.accounts.auth import agent_headers
 from assay.app import App
 from assay.common.errors import ServiceError, TooMany
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.http1.callers import Caller, agent_at, anonymous_at
 from assay.http1.unread_answers import UnreadAnswers, UpstreamUnread
 from assay.server.errors import fault
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import (
     WRAP_PREFIX,
+    AsgiScope,
     Receive,
     RequestContext,
-    Scope,
     Send,
     note_detail,
 )
@@ -48,7 +48,7 @@ class WrapHandler:
         self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
 
     async def __call__(
-        self, scope: Scope, receive: Receive, send: Send, exchange: RequestContext
+        self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
         """One request, answered whatever happens."""
         app = self._app
@@ -144,7 +144,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
     method: str,
     path: str,
     query: str | None,
-    raw: Headers,
+    raw: HeaderPairs,
     headers: Mapping[str, str],
     client: str,
     request_id: str,
@@ -175,7 +175,7 @@ async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
 
 
 def _incoming(
-    scope: Scope, exchange: RequestContext, caller: Caller, path: str, body: WrapperBody
+    scope: AsgiScope, exchange: RequestContext, caller: Caller, path: str, body: WrapperBody
 ) -> InboundRequest:
     return incoming_of(
         method=scope["method"],
@@ -191,13 +191,13 @@ def _incoming(
     )
 
 
-def _raw_path(scope: Scope) -> str:
+def _raw_path(scope: AsgiScope) -> str:
     """As it was sent: the upstream gets the very same."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.decode("latin-1")
 
 
-def _query(scope: Scope) -> str | None:
+def _query(scope: AsgiScope) -> str | None:
     """As it was sent. ASGI has the same for no query and an empty one; our server tells."""
     query: str = scope["query_string"].decode("latin-1")
     return query if query or EMPTY_QUERY in scope.get("extensions", {}) else None

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.server.route import actor_of, app_of, read, route
-from assay.server.schemas_page import Cursor, Limit, Offset, cursor_at, offset_of
+from assay.server.schemas_page import Limit, Offset, PageCursor, cursor_at, offset_of
 from assay.wrappers import schemas as wire
 from assay.wrappers import schemas_history as history
 
@@ -116,7 +116,7 @@ async def endpoint_history(
     endpoint_id: EndpointId,
     limit: Limit = 50,
     offset: Offset = 0,
-    cursor: Cursor = None,
+    cursor: PageCursor = None,
 ) -> history.HistoryResponse:
     """What a wrapper has been, newest first: who changed what, and what was asked for when."""
     start = offset_of(cursor, offset)

@@ -13,7 +13,7 @@ from assay.common.json import exact_number
 from assay.common.money import usd
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
-from assay.server.schemas_base import Answer, Body, Timestamp
+from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.wrappers.changes import EndpointChange
 from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 from assay.wrappers.service import NewEndpoint
@@ -27,7 +27,7 @@ _EARLIER_FORM = frozenset(
 """Source: interface.md#the-earlier-wrapper-form."""
 
 
-class EndpointRequest(Body):
+class EndpointRequest(RequestModel):
     """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
 
     path: Annotated[Text, Field(examples=["/quote"])]
@@ -170,7 +170,7 @@ def tag(config: WrapperConfig) -> str:
     return f'"{config.revision}"'
 
 
-class EndpointResponse(Answer):
+class EndpointResponse(ResponseModel):
     """A wrapper; its upstream secret is never shown."""
 
     id: str
@@ -205,7 +205,7 @@ class WarnedEndpointResponse(EndpointResponse):
     warnings: list[str]
 
 
-class Deactivated(Answer):
+class Deactivated(ResponseModel):
     """The wrapper answers no more."""
 
     ok: bool

@@ -6,12 +6,12 @@ from pydantic import Field, JsonValue
 
 from assay.common.clock import iso
 from assay.common.money import usd
-from assay.server.schemas_base import Answer, Timestamp
+from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.server.schemas_page import Paged
 from assay.wrappers.history import Revision
 
 
-class FieldChangeResponse(Answer):
+class FieldChangeResponse(ResponseModel):
     """A field that was changed; of a secret only that it was there."""
 
     field: str
@@ -19,14 +19,14 @@ class FieldChangeResponse(Answer):
     to: Annotated[JsonValue, Field(description="Its value since.")]
 
 
-class ActorResponse(Answer):
+class ActorResponse(ResponseModel):
     """Who made a change: an account, one with the role admin, or the service's own terminal."""
 
     kind: str
     operator_id: str | None
 
 
-class QuotedResponse(Answer):
+class QuotedResponse(ResponseModel):
     """What a wrapper asked for a call."""
 
     price_per_call: str
@@ -35,7 +35,7 @@ class QuotedResponse(Answer):
     payout_address: str | None
 
 
-class RevisionResponse(Answer):
+class RevisionResponse(ResponseModel):
     """A wrapper as it was from one moment to the next change."""
 
     revision: int

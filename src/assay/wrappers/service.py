@@ -9,7 +9,7 @@ from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
 from assay.common.money import DECIMALS
-from assay.payments.warnings import Sale, SaleWarnings
+from assay.payments.warnings import SaleTerms, SaleWarnings
 from assay.wrappers.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
 from assay.wrappers.endpoint_rules import (
     ConfigRules,
@@ -164,14 +164,14 @@ class Endpoints:
         told = iter(await self._sale_warnings.of_each([one for one in sales if one]))
         return [next(told) if one else [] for one in sales]
 
-    def _sale(self, config: WrapperConfig) -> Sale | None:
+    def _sale(self, config: WrapperConfig) -> SaleTerms | None:
         """What a wrapper sells; None where that is nothing."""
         if not (config.active and config.price and config.target_url and config.payout_address):
             return None
         network = self._rules.networks[config.network]
         payee, rate = config.payout_address, config.fee_rate
         work_s, is_first = config.timeout_ms / 1000, config.settle == "before"
-        return Sale(config.operator_id, network, config.price, payee, rate, work_s, is_first)
+        return SaleTerms(config.operator_id, network, config.price, payee, rate, work_s, is_first)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
         """The operator's wrappers, newest first."""

@@ -15,7 +15,7 @@ from assay.probing.function import collect_function, function_rows
 from assay.probing.ports import PendingResult, ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import NETWORK, OWNER, WALLET
@@ -29,7 +29,7 @@ async def proven(
     callback: Callable[[], Awaitable[PendingResult | None]] | None = None,
 ) -> list[tuple[str, str, str]]:
     """(kind, state, why) of each service."""
-    registration = Registration(name="Worker", services=services)
+    registration = RegistrationFile(name="Worker", services=services)
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, "data:,", registration, None)
     visit_http = VisitHttp(http, SystemClock(), 60, deadline_s)
     async with asyncio.TaskGroup() as group:

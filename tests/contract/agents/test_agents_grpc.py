@@ -10,7 +10,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
 from assay.probing.probe_client import said, speaks
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.contract.agents.test_agents_control import Grades
 from tests.contract.agents.test_agents_function import proven
@@ -80,7 +80,7 @@ async def test_an_address_without_a_scheme_is_called_as_grpc_clients_do(
 
 def declaring(card: str) -> Subject:
     """Agent 7, whose one service is the card."""
-    file = Registration(name="Words", services=(Service("A2A", card),))
+    file = RegistrationFile(name="Words", services=(Service("A2A", card),))
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, "data:,", file, None)
     return Subject(NETWORK, "7", WALLET, agent)
 

@@ -22,7 +22,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Probe
 from assay.probing.session import USER_AGENT
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.registration import parse_registration
 from assay.registries.subject import Subject
 from tests.fakes.agents import Agent, Behaviour, registration_file, running
@@ -56,7 +56,7 @@ def subject(agent: Agent, **services: str) -> Subject:
 def declaring(base: str, services: Iterable[tuple[str, str]]) -> Subject:
     """An agent that declares services, by name and path."""
     listed = tuple(Service(name, base + path) for name, path in services)
-    file = Registration(name="Worker", services=listed)
+    file = RegistrationFile(name="Worker", services=listed)
     return Subject(
         NETWORK, "7", WALLET, OnchainAgent(NETWORK, "7", OWNER, WALLET, "data:,", file, None)
     )

@@ -21,7 +21,7 @@ from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
 from assay.registries.ports import ChainReader, ReaderDependencies
 from assay.registries.registration import TYPE
-from assay.registries.wallet_resolution import Resolver
+from assay.registries.wallet_resolution import WalletResolver
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.node import PAST
 from assay_demo.chain.registries import (
@@ -122,7 +122,7 @@ async def test_wallets_resolve_as_owner_and_as_agent_wallet(reading: Reading) ->
     now = int(wallet.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)  # noqa: FBT003
     deadline = max(now, int(time.time())) + 120
     set_agent_wallet(wallet, registries, ACCOUNTS[6].key, other, ACCOUNTS[7].key, deadline)
-    resolver = Resolver({"evm": reading.reader}, reading.clock)
+    resolver = WalletResolver({"evm": reading.reader}, reading.clock)
     by_owner = await resolver.resolve(reading.network, ACCOUNTS[5].address)
     by_wallet = await resolver.resolve(reading.network, ACCOUNTS[7].address)
     assert (by_owner.agent_id, by_owner.source) == (owned, "owner")

@@ -21,7 +21,7 @@ from assay.chains.evm.rpc_network import JsonRpc
 from assay.common.clock import SystemClock
 from assay.common.money import MICRO
 from assay.db.engine import Database
-from assay.evaluation.model import Evidence, Unavailable
+from assay.evaluation.model import Evidence, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL
@@ -36,8 +36,8 @@ from assay.registries.subject import Subject
 from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.facts import AgentFacts, NotIndexed
 from assay.reputation.indexer import KINDS, Indexer
-from assay.reputation.ports import Cursor, Stream
-from assay.reputation.rows import Asset, PaymentChain
+from assay.reputation.ports import EventCursor, Stream
+from assay.reputation.rows import ListedAsset, PaymentChain
 from assay.reputation.store_events import SqlEventStore
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.dollars import mint
@@ -106,7 +106,7 @@ class Shop:
     @property
     def payments(self) -> dict[str, PaymentChain]:
         network = replace(self.agent.network, slug="eip155:31337")
-        return {network.slug: PaymentChain(network, (Asset(DOLLAR),))}
+        return {network.slug: PaymentChain(network, (ListedAsset(DOLLAR),))}
 
     def source(self) -> IndexedFacts:
         return IndexedFacts(self.rpc, self.store, self.payments, Later())
@@ -266,7 +266,7 @@ async def test_a_block_that_is_taken_back_is_read_again(shop: Shop) -> None:
     slug = "eip155:31337"
     stream = Stream("payments", slug, shop.agent.wallet or "")
     cursor = (await shop.store.watch([stream], -1))[stream]
-    forked = Cursor(cursor.block, "0x" + "ee" * 32)
+    forked = EventCursor(cursor.block, "0x" + "ee" * 32)
     assert await shop.store.advance(
         [stream],
         cursor,
@@ -277,7 +277,7 @@ async def test_a_block_that_is_taken_back_is_read_again(shop: Shop) -> None:
     shop.buyer(100)
     await shop.indexer().step(network, ("payments",))
     back = (await shop.store.watch([stream], -1))[stream]
-    assert back == Cursor(-1, "", is_whole=True)
+    assert back == EventCursor(-1, "", is_whole=True)
     assert not await shop.store.transfers(slug, [shop.agent.wallet or ""])
     await shop.index()
     assert address(key) in {p.address for p in (await shop.facts()).payers}
@@ -329,7 +329,7 @@ async def _points(shop: Shop, fault: str) -> float:
     proxy.lost, proxy.before, proxy.instead = set(), lambda _: None, lambda _: None
     await rpc.aclose()
     await http.aclose()
-    if isinstance(got, Unavailable):
+    if isinstance(got, SignalUnavailable):
         assert "indexing" in got.reason or fault == "all lost"
         return 0.0
     assert isinstance(got, Evidence)

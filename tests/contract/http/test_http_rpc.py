@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from tests.services.ethereum_node import (
     HEAD,
     REGISTRY,
@@ -87,7 +87,7 @@ async def test_more_calls_than_fit_one_chunk_are_at_the_same_block(
         node.head += 1  # a block between any two requests
 
     node.answer = mine
-    calls = [Call(REGISTRY, owner_of(n)) for n in range(120)]
+    calls = [ContractCall(REGISTRY, owner_of(n)) for n in range(120)]
     results = await bench.rpc.call(await bench.network(node, multicall=multicall), calls)
     assert [r.data for r in results] == [owner(n, HEAD + 1) for n in range(120)]
 

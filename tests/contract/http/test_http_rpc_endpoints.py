@@ -9,7 +9,7 @@ import pytest
 from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
 from assay.chains.evm.rpc_network import LAG_BLOCKS
 from assay.chains.model import ChainUnavailable
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from tests.services.ethereum_node import (
     HEAD,
     REGISTRY,
@@ -45,7 +45,7 @@ async def test_a_revert_is_an_answer_and_nobody_else_is_asked(
 ) -> None:
     first, second = Node(revert_error=SPELLINGS[spelling]), Node(tokens=10_000)
     network = await bench.network(first, second, multicall=multicall)
-    [alone] = await bench.rpc.call(network, [Call(REGISTRY, owner_of(999))])
+    [alone] = await bench.rpc.call(network, [ContractCall(REGISTRY, owner_of(999))])
     assert isinstance(alone, Reverted)
     assert alone.data == (b"" if spelling == "message" else refusal(999))
     _, among, _ = await bench.rpc.call(network, THREE)

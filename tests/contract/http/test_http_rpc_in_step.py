@@ -8,7 +8,7 @@ import pytest
 from assay.chains.evm.rpc_gathering import TOGETHER_MAX
 from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.circuit_breaker import FAILURES_MAX
 from assay.common.json import is_object
 from tests.services.ethereum_node import HEAD, REGISTRY, Node, Reply, owner, owner_of
@@ -214,7 +214,7 @@ async def test_calls_and_receipts_of_one_moment_share_their_batch(bench: Bench) 
     await ask(bench, network, "first")
     async with asyncio.TaskGroup() as group:
         calls = [
-            group.create_task(bench.rpc.call_newest(network, [Call(REGISTRY, owner_of(n))]))
+            group.create_task(bench.rpc.call_newest(network, [ContractCall(REGISTRY, owner_of(n))]))
             for n in (1, 2)
         ]
         receipt = group.create_task(ask(bench, network, "r"))

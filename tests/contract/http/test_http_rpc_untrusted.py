@@ -8,7 +8,7 @@ import pytest
 
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.common.circuit_breaker import FAILURES_MAX
 from assay.common.costs import Bearer, Cost, CostLedger, serve_for
 from assay.common.errors import TooMany
@@ -31,7 +31,7 @@ def burning(reply: float | bytes = 30.0) -> Node:
 
 
 async def burn(bench: Bench, network: Any) -> Returned | Reverted:
-    return await bench.rpc.call_untrusted(network, Call(BURNER, b"\x16\x26\xba\x7e"), GAS)
+    return await bench.rpc.call_untrusted(network, ContractCall(BURNER, b"\x16\x26\xba\x7e"), GAS)
 
 
 @pytest.mark.parametrize("reply", [30.0, b"", plain(b"", "503 Busy"), plain(b"", "504 Timeout")])
@@ -118,7 +118,7 @@ async def test_the_call_carries_its_gas_cap(bench: Bench) -> None:
             seen.append(request["params"][0]["gas"])
 
     network = await bench.network(Node(answer=answer))
-    call = Call(REGISTRY, owner_of(999))
+    call = ContractCall(REGISTRY, owner_of(999))
     assert await bench.rpc.call_untrusted(network, call, GAS) == Reverted(
         refusal(999), "execution reverted"
     )

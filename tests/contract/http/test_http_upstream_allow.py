@@ -14,7 +14,7 @@ from assay.http1.client_by_operator import UpstreamsByOperator
 from assay.http1.model import UpstreamFailed, UpstreamRequest
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.net.egress.url import EgressPolicy, Target, parse_target
-from assay.net.resolver import Resolver
+from assay.net.resolver import NameResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
 from tests.services.raw_server import keeps_open, plain, serving
@@ -29,7 +29,7 @@ def policy(*entries: str) -> EgressPolicy:
 
 @asynccontextmanager
 async def pools(
-    rules: EgressPolicy, resolver: Resolver | None = None, tls: object = None
+    rules: EgressPolicy, resolver: NameResolver | None = None, tls: object = None
 ) -> AsyncIterator[UpstreamsByOperator]:
     """As the service puts them together."""
     made = [

@@ -22,7 +22,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.webhooks import delivery as deliver
 from assay.webhooks.delivery import Deliverer
-from assay.webhooks.model import Delivery, DeliveryState, Registration
+from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 from assay.webhooks.service import place
 from tests.fakes.clock import FrozenClock
 from tests.fakes.scripted_resolver import ScriptedResolver
@@ -39,14 +39,14 @@ KEY = b"k" * 32
 class MemoryWebhooks:
     """Deliveries in memory, by the port's rules."""
 
-    registrations: dict[str, Registration] = field(default_factory=dict)
+    registrations: dict[str, WebhookRegistration] = field(default_factory=dict)
     pending: list[Delivery] = field(default_factory=list)
     ended: dict[str, tuple[DeliveryState, int | None, str | None]] = field(default_factory=dict)
 
     def want(self, url: str, operator_id: str = "o", secret: bytes | None = None) -> str:
         webhook_id, now = new_id(), CLOCK.now()
         sealed = None if secret is None else BOX.seal(secret, place(webhook_id))
-        self.registrations[webhook_id] = Registration(
+        self.registrations[webhook_id] = WebhookRegistration(
             webhook_id, operator_id, "evaluation_complete", url, None, sealed, now
         )
         delivery_id = new_id()
@@ -59,7 +59,7 @@ class MemoryWebhooks:
         )
         return delivery_id
 
-    async def find(self, operator_id: str, webhook_id: str) -> Registration | None:
+    async def find(self, operator_id: str, webhook_id: str) -> WebhookRegistration | None:
         found = self.registrations.get(webhook_id)
         return found if found and found.operator_id == operator_id else None
 
@@ -254,7 +254,7 @@ async def test_a_secret_that_is_lost_never_becomes_an_unsigned_delivery(
     ):
         delivery = office.store.want(receiver.url("/hook", NAME), secret=KEY)
         [only] = office.store.registrations.values()
-        broken = Registration(
+        broken = WebhookRegistration(
             *(only.id, only.operator_id, only.event, only.url, None, b"broken", CLOCK.now())
         )
         office.store.registrations[only.id] = broken

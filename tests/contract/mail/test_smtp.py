@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.credential_ports import Message
+from assay.accounts.credential_ports import MailMessage
 from assay.accounts.smtp import SmtpMailer, smtp_server
 from assay.common.errors import Unavailable
 from tests.services.certificates import TestAuthority
 from tests.services.mail import mail_server
 
-MAIL = Message("you@example.com", "Subject \u00e9", "Text\n\nhttps://x.example/#reset=" + "a" * 90)
+MAIL = MailMessage(
+    "you@example.com", "Subject \u00e9", "Text\n\nhttps://x.example/#reset=" + "a" * 90
+)
 
 
 async def test_starttls_is_required_the_name_is_checked_and_the_password_goes_after_it(
@@ -68,7 +70,7 @@ async def test_no_recipient_adds_a_header(to: str) -> None:
     with mail_server() as (inbox, port):
         mailer = SmtpMailer(smtp_server(f"smtp+plain://127.0.0.1:{port}"), "a@b.cc")
         with pytest.raises(Unavailable):
-            await mailer.send(Message(to, "s", "t"))
+            await mailer.send(MailMessage(to, "s", "t"))
         mailer.close()
     assert inbox.mails == []
 

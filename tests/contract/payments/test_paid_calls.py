@@ -34,7 +34,7 @@ from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.store_paid_calls import SqlPaidCallStore
 from assay.probing.visit_wallets import AssetBalances, DerivedWallets
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.subject import Subject
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.contract.payments.paid_claims import claim_at_once
@@ -127,7 +127,7 @@ async def visited(
     path: str = "/divisors",
 ) -> tuple[str, str]:
     """State and reason of the seller's service, by one visit."""
-    file = Registration(name="Desk", services=(Service("x402", base + path),))
+    file = RegistrationFile(name="Desk", services=(Service("x402", base + path),))
     agent = OnchainAgent(REGISTRY, agent_id, owner, payee.lower(), "data:,", file, None)
     http = GuardedHttp(EgressPolicy(allow_private=True, require_https=False))
     pause_s = None if announced else (lambda: 0.0)

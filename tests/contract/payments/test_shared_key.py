@@ -15,7 +15,7 @@ from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.common.keyring import MacKeys
 from assay.db.engine import Database
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.gas import GasBudget
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
 from assay.payments.model import ClaimedPayment, Payment, PaymentState, PaymentsUnavailable
@@ -54,7 +54,7 @@ class Node:
 class Verified:
     """A facilitator that finds every payment good."""
 
-    async def verify(self, payment: Payment, _: Sighting) -> int:
+    async def verify(self, payment: Payment, _: PaymentSighting) -> int:
         return payment.quote.amount
 
 

@@ -8,11 +8,11 @@ from assay.chains.model import Network
 from assay.common.json import JsonObject, JsonValue
 from assay.db.engine import Database
 from assay.reputation.agent_facts import IndexedFacts
-from assay.reputation.ports import Cursor, Stream
+from assay.reputation.ports import EventCursor, Stream
 from assay.reputation.rows import (
-    Asset,
     Batch,
     FeedbackRow,
+    ListedAsset,
     NoteRow,
     OwnerRow,
     PaymentChain,
@@ -39,8 +39,8 @@ def store(database: Database) -> SqlEventStore:
 
 async def test_a_range_is_stored_once_whoever_reads_it(store: SqlEventStore) -> None:
     was = (await store.watch([PAYMENTS], -1))[PAYMENTS]
-    assert was == Cursor(-1)
-    now, batch = Cursor(100, "0x1"), Batch(transfers=[paid(1), paid(2)])
+    assert was == EventCursor(-1)
+    now, batch = EventCursor(100, "0x1"), Batch(transfers=[paid(1), paid(2)])
     assert await store.advance([PAYMENTS], was, now, batch)
     assert not await store.advance([PAYMENTS], was, now, batch)
     assert (await store.watch([PAYMENTS], -1))[PAYMENTS] == now
@@ -53,17 +53,17 @@ async def test_a_range_is_stored_once_whoever_reads_it(store: SqlEventStore) -> 
 async def test_what_a_chain_took_back_is_forgotten(store: SqlEventStore) -> None:
     was = (await store.watch([PAYMENTS], -1))[PAYMENTS]
     batch = Batch(transfers=[paid(1, block=10), paid(2, block=90)])
-    await store.advance([PAYMENTS], was, Cursor(100, "0x1"), batch)
+    await store.advance([PAYMENTS], was, EventCursor(100, "0x1"), batch)
     await store.rewind(NET, 50)
     assert [row.block for row in await store.transfers(NET, [SELLER])] == [10]
-    assert (await store.watch([PAYMENTS], -1))[PAYMENTS] == Cursor(50)
+    assert (await store.watch([PAYMENTS], -1))[PAYMENTS] == EventCursor(50)
 
 
 async def test_an_account_whose_funding_is_known_is_done(store: SqlEventStore) -> None:
     streams = [Stream("funding", NET, f"0x{n:040x}") for n in (1, 2)]
     was = (await store.watch(streams, -1))[streams[0]]
     batch = Batch(fundings={streams[0].subject: (OTHER, 7)})
-    await store.advance(streams, was, Cursor(9, "0x9"), batch)
+    await store.advance(streams, was, EventCursor(9, "0x9"), batch)
     assert await store.fundings(NET, [s.subject for s in streams]) == {streams[0].subject: OTHER}
     assert await store.funded(NET, [OTHER]) == {OTHER: 1}
     assert [s for s, _ in await store.due("funding", NET, 99, 10)] == streams[1:]
@@ -78,7 +78,7 @@ async def test_entries_are_read_with_what_happened_to_them(store: SqlEventStore)
     notes = [NoteRow(f"0x{n}", 0, "7", rows[n].client, 1, 6, n == 1) for n in (0, 1)]
     owners = [OwnerRow("0x9", 0, "7", OTHER, 6)]
     batch = Batch(feedback=rows, notes=notes, owners=owners)
-    await store.advance([stream], was, Cursor(9, "0x9"), batch)
+    await store.advance([stream], was, EventCursor(9, "0x9"), batch)
     found = {e.client: e for e in await store.feedback(NET, "7")}
     assert (found[rows[0].client].responses, found[rows[0].client].is_revoked) == (1, False)
     assert found[rows[1].client].is_revoked
@@ -90,7 +90,7 @@ async def sold(store: SqlEventStore, *rows: TransferRow, at: int = -1) -> None:
     streams = [Stream("payments", NET, one) for one in (SELLER, OTHER, THIRD)]
     was = (await store.watch(streams, -1))[streams[0]]
     assert was.block == at
-    now = Cursor(at + 20, is_whole=True)
+    now = EventCursor(at + 20, is_whole=True)
     assert await store.advance(streams, was, now, Batch(transfers=rows))
 
 
@@ -126,7 +126,7 @@ async def test_a_seller_that_funded_a_payer_is_not_unrelated(store: SqlEventStor
     await sold(store, paid(1), paid(1, OTHER, 3), *crowd(OTHER, 20))
     stream = Stream("funding", NET, payer)
     was = (await store.watch([stream], -1))[stream]
-    await store.advance([stream], was, Cursor(9), Batch(fundings={payer: (OTHER, 7)}))
+    await store.advance([stream], was, EventCursor(9), Batch(fundings={payer: (OTHER, 7)}))
     assert await store.elsewhere(NET, [payer], [SELLER]) == {}
 
 
@@ -175,9 +175,9 @@ async def test_a_payer_is_pending_until_its_whole_chain_of_sources_is_read(
     for stream in streams:
         was = (await store.watch([stream], HEAD - 1))[stream]
         rows = [paid(1, block=HEAD)] if stream is PAYMENTS else []
-        await store.advance([stream], was, Cursor(HEAD, "0x1"), Batch(transfers=rows))
+        await store.advance([stream], was, EventCursor(HEAD, "0x1"), Batch(transfers=rows))
     await fund(store, payer, source)
-    chain = PaymentChain(agent.network, (Asset(OTHER),))
+    chain = PaymentChain(agent.network, (ListedAsset(OTHER),))
 
     async def pending() -> bool:
         read = IndexedFacts(FarChain(), store, {NET: chain}, FrozenClock())  # type: ignore[arg-type]
@@ -194,4 +194,4 @@ async def fund(store: SqlEventStore, account: str, funder: str) -> None:
     stream = Stream("funding", NET, account)
     was = (await store.watch([stream], -1))[stream]
     batch = Batch(fundings={account: (funder, 5)})
-    await store.advance([stream], was, Cursor(HEAD), batch)
+    await store.advance([stream], was, EventCursor(HEAD), batch)

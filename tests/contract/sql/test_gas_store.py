@@ -19,7 +19,7 @@ from assay.common.ids import new_id
 from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
 from assay.db.sql_transaction import DriverTransaction, Values
-from assay.payments.claims import Claim
+from assay.payments.claims import PaymentClaim
 from assay.payments.gas import GasSpent, GasTerms
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
@@ -79,7 +79,9 @@ def payment(number: int, operator_id: str, clock: FrozenClock) -> LedgerEntry:
     )
 
 
-async def claim(ledger: SqlLedgerStore, made: LedgerEntry, budget: GasTerms) -> Claim | GasSpent:
+async def claim(
+    ledger: SqlLedgerStore, made: LedgerEntry, budget: GasTerms
+) -> PaymentClaim | GasSpent:
     try:
         return await ledger.claim(made, NOON - HOUR, budget)
     except GasSpent as refusal:
@@ -116,7 +118,7 @@ async def test_two_processes_take_no_more_free_settlements_than_there_are(
             for n in range(30)
         ]
     found = [task.result() for task in tasks]
-    assert sum(isinstance(one, Claim) for one in found) == 7
+    assert sum(isinstance(one, PaymentClaim) for one in found) == 7
     assert await free_used(other, seller) == 7
 
 
@@ -132,12 +134,14 @@ async def test_all_self_registered_accounts_share_one_budget(
             group.create_task(claim(ledgers[n % 2], payment(n, sellers[n % 10], clock), budget))
             for n in range(50)
         ]
-    assert sum(isinstance(task.result(), Claim) for task in tasks) == 12
+    assert sum(isinstance(task.result(), PaymentClaim) for task in tasks) == 12
     store = SqlGasStore(database)
     assert await store.shared_used(TODAY) == 12
     assert sum([await free_used(database, one) for one in sellers]) == 12
     for number in range(100, 105):  # an account that an admin made does not count there
-        assert isinstance(await claim(ledgers[0], payment(number, own, clock), budget), Claim)
+        assert isinstance(
+            await claim(ledgers[0], payment(number, own, clock), budget), PaymentClaim
+        )
     assert await store.shared_used(TODAY) == 12
 
 
@@ -152,7 +156,7 @@ async def test_a_race_spends_no_prepaid_gas_twice(
             group.create_task(claim(ledgers[n % 2], payment(n, seller, clock), terms()))
             for n in range(20)
         ]
-    assert sum(isinstance(task.result(), Claim) for task in tasks) == 9
+    assert sum(isinstance(task.result(), PaymentClaim) for task in tasks) == 9
     assert await balance(database, seller) == 50
 
 

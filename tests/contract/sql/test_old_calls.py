@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.log import CallLog
-from assay.analytics.model import Call, LogFilter
-from assay.analytics.queries import Analytics, Page
+from assay.analytics.model import CallLogEntry, LogFilter
+from assay.analytics.queries import Analytics, ReportPage
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_missing_calls import SqlMissingCalls
@@ -32,11 +32,11 @@ NOW = CLOCK.now()
 TODAY = to_us(NOW) // DAY_US
 
 
-def made(days_ago: int, operator_id: str = "op", **fields: object) -> Call:
+def made(days_ago: int, operator_id: str = "op", **fields: object) -> CallLogEntry:
     return call(operator_id, "w", NOW - timedelta(days=days_ago), **fields)
 
 
-async def logged(database: Database, *batch: Call) -> None:
+async def logged(database: Database, *batch: CallLogEntry) -> None:
     await SqlCallStore(database).add(list(batch))
 
 
@@ -112,13 +112,15 @@ async def test_the_log_and_its_total_hold_the_days_that_are_kept(database: Datab
             await remove_all(database, 400)
         kept = analytics(database, 400)
         for which in (LogFilter(), LogFilter(agent_id="7"), LogFilter(days=1000)):
-            found, total = await kept.logs("op", which, Page())
+            found, total = await kept.logs("op", which, ReportPage())
             assert (len(found), total) == (3, 3)
         exported = [
-            one async for piece in await kept.export("op", LogFilter(), Page()) for one in piece
+            one
+            async for piece in await kept.export("op", LogFilter(), ReportPage())
+            for one in piece
         ]
         assert len(exported) == 3
-        assert (await kept.logs("op", LogFilter(days=31), Page()))[1] == 2
+        assert (await kept.logs("op", LogFilter(days=31), ReportPage()))[1] == 2
         assert (await kept.stats("op")).total.calls == 5
 
 

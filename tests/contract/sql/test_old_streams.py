@@ -22,8 +22,8 @@ from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.events import DAY_S
 from assay.reputation.facts import NotIndexed
-from assay.reputation.ports import NEUTRAL_FROM, Cursor, Stream
-from assay.reputation.rows import Asset, Batch, PaymentChain, TransferRow
+from assay.reputation.ports import NEUTRAL_FROM, EventCursor, Stream
+from assay.reputation.rows import Batch, ListedAsset, PaymentChain, TransferRow
 from assay.reputation.store_event_rows import ROWS_LOCK, these
 from assay.reputation.store_events import ROWS_MAX, SqlEventStore
 from assay.reputation.store_old_streams import LOOK, REMOVE_ROWS, SqlOldStreams
@@ -45,7 +45,7 @@ from tests.fakes.trust import NETWORK, onchain_agent
 CLOCK = FrozenClock()
 TODAY = int(CLOCK.now().timestamp()) // DAY_S
 MINE, OTHERS, THIRDS = (Stream("payments", NET, one) for one in (SELLER, OTHER, THIRD))
-END = Cursor(HEAD, "0x1", is_whole=True)
+END = EventCursor(HEAD, "0x1", is_whole=True)
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def at(database: Database, days: int) -> SqlEventStore:
     return SqlEventStore(database, FrozenClock(CLOCK.now() - timedelta(days=days)))
 
 
-async def sold(store: SqlEventStore, stream: Stream, *rows: TransferRow, end: Cursor = END) -> None:
+async def sold(
+    store: SqlEventStore, stream: Stream, *rows: TransferRow, end: EventCursor = END
+) -> None:
     """A stream that is asked for and read to its end in one range."""
     was = (await store.watch([stream], -1))[stream]
     assert await store.advance([stream], was, end, Batch(transfers=rows))
@@ -140,13 +142,13 @@ async def test_one_that_is_needed_again_begins_anew_and_loses_no_row(
     store: SqlEventStore, database: Database
 ) -> None:
     await sold(at(database, 91), MINE, *crowd(SELLER, 9))
-    was = Cursor(HEAD, "0x1")
+    was = EventCursor(HEAD, "0x1")
     old = SqlOldStreams(database)
     await old.forget_idle(TODAY - 90, 10)
     # Whoever was reading on finds it gone, and stores nothing.
-    assert not await store.advance([MINE], was, Cursor(HEAD + 9), Batch(transfers=[paid(5)]))
+    assert not await store.advance([MINE], was, EventCursor(HEAD + 9), Batch(transfers=[paid(5)]))
     assert await old.remove_rows(3)
-    assert (await store.watch([MINE], 41))[MINE] == Cursor(41)
+    assert (await store.watch([MINE], 41))[MINE] == EventCursor(41)
     await sold(store, MINE, *crowd(SELLER, 9))
     await removed(database, 3)
     assert (await store.watch([MINE], -1))[MINE] == END
@@ -236,7 +238,7 @@ async def test_a_seller_proves_customers_only_while_it_is_read_whole(
     mine = paid(1), paid(1, OTHER, 30, block=5)
     back = TransferRow("0xback", 0, OTHER, mine[0].sender, 30, 90, 1, is_charge=False)
     await sold(store, MINE, mine[0])
-    early, late = Cursor(50, "0x5"), replace(END, is_whole=True)
+    early, late = EventCursor(50, "0x5"), replace(END, is_whole=True)
 
     async def proven() -> object:
         return await store.elsewhere(NET, [mine[0].sender], [SELLER])
@@ -256,8 +258,8 @@ async def test_a_full_stream_counts_as_read(store: SqlEventStore, database: Data
     was = (await store.watch([MINE], -1))[MINE]
     async with database.write() as connection:
         await connection.execute(index_streams.update().values(rows=ROWS_MAX))
-    await store.advance([MINE], was, Cursor(9), Batch(transfers=[paid(1)]))
-    assert (await store.watch([MINE], -1))[MINE] == Cursor(9, is_done=True, is_whole=True)
+    await store.advance([MINE], was, EventCursor(9), Batch(transfers=[paid(1)]))
+    assert (await store.watch([MINE], -1))[MINE] == EventCursor(9, is_done=True, is_whole=True)
 
 
 async def test_sellers_that_prove_customers_are_needed(
@@ -296,7 +298,7 @@ async def test_who_funded_as_many_as_an_exchange_is_one_ever_after(
     streams = [Stream("funding", NET, one) for one in accounts]
     was = (await at(database, 40).watch(streams, -1))[streams[0]]
     batch = Batch(fundings=dict.fromkeys(accounts, (OTHER, 5)))
-    await store.advance(streams, was, Cursor(9), batch)
+    await store.advance(streams, was, EventCursor(9), batch)
     old = SqlOldStreams(database)
     while await old.look_at_fundings(TODAY - 30, TODAY, 200):
         pass
@@ -322,7 +324,7 @@ async def test_what_is_forgotten_while_it_is_evaluated_is_indexing(
     store: SqlEventStore, database: Database
 ) -> None:
     agent = replace(onchain_agent(wallet=SELLER), network=replace(NETWORK, slug=NET))
-    chains = {NET: PaymentChain(agent.network, (Asset(OTHER),))}
+    chains = {NET: PaymentChain(agent.network, (ListedAsset(OTHER),))}
     await sold(store, MINE, paid(1), paid(2))
     for stream in (Stream("feedback", NET), Stream("owners", NET)):
         await sold(store, stream)
@@ -338,11 +340,11 @@ async def test_what_is_forgotten_while_it_is_evaluated_is_indexing(
     # It is read again from the beginning on, and until then a part is not taken for the whole.
     cursor = (await store.watch([MINE], -1))[MINE]
     assert cursor.block == -1
-    await store.advance([MINE], cursor, Cursor(5, "0x5"), Batch(transfers=[paid(1)]))
+    await store.advance([MINE], cursor, EventCursor(5, "0x5"), Batch(transfers=[paid(1)]))
     with pytest.raises(NotIndexed, match="still to be read") as caught:
         await facts(FarChain()).facts(agent, ())
     assert caught.value.known is None
-    await store.advance([MINE], Cursor(5, "0x5"), END, Batch(transfers=[paid(2)]))
+    await store.advance([MINE], EventCursor(5, "0x5"), END, Batch(transfers=[paid(2)]))
     assert len((await facts(FarChain()).facts(agent, ())).payers) == 2
 
 
@@ -352,7 +354,7 @@ async def test_a_wallet_speaks_once_it_is_known_who_funded_it(
     """Its seller may have, and addresses that bought nothing are not looked up at all."""
     wallet = paid(1).sender
     network = replace(NETWORK, slug=NET)
-    chains = {NET: PaymentChain(network, (Asset(OTHER),))}
+    chains = {NET: PaymentChain(network, (ListedAsset(OTHER),))}
     facts = IndexedFacts(FarChain(), store, chains, CLOCK)  # type: ignore[arg-type]
     assert await facts.spent(network, wallet, frozenset({wallet})) == 0
     assert await kept(database, "funding") == set()
@@ -424,6 +426,6 @@ async def test_streams_from_before_count_as_read_and_as_needed_today(database_ur
     today = int(SystemClock().now().timestamp()) // DAY_S
     assert await SqlOldStreams(old).forget_idle(today - 1, 10) == 0
     store = SqlEventStore(old, SystemClock())
-    assert await store.watch([MINE], -1) == {MINE: Cursor(7, "0x1", is_whole=True)}
+    assert await store.watch([MINE], -1) == {MINE: EventCursor(7, "0x1", is_whole=True)}
     assert await SqlOldStreams(old).forget_idle(today + 2, 10) == 1
     await old.close()

@@ -28,7 +28,7 @@ from assay.evaluation.deposits import (
 )
 from assay.evaluation.store_credentials import SqlServiceCredentials
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.registries.model import Registration, Service
+from assay.registries.model import RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.closed_agents import SECRET
@@ -39,7 +39,7 @@ KEY = "at https://shared.example:443/"
 
 
 def subject(agent_id: str = "7", owner: str = OWNER, url: str = HOST + "/alice/a2a") -> Subject:
-    file = Registration(name="Closed", services=(Service("A2A", url),))
+    file = RegistrationFile(name="Closed", services=(Service("A2A", url),))
     agent = replace(onchain_agent(agent_id), owner=owner, registration=file)
     return Subject(NETWORK, agent_id, owner, agent)
 

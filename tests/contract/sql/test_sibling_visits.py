@@ -11,7 +11,7 @@ import pytest
 from assay.control.identity import sibling_key
 from assay.db.engine import Database
 from assay.evaluation.earlier_evidence import OWN_VISIT_WITHIN, SHARED_WITHIN
-from assay.evaluation.enrolment import Holder
+from assay.evaluation.enrolment import EnrolmentHolder
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.service import EVER
@@ -90,7 +90,7 @@ class Family(Scheduling):
 
     async def enrol(self) -> None:
         for one in self.agents:
-            await self.enrolments.enrol(Holder("owner", one.owner), subject(one))
+            await self.enrolments.enrol(EnrolmentHolder("owner", one.owner), subject(one))
 
     async def days(self, days: float) -> None:
         ends = self.clock.now() + timedelta(days=days)

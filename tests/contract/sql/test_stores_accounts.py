@@ -7,7 +7,15 @@ from decimal import Decimal
 
 import pytest
 
-from assay.accounts.model import ApiKey, Change, EmailTaken, Operator, OperatorNotFound, Plan, Role
+from assay.accounts.model import (
+    AccountChange,
+    ApiKey,
+    EmailTaken,
+    Operator,
+    OperatorNotFound,
+    Plan,
+    Role,
+)
 from assay.accounts.store_allowance import SqlAllowanceStore
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.accounts.store_operators import SqlOperatorStore
@@ -66,7 +74,7 @@ async def test_changes_are_kept_and_unknown_accounts_are_refused(database: Datab
     await store.add(ann, "hash")
     await store.rename(ann.id, "Bea", later)
     told = note(FrozenClock(later), TERMINAL, "account.changed", ann.id)
-    asked = Change(plan=Plan.PRO, role=Role.ADMIN)
+    asked = AccountChange(plan=Plan.PRO, role=Role.ADMIN)
     changed = await store.change_for_admin(ann.id, asked, later, told)
     expected = replace(ann, name="Bea", plan=Plan.PRO, role=Role.ADMIN, updated_at=later)
     assert changed == await store.find(ann.id) == expected

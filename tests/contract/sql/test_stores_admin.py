@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.model import ApiKey, Change, Operator, OperatorNotFound, Plan, Role
+from assay.accounts.model import AccountChange, ApiKey, Operator, OperatorNotFound, Plan, Role
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.store import SqlAdminStore
@@ -83,7 +83,7 @@ async def test_accounts_are_paged_newest_first_with_their_own_sums(database: Dat
 async def test_a_change_and_its_note_are_one(database: Database) -> None:
     store, trail = SqlOperatorStore(database), SqlAuditStore(database)
     ann = await account(database, "a@b.cc")
-    change = Change(plan=Plan.PRO, fee_rate=Decimal("0.5"), suspended=True)
+    change = AccountChange(plan=Plan.PRO, fee_rate=Decimal("0.5"), suspended=True)
     later = NOW + timedelta(hours=1)
     made = await store.change_for_admin(ann, change, later, told("account.changed", ann))
     assert made == await store.find(ann)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from assay.analytics.model import Call, CallKind, Counted, LogFilter
+from assay.analytics.model import CallKind, CallLogEntry, Counted, LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rebuild import SqlRollupProof
@@ -48,7 +48,7 @@ CALLS = st.builds(
 class Model:
     """Everything that happened, in plain lists; every answer is counted from them."""
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallLogEntry] = field(default_factory=list)
     settled: list[LedgerEntry] = field(default_factory=list)
     failed: list[LedgerEntry] = field(default_factory=list)
     pending: list[LedgerEntry] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Model:
         kept = {PaymentState.SETTLED: self.settled, PaymentState.FAILED: self.failed}
         return kept.get(state, self.pending)
 
-    def counted(self, calls: Sequence[Call], settled: Sequence[LedgerEntry]) -> Counted:
+    def counted(self, calls: Sequence[CallLogEntry], settled: Sequence[LedgerEntry]) -> Counted:
         return Counted(
             calls=len(calls),
             errors=sum(c.status >= 400 and c.status not in {401, 402} for c in calls),
@@ -65,7 +65,9 @@ class Model:
             revenue=sum(e.amount for e in settled),
         )
 
-    def of(self, who: str, agent: str | None = None) -> tuple[list[Call], list[LedgerEntry]]:
+    def of(
+        self, who: str, agent: str | None = None
+    ) -> tuple[list[CallLogEntry], list[LedgerEntry]]:
         calls = [c for c in self.calls if c.kind.operator_id == who]
         settled = [e for e in self.settled if e.operator_id == who]
         if agent is not None:
@@ -88,7 +90,7 @@ def day_of(at: datetime | None) -> int:
 async def play(database: Database, steps: Sequence[dict[str, object]], model: Model) -> None:
     clock = FrozenClock(START)
     ledger, store = SqlLedgerStore(database, clock), SqlCallStore(database)
-    batch: list[Call] = []
+    batch: list[CallLogEntry] = []
     kinds: dict[tuple[object, ...], CallKind] = {}
     for number, step in enumerate(steps):
         plain = {k: v for k, v in step.items() if k in KIND_FIELDS | CALL_FIELDS}

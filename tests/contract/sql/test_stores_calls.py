@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.analytics.log import BATCH_MAX, CallLog
-from assay.analytics.model import BatchId, Call
+from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
@@ -112,7 +112,7 @@ async def test_a_text_too_long_is_refused_and_no_outage(database: Database) -> N
 
 
 async def test_one_bad_row_is_dropped_and_all_others_are_kept_in_order(database: Database) -> None:
-    told: list[tuple[Call, str]] = []
+    told: list[tuple[CallLogEntry, str]] = []
     log = CallLog(SqlCallStore(database), lambda row, why: told.append((row, why)))
     for n in range(100):
         log.add(call("op", "w" if n != 41 else None, AT, path=f"/{n}"))  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ class Interrupted(SqlCallStore):
         super().__init__(database)
         self.how: BaseException | None = how
 
-    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
+    async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
         await super().add(batch, batch_id)
         how, self.how = self.how, None
         if how is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.model import ApiKey, Change, Operator, Plan, Role
+from assay.accounts.model import AccountChange, ApiKey, Operator, Plan, Role
 from assay.accounts.store_allowance import SqlAllowanceStore
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.accounts.store_operators import SqlOperatorStore
@@ -28,7 +28,7 @@ from assay.key_agents.store import SqlKeyAgentStore
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
-from assay.webhooks.model import DeliveryState, Registration
+from assay.webhooks.model import DeliveryState, WebhookRegistration
 from assay.webhooks.store import SqlWebhookStore
 from tests.fakes.calls import call
 from tests.fakes.clock import FrozenClock
@@ -37,7 +37,7 @@ from tests.services.postgres import Postgres
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OPERATOR = Operator("o", "a@b.cc", "Ann", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
 NOTE = note(FrozenClock(NOW), TERMINAL, "account.changed", "o")
-WEBHOOK = Registration("w", "o", "evaluation_complete", "https://x.yy", None, None, NOW)
+WEBHOOK = WebhookRegistration("w", "o", "evaluation_complete", "https://x.yy", None, None, NOW)
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
 SNAPSHOT = Snapshot("n", "e", "s", "7", "0x1", "0x0", None, 0, NOW)
@@ -75,7 +75,7 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "webhooks abandon": lambda d: SqlWebhookStore(d).abandon(NOW, NOW),
     "webhooks purge": lambda d: SqlWebhookStore(d).purge(NOW),
     "operators change": lambda d: SqlOperatorStore(d).change_for_admin(
-        "o", Change(plan=Plan.PRO), NOW, NOTE
+        "o", AccountChange(plan=Plan.PRO), NOW, NOTE
     ),
     "keys add": lambda d: SqlApiKeyStore(d).add(KEY, "a" * 64),
     "keys by hash": lambda d: SqlApiKeyStore(d).find_by_hash("a" * 64),

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import insert
 from typing_extensions import override
 
-from assay.accounts.model import Change, Operator, Plan, Role
+from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.audit.store import SqlAuditStore
@@ -23,7 +23,7 @@ from assay.db.schema.everything import webhook_agents, webhooks
 from assay.evaluation.model import Evaluation, Grade, Snapshot
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.net.egress.url import EgressPolicy
-from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, Registration
+from assay.webhooks.model import AgentRef, DeliveryNotFound, DeliveryState, WebhookRegistration
 from assay.webhooks.payload import secret_bytes
 from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import NewWebhook, Webhooks, place
@@ -40,10 +40,12 @@ def told(operator_id: str = "o") -> AuditEntry:
     return note(FrozenClock(NOW), TERMINAL, "webhook.registered", operator_id)
 
 
-def registration(operator_id: str, *agent_ids: AgentRef) -> Registration:
+def registration(operator_id: str, *agent_ids: AgentRef) -> WebhookRegistration:
     made = new_id()
     url = f"https://hooks.example.com/{made}"
-    return Registration(made, operator_id, "evaluation_complete", url, agent_ids or None, None, NOW)
+    return WebhookRegistration(
+        made, operator_id, "evaluation_complete", url, agent_ids or None, None, NOW
+    )
 
 
 def proofs() -> ReceiverProofs:
@@ -72,7 +74,9 @@ async def evaluated(
     return await SqlEvaluationStore(database, WebhookOutbox(65.0, costs).put).add(made, link)
 
 
-async def add(store: SqlWebhookStore, made: Registration, *keys: str, at_most: int = 9) -> bool:
+async def add(
+    store: SqlWebhookStore, made: WebhookRegistration, *keys: str, at_most: int = 9
+) -> bool:
     return await store.add(made, keys or ("*",), at_most, told(made.operator_id))
 
 
@@ -139,7 +143,7 @@ async def test_an_evaluation_makes_a_delivery_for_everyone_who_wants_it_and_nobo
 async def test_a_suspended_account_is_told_nothing(database: Database, owner: str) -> None:
     store, made = SqlWebhookStore(database), registration(owner)
     await add(store, made)
-    change = Change(suspended=True)
+    change = AccountChange(suspended=True)
     await SqlOperatorStore(database).change_for_admin(owner, change, NOW, told(owner))
     await evaluated(database)
     assert await store.deliveries(owner, None, None, 10) == []

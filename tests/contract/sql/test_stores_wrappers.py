@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.model import Change, Operator, Plan, Role
+from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.store_retention import SqlRetention
 from assay.audit.service import TERMINAL, Actor, note
@@ -157,7 +157,7 @@ async def test_a_suspended_account_has_no_active_config(
     accounts = SqlOperatorStore(database)
     for suspended, found in ((True, []), (False, [config()])):
         told = note(CLOCK, TERMINAL, "account.changed", "one")
-        await accounts.change_for_admin("one", Change(suspended=suspended), AT, told)
+        await accounts.change_for_admin("one", AccountChange(suspended=suspended), AT, told)
         assert await store.active("one") == found
         assert await store.list("one") == [config()]
 
@@ -285,7 +285,7 @@ async def test_what_a_config_was_comes_with_the_accounts_rate_of_now(
     assert (await changed(store, config(), 5, price=7))[1] == "changed"
     rate = Decimal("0.05")
     told = note(CLOCK, TERMINAL, "account.changed", "one")
-    change = Change(fee_rate=rate)
+    change = AccountChange(fee_rate=rate)
     await SqlOperatorStore(database).change_for_admin("one", change, AT, told)
     [quoted] = await store.quoted("one", "a", config().network, config().price, AT)
     found = [quoted.config, *await store.list("one"), *await store.active("one")]
@@ -304,7 +304,7 @@ async def test_a_revision_leads_nowhere_once_it_must_not_be_called(
     accounts = SqlOperatorStore(database)
     for suspended, target in ((True, ""), (False, "https://up.example/base")):
         told = note(CLOCK, TERMINAL, "account.changed", "one")
-        await accounts.change_for_admin("one", Change(suspended=suspended), AT, told)
+        await accounts.change_for_admin("one", AccountChange(suspended=suspended), AT, told)
         found = await store.revision("one", "a", 1)
         assert found == replace(config(), target_url=target)
     await SqlRetention(database).forget_upstream_secrets(AT + timedelta(seconds=5))

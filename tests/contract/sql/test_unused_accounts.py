@@ -26,7 +26,7 @@ from assay.db.engine import Database
 from assay.db.store_costs import SqlCostStore
 from assay.payments.store import SqlLedgerStore
 from assay.settings import load
-from assay.webhooks.model import Registration
+from assay.webhooks.model import WebhookRegistration
 from assay.webhooks.store import SqlWebhookStore
 from tests.fakes.calls import call, claimed, payment
 from tests.fakes.clock import FrozenClock
@@ -139,7 +139,7 @@ USES: dict[str, Callable[[Database, str, str], Awaitable[object]]] = {
     "a reset": lambda d, who, _: noted(d, who, "password.reset", "anonymous"),
     "a wrapper": lambda d, who, _: noted(d, who, "endpoint.created"),
     "a webhook": lambda d, who, _: SqlWebhookStore(d).add(
-        Registration(new_id(), who, "evaluation_complete", "https://x.yy", None, None, NOW),
+        WebhookRegistration(new_id(), who, "evaluation_complete", "https://x.yy", None, None, NOW),
         ("local/7",), 10, note(THEN, STRANGER, "key.issued", who),
     ),
     "an allowance": lambda d, who, _: SqlAllowanceStore(d).add({(who, "2026-03"): 1}),

@@ -16,7 +16,7 @@ from assay.db.engine import Database
 from assay.evaluation import enrolment
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
-from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks, Holder
+from assay.evaluation.enrolment import GATE_ASKS_COUNT, EnrolmentHolder, Enrolments, GateAsks
 from assay.evaluation.model import Evidence, SignalName, SignalScore
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.recompute import Audit
@@ -220,7 +220,7 @@ async def test_an_enrolled_agent_without_customers_reaches_rung_two_in_days(
     database: Database,
 ) -> None:
     service = Scheduling(database)
-    await service.enrolments.enrol(Holder("owner", OWNER), subject())
+    await service.enrolments.enrol(EnrolmentHolder("owner", OWNER), subject())
     began = service.clock.now()
     assert await service.run(11) == 2
     assert timedelta(days=7) <= service.clock.now() - began <= timedelta(days=10)
@@ -237,7 +237,7 @@ async def test_an_enrolled_agent_without_customers_reaches_rung_two_in_days(
 
 async def test_without_a_way_of_its_own_no_visit_counts_as_unannounced(database: Database) -> None:
     service = Scheduling(database, proxies=0)
-    await service.enrolments.enrol(Holder("owner", OWNER), subject())
+    await service.enrolments.enrol(EnrolmentHolder("owner", OWNER), subject())
     assert await service.run(12, step_s=HOUR) == 1
     labels = {visit.label for visit in await service.records()}
     assert labels == {"announced", "unlabelled"}
@@ -246,7 +246,7 @@ async def test_without_a_way_of_its_own_no_visit_counts_as_unannounced(database:
 async def test_no_unannounced_visit_follows_a_visible_event_closely(database: Database) -> None:
     """Nor do triggers keep the agent from being visited so."""
     service = Scheduling(database)
-    await service.enrolments.enrol(Holder("owner", OWNER), subject())
+    await service.enrolments.enrol(EnrolmentHolder("owner", OWNER), subject())
     await service.run(8, trigger_every_h=5, step_s=HOUR / 2)
     seen = service.site.seen
     hidden = [number for number, asked in enumerate(seen) if asked.what == "unannounced"]
@@ -261,7 +261,7 @@ async def test_no_unannounced_visit_follows_a_visible_event_closely(database: Da
 async def test_what_a_site_closes_to_us_is_not_visited_unannounced(database: Database) -> None:
     service = Scheduling(database)
     service.site.robots = "User-agent: Assay\nDisallow: /a2a\n"
-    await service.enrolments.enrol(Holder("owner", OWNER), subject())
+    await service.enrolments.enrol(EnrolmentHolder("owner", OWNER), subject())
     await service.run(6, step_s=HOUR)
     assert {visit.label for visit in await service.records()} == {"announced"}
 
@@ -317,5 +317,5 @@ async def test_ids_that_a_gate_denies_leave_room_for_those_it_lets_in(
         asks.note(operator, replace(subject(), agent_id=f"{number + 10}"), allowed=False)
     asks.note(operator, subject(), allowed=True)
     await asks.flush()
-    listed = await SqlVisitRequests(database).list(Holder("gate", operator))
+    listed = await SqlVisitRequests(database).list(EnrolmentHolder("gate", operator))
     assert sorted(one.agent_id for one in listed) == ["10", "11", "7"]

@@ -18,11 +18,16 @@ from assay.db.schema.everything import (
     webhook_deliveries,
     webhooks,
 )
-from assay.evaluation.enrolment import AGENTS_MAX, EnrolmentLimitReached, Enrolments, Holder
+from assay.evaluation.enrolment import (
+    AGENTS_MAX,
+    EnrolmentHolder,
+    EnrolmentLimitReached,
+    Enrolments,
+)
 from assay.evaluation.first_turns import NamedFirst
 from assay.evaluation.history import pool
 from assay.evaluation.model import Grade
-from assay.evaluation.schedule import Seen
+from assay.evaluation.schedule import ScheduleEvidence
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.evaluation.store_visit_requests import SqlVisitRequests
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule
@@ -69,7 +74,7 @@ class Schedules:
         self.enrolments = Enrolments(SqlVisitRequests(database), self.clock, chance)
 
     async def seen(self, agent_id: str = "7", **more: object) -> None:
-        made = Seen(HOST, has_control=False, asked=TRIGGERED)
+        made = ScheduleEvidence(HOST, has_control=False, asked=TRIGGERED)
         await self.first.plan(subject(agent_id), replace(made, **more))  # type: ignore[arg-type]
 
     async def flood(self, count: int, host: str, *, control: int = 0) -> None:
@@ -160,7 +165,7 @@ async def test_a_due_visit_is_one_process_s(database: Database) -> None:
 
 async def test_an_owner_enrols_three_and_an_operator_a_thousand(database: Database) -> None:
     both = Schedules(database)
-    owner = Holder("owner", OWNER)
+    owner = EnrolmentHolder("owner", OWNER)
     for number in range(AGENTS_MAX["owner"]):
         await both.enrolments.enrol(owner, subject(str(number)))
         await both.enrolments.enrol(owner, subject(str(number)))  # once is enough
@@ -188,11 +193,11 @@ async def test_two_unrelated_operators_count_and_accounts_of_one_origin_do_not(
     both = Schedules(database)
     names = {origin: await add_operator(database, origin) for origin in ("a", "a2", "b")}
     for name, rank in (("a", 3), ("a2", 3), ("b", 2)):
-        await both.enrolments.enrol(Holder("operator", names[name]), subject())
+        await both.enrolments.enrol(EnrolmentHolder("operator", names[name]), subject())
         plan = await both.first.find(subject().key)
         assert plan is not None
         assert plan.rank == rank
-    await both.enrolments.enrol(Holder("seller", names["a"]), subject("8"))
+    await both.enrolments.enrol(EnrolmentHolder("seller", names["a"]), subject("8"))
     plan = await both.first.find(subject("8").key)
     assert plan is not None
     assert plan.rank == 2
@@ -258,7 +263,7 @@ async def test_an_agent_its_host_names_ends_within_a_day_beside_ten_thousand_ids
     hosts = Hosts()
     hosts.pages[f"https://agent.example{FILE}"] = naming("7")
     plans = NamedFirst(both.first, HostFiles(hosts, both.clock))
-    waits = Seen(HOST, has_control=False, asked=TRIGGERED, pending="waiting_for_budget")
+    waits = ScheduleEvidence(HOST, has_control=False, asked=TRIGGERED, pending="waiting_for_budget")
     for number in (*range(100, 120), 7):
         await plans.plan(calling(f"{number}"), waits)
     assert hosts.asked == [f"https://agent.example{FILE}"]
@@ -282,7 +287,7 @@ async def test_a_file_that_cannot_be_read_puts_nobody_first(database: Database) 
     both = Schedules(database)
     hosts = Hosts()
     plans = NamedFirst(both.first, HostFiles(hosts, both.clock))
-    waits = Seen(HOST, has_control=False, asked=TRIGGERED, pending="waiting_for_budget")
+    waits = ScheduleEvidence(HOST, has_control=False, asked=TRIGGERED, pending="waiting_for_budget")
     for page in (Failure.BUDGET, Failure.TIMEOUT, b"[", {"agentWallet": OWNER}):
         hosts.pages[f"https://agent.example{FILE}"] = page
         both.clock.move(KEPT_S + 1)
@@ -315,7 +320,7 @@ async def test_an_enrolled_agent_reaches_rung_two_in_days_beside_100_000_ids(
     both = Schedules(database)
     await both.flood(100_000, "flood.example")
     await both.flood(200, "proven.example", control=1)
-    await both.enrolments.enrol(Holder("owner", OWNER), subject())
+    await both.enrolments.enrol(EnrolmentHolder("owner", OWNER), subject())
     start, records = both.clock.now(), list[VisitRecord]()
     while both.clock.now() - start < timedelta(days=11):
         both.clock.move(3600)
@@ -323,7 +328,7 @@ async def test_an_enrolled_agent_reaches_rung_two_in_days_beside_100_000_ids(
             if due.subject_key != subject().key:
                 continue
             records.append(replace(visit(due.subject_key, both.clock.now()), timing="scheduled"))
-            seen = Seen("agent.example", has_control=True, asked=due.asked)
+            seen = ScheduleEvidence("agent.example", has_control=True, asked=due.asked)
             await both.first.plan(subject(), seen)
         await both.seen(host="agent.example", has_control=True)  # somebody asks every hour
         found = pool(records, both.clock.now())

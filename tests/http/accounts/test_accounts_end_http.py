@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.accounts.model import Change, LastAdmin, Role
+from assay.accounts.model import AccountChange, LastAdmin, Role
 from assay.audit.service import Actor
 from assay.db.schema.everything import METADATA
 from tests.fakes.calls import call, claimed, payment
@@ -168,7 +168,7 @@ async def test_409_of_admins_that_take_each_others_role_at_once_one_is_left(
         assert len(left) == 1
         for one in ids:
             await house.app.operators.change_for_admin(
-                one, Change(role=Role.ADMIN, suspended=False)
+                one, AccountChange(role=Role.ADMIN, suspended=False)
             )
 
 
@@ -184,7 +184,7 @@ async def test_409_an_admin_cannot_end_itself_while_it_takes_the_others_role(
     await house.app.account_data.delete_for_admin(one.id)
     stale = Actor("admin", one.id)  # a request of its, let in a moment before
     with pytest.raises(LastAdmin):
-        await house.app.operators.change_for_admin(ids[1], Change(role=Role.OPERATOR), stale)
+        await house.app.operators.change_for_admin(ids[1], AccountChange(role=Role.OPERATOR), stale)
 
 
 async def test_404_no_admin_restores_a_deleted_account(house: House) -> None:

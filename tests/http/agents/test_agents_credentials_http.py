@@ -18,7 +18,7 @@ from assay.evaluation.model import EvaluationCompleted
 from assay.evaluation.visits import Asked
 from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import scheduled_visits
-from assay.registries.model import Registration, Service
+from assay.registries.model import RegistrationFile, Service
 from tests.fakes.closed_agents import SECRET, LogIn, told_forms
 from tests.fakes.trust import NETWORK
 from tests.fakes.working_agents import (
@@ -40,7 +40,7 @@ def declares(house: House, *services: tuple[str, str], agent_id: str = "7") -> N
     listed = tuple(Service(name, url) for name, url in services)
     known = house.chain.agents[agent_id]
     house.chain.agents[agent_id] = replace(
-        known, registration=Registration(name="Closed", services=listed)
+        known, registration=RegistrationFile(name="Closed", services=listed)
     )
 
 

@@ -10,7 +10,7 @@ from uuid import RFC_4122, UUID
 
 import pytest
 
-from assay.analytics.model import Call
+from assay.analytics.model import CallLogEntry
 from assay.payments.model import PaymentState
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.http.house import OWNER_KEY, House, refused
@@ -43,7 +43,7 @@ class Stall:
         self.wrapper_id = made.json()["id"]
         return self
 
-    def called(self, **fields: Any) -> Call:
+    def called(self, **fields: Any) -> CallLogEntry:
         made = call(self.operator_id, self.wrapper_id, self.house.clock.now(), **fields)
         self.house.app.call_log.add(made)
         return made

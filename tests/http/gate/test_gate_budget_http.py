@@ -12,7 +12,7 @@ import pytest
 
 from assay.common.egress_budget import RESERVED, egress_use
 from assay.net.egress.ports import EgressError, OutboundRequest
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.ports import OVER_BUDGET
 from tests.fakes.trust import NETWORK
 from tests.http.house import OWNER_KEY, House, address, open_house, refused
@@ -36,7 +36,7 @@ async def strict(tmp_path: Path) -> AsyncIterator[House]:
 
 
 def agent(agent_id: str, url: str) -> OnchainAgent:
-    file = Registration(name=f"Agent {agent_id}", services=(Service("web", url),))
+    file = RegistrationFile(name=f"Agent {agent_id}", services=(Service("web", url),))
     return OnchainAgent(NETWORK, agent_id, address(OWNER_KEY), None, "data:,", file, None)
 
 

@@ -20,7 +20,7 @@ from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
 from assay.common.write_coalescer import Sender, WriteCoalescer
 from assay.gate.service import CONTROLLERS_MAX_AGE_S
-from assay.http1.bounds import BOUNDS, Bounds
+from assay.http1.bounds import BOUNDS, ConnectionBounds
 from assay.identity.model import SESSION_TTL
 from assay.wrappers.fast_calls import FastPathRequest
 from assay.wrappers.fast_path import FastCycle
@@ -113,7 +113,7 @@ class Shop:
 
 
 @asynccontextmanager
-async def doors(house: House, bounds: Bounds, keep_alive_s: int) -> AsyncGenerator[int]:
+async def doors(house: House, bounds: ConnectionBounds, keep_alive_s: int) -> AsyncGenerator[int]:
     """The service on a port of its own, behind the protocol it is served with."""
     edge = build(house.app)
     config = uvicorn.Config(
@@ -143,7 +143,7 @@ async def doors(house: House, bounds: Bounds, keep_alive_s: int) -> AsyncGenerat
 
 @asynccontextmanager
 async def opened(
-    folder: Path, bounds: Bounds = BOUNDS, keep_alive_s: int = 5, **settings: Any
+    folder: Path, bounds: ConnectionBounds = BOUNDS, keep_alive_s: int = 5, **settings: Any
 ) -> AsyncGenerator[Shop]:
     with wire_upstream() as up:
         async with (

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from assay.http1 import caller_shares as upstream_shares
-from assay.net.egress.request_slots import Share
+from assay.net.egress.request_slots import SlotShare
 from assay.wrappers import inbound_body as wrapper_body
 from tests.http.house import OWNER_KEY
 from tests.http.wrap.test_wrap_repeats_http import OK, Got, Shop, opened
 from tests.services.wire_upstream import Asked, Wire
 
-FEW = Share(24, 18)
+FEW = SlotShare(24, 18)
 ONE, NETWORK, OPERATOR = 6, 9, 12
 """What one caller, one network and one operator have of so few."""
 

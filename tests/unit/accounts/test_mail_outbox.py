@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from assay.accounts.credential_ports import Message
+from assay.accounts.credential_ports import MailMessage
 from assay.accounts.mail import WAITING_MAX, MailOutbox
 
 
@@ -13,7 +13,7 @@ class Inbox:
     def __init__(self) -> None:
         self.sent: list[str] = []
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: MailMessage) -> None:
         self.sent.append(message.to)
 
 
@@ -23,8 +23,8 @@ async def sent(asked: Mapping[str, int]) -> tuple[list[str], int]:
     dropped: list[str] = []
     outbox = MailOutbox(inbox, lambda said, _: dropped.append(said))
 
-    async def job(to: str) -> Message:
-        return Message(to, "s", "t")
+    async def job(to: str) -> MailMessage:
+        return MailMessage(to, "s", "t")
 
     for who, count in asked.items():
         for _ in range(count):

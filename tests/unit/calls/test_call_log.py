@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assay.analytics import log as call_log
 from assay.analytics.log import CallLog
-from assay.analytics.model import BatchId, Call
+from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused
 from assay.common.errors import Unavailable
 from tests.fakes.calls import call
@@ -28,7 +28,7 @@ class Store:
         self.seen: set[BatchId] = set()
         self.tries = 0
 
-    async def add(self, batch: Sequence[Call], batch_id: BatchId | None = None) -> None:
+    async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
         assert batch_id is not None
         self.tries += 1
         fate = self.fates.pop(0) if self.fates else "fine"
@@ -44,7 +44,7 @@ class Store:
         if fate == "cut":
             raise asyncio.CancelledError
 
-    async def recent(self, operator_id: str, at_most: int) -> Sequence[Call]:
+    async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
         raise NotImplementedError
 
 

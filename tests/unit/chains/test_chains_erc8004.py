@@ -1,7 +1,7 @@
 import pytest
 from eth_abi.abi import encode
 
-from assay.chains.evm.abi import BadAnswer, Reader, word
+from assay.chains.evm.abi import AbiReader, BadAnswer, word
 from assay.registries import erc8004
 from assay.registries.model import Feedback
 from tests.fakes.chain import feedback, wallet
@@ -170,7 +170,7 @@ def test_a_list_longer_than_the_answer_is_refused(length: int) -> None:
 def test_signed_numbers_are_read_to_their_ends(bits: int) -> None:
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     for number in (low, -1, 0, high):
-        assert Reader(encode([f"int{bits}"], [number])).signed(0, bits) == number
+        assert AbiReader(encode([f"int{bits}"], [number])).signed(0, bits) == number
     for beyond in (low - 1, high + 1):
         with pytest.raises(BadAnswer):
-            Reader(encode(["int256"], [beyond])).signed(0, bits)
+            AbiReader(encode(["int256"], [beyond])).signed(0, bits)

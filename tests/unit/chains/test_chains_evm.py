@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.registries.families.evm import FAMILY, EvmReader
 from assay.registries.model import AgentNotFound
 from assay.registries.ports import ReaderDependencies
@@ -38,7 +38,7 @@ class World:
 def answering(selector: str, answer: Returned | Reverted) -> FakeRpc:
     """A node that answers one function with this."""
 
-    def lie(call: Call) -> Returned | Reverted | None:
+    def lie(call: ContractCall) -> Returned | Reverted | None:
         return answer if call.data[:4].hex() == selector else None
 
     return FakeRpc([Token(wallet(1))], lie=lie)

@@ -3,15 +3,15 @@ import pytest
 from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
 from assay.registries.ports import ReaderDependencies
-from assay.registries.wallet_resolution import Resolution, Resolver
+from assay.registries.wallet_resolution import Resolution, WalletResolver
 from tests.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet
 from tests.fakes.clock import FrozenClock
 
 
-def resolver(rpc: FakeRpc, files: dict[str, bytes] | None = None) -> Resolver:
+def resolver(rpc: FakeRpc, files: dict[str, bytes] | None = None) -> WalletResolver:
     clock = FrozenClock()
     needs = ReaderDependencies(rpc, FakeDocuments(files or {}), NoIndex(), clock)
-    return Resolver({"evm": EvmReader(needs)}, clock)
+    return WalletResolver({"evm": EvmReader(needs)}, clock)
 
 
 async def test_a_wallet_resolves_to_its_agent_with_the_lowest_id() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.registries.model import WalletMatch
 from assay.registries.wallet_index import SLICE, SLICES_AT_ONCE, WalletIndex
 from tests.fakes.chain import NETWORK, ZERO, FakeRpc, Token, wallet
@@ -110,7 +110,9 @@ class SlowRpc(FakeRpc):
 
     pause_s = 0.02
 
-    async def call(self, network: Network, calls: Sequence[Call]) -> list[Returned | Reverted]:
+    async def call(
+        self, network: Network, calls: Sequence[ContractCall]
+    ) -> list[Returned | Reverted]:
         await asyncio.sleep(self.pause_s)
         return await super().call(network, calls)
 
@@ -137,7 +139,9 @@ async def test_a_match_is_said_before_all_is_read() -> None:
     """The node never answers about the later ids."""
 
     class Stuck(FakeRpc):
-        async def call(self, network: Network, calls: Sequence[Call]) -> list[Returned | Reverted]:
+        async def call(
+            self, network: Network, calls: Sequence[ContractCall]
+        ) -> list[Returned | Reverted]:
             if len(calls) > 64 and int.from_bytes(calls[0].data[4:], "big") >= 400:
                 await asyncio.Event().wait()
             return await super().call(network, calls)
@@ -152,7 +156,7 @@ async def test_a_failure_in_the_middle_keeps_what_was_read() -> None:
     world = World(3 * SLICE * SLICES_AT_ONCE)
     broken_at = 2 * SLICE * SLICES_AT_ONCE
 
-    def lie(call: Call) -> Returned | Reverted | None:
+    def lie(call: ContractCall) -> Returned | Reverted | None:
         broken = call.data[:4].hex() == OWNER_OF and int.from_bytes(call.data[4:]) == broken_at
         return Reverted(b"", "gas") if broken else None
 
@@ -195,7 +199,9 @@ async def test_an_answer_that_makes_no_sense_is_unavailable(
 
 async def test_fewer_answers_than_calls_are_not_believed() -> None:
     class Short(FakeRpc):
-        async def call(self, network: Network, calls: Sequence[Call]) -> list[Returned | Reverted]:
+        async def call(
+            self, network: Network, calls: Sequence[ContractCall]
+        ) -> list[Returned | Reverted]:
             return (await super().call(network, calls))[:-1]
 
     index = WalletIndex(Short([Token(wallet(1))]), FrozenClock())

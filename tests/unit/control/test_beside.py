@@ -6,7 +6,7 @@ import pytest
 
 from assay.control.identity import proven_keys
 from assay.control.neighbouring_services import OTHERS_MAX
-from assay.control.ports import Card, Endpoint, Past
+from assay.control.ports import Card, ControlledEndpoint, Past
 from assay.control.proofs import find_control
 from assay.control.scope import scope_of
 from tests.fakes.control import FILE, World, agent, naming
@@ -32,7 +32,7 @@ async def with_card(world: World, at: str, to: str) -> object:
     """The proof of an A2A service whose card, at one path, sends callers to another."""
     says: dict[str, Any] = {**naming("7"), "url": HOST + to}
     world.services.cards[HOST + at] = Card(HOST + at, says)
-    (found,) = await find_control(agent(), [Endpoint(HOST + at, "a2a")], world.needs)
+    (found,) = await find_control(agent(), [ControlledEndpoint(HOST + at, "a2a")], world.needs)
     return None if found.proven is None else found.proven.proof
 
 
@@ -73,7 +73,9 @@ async def test_a_card_takes_no_address_that_another_agent_has_proven(world: Worl
 async def sold(world: World, paid: str, paper: str, *more: str) -> list[object]:
     """The proofs of a paid address, its API's document, and other HTTP services."""
     urls = [HOST + path for path in (paid, paper, *more)]
-    found = await find_control(agent(), [Endpoint(url, "http") for url in urls], world.needs)
+    found = await find_control(
+        agent(), [ControlledEndpoint(url, "http") for url in urls], world.needs
+    )
     return [one.proven.proof if one.proven else None for one in found]
 
 
@@ -122,7 +124,7 @@ async def test_it_does_not_where_the_host_is_seen_to_be_shared(world: World) -> 
 async def test_what_is_lent_leaves_no_key_so_that_no_finding_follows_it(world: World) -> None:
     """Who sells on a path of a host that is somebody else's must not pull that host down."""
     seller(world, "/full", "/openapi.json")
-    urls = [Endpoint(HOST + path, "http") for path in ("/full", "/openapi.json")]
+    urls = [ControlledEndpoint(HOST + path, "http") for path in ("/full", "/openapi.json")]
     keys = proven_keys(agent(), await find_control(agent(), urls, world.needs))
     paid = f"only {HOST}:443/full"
     assert {key for key in keys if not key.startswith("address ")} == {paid}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.chains.networks import Networks
-from assay.control.ports import Endpoint
+from assay.control.ports import ControlledEndpoint
 from assay.control.proofs import collect_control
 from assay.control.publish import instructions
 from assay.registries.model import OnchainAgent
@@ -30,7 +30,7 @@ def block(kind: str) -> str:
 
 
 async def proof(world: World) -> object:
-    (row,) = await collect_control(AGENT, [Endpoint(SERVICE, "mcp")], world.needs)
+    (row,) = await collect_control(AGENT, [ControlledEndpoint(SERVICE, "mcp")], world.needs)
     return row["proof"]
 
 

@@ -8,9 +8,9 @@ from assay.common.json import JsonObject
 from assay.control import rules
 from assay.control.confusables import name_skeleton
 from assay.control.identity import REPUTATION, Control, sibling_key
-from assay.control.ports import Card, Elder, Endpoint, OpenFinding, Past, Tool
+from assay.control.ports import Card, ControlledEndpoint, Elder, OpenFinding, Past, Tool
 from assay.control.similarity import signature
-from assay.registries.model import Registration
+from assay.registries.model import RegistrationFile
 from assay.registries.subject import Subject
 from tests.fakes.control import FILE, World, agent, naming
 from tests.fakes.trust import OWNER, WALLET
@@ -33,7 +33,7 @@ def world() -> World:
 
 def named(subject: Subject, name: str) -> Subject:
     assert subject.agent is not None
-    registered = replace(subject.agent, registration=Registration(name=name))
+    registered = replace(subject.agent, registration=RegistrationFile(name=name))
     return replace(subject, agent=registered)
 
 
@@ -42,7 +42,9 @@ async def seen(
 ) -> JsonObject:
     control = Control(world.kept, world.records)
     asked = subject or agent()
-    return await control.collect(asked, [Endpoint(url, kind)], world.hosts, world.services)
+    return await control.collect(
+        asked, [ControlledEndpoint(url, kind)], world.hosts, world.services
+    )
 
 
 def codes(data: JsonObject) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assay.common.json import JsonObject
-from assay.control.ports import Card, Endpoint
+from assay.control.ports import Card, ControlledEndpoint
 from assay.control.proofs import collect_control, find_control
 from assay.control.publish import instructions
 from assay.control.scope import scope_of
@@ -26,7 +26,7 @@ def world() -> World:
 
 
 async def row(world: World, url: str, kind: str = "mcp", agent_id: str = "7") -> JsonObject:
-    (found,) = await collect_control(agent(agent_id), [Endpoint(url, kind)], world.needs)
+    (found,) = await collect_control(agent(agent_id), [ControlledEndpoint(url, kind)], world.needs)
     assert found["service"] == url
     return found
 
@@ -81,7 +81,7 @@ async def test_one_file_may_name_many_agents(world: World) -> None:
 
 async def test_a_file_is_asked_for_once_a_host(world: World) -> None:
     world.hosts.pages[HOST + FILE] = naming("7")
-    endpoints = [Endpoint(f"{HOST}/{n}", "mcp") for n in range(6)]
+    endpoints = [ControlledEndpoint(f"{HOST}/{n}", "mcp") for n in range(6)]
     rows = await collect_control(agent(), endpoints, world.needs)
     assert [found["proof"] for found in rows] == ["well_known"] * 6
     assert world.hosts.asked == [HOST + FILE]
@@ -146,7 +146,10 @@ async def test_a_host_that_never_answers_holds_up_no_other_and_is_unfinished(wor
 
     world.hosts = Tarpit()
     world.hosts.pages[HOST + FILE] = naming("7")
-    endpoints = [Endpoint("https://slow.example/", "mcp"), Endpoint(f"{HOST}/a", "mcp")]
+    endpoints = [
+        ControlledEndpoint("https://slow.example/", "mcp"),
+        ControlledEndpoint(f"{HOST}/a", "mcp"),
+    ]
     slow, quick = await find_control(agent(), endpoints, world.needs, 0.2)
     assert (slow.is_unfinished, slow.proven) == (True, None)
     assert quick.proven is not None
@@ -168,7 +171,7 @@ async def test_services_of_one_silent_host_all_run_out_of_time(
 
     monkeypatch.setattr("assay.control.proofs.scope_of", late)
     world.hosts = Silent()
-    endpoints = [Endpoint(f"{HOST}/{n}", "mcp") for n in range(3)]
+    endpoints = [ControlledEndpoint(f"{HOST}/{n}", "mcp") for n in range(3)]
     found = await find_control(agent(), endpoints, world.needs, 0.2)
     assert [(one.why, one.is_unfinished) for one in found] == [("no_time", True)] * 3
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from assay.control.scope import KEY_CHARS_MAX, Scope, document_scope, scope_of
+from assay.control.scope import KEY_CHARS_MAX, ControlScope, document_scope, scope_of
 
 
-def scope(url: str) -> Scope:
+def scope(url: str) -> ControlScope:
     found = scope_of(url)
     assert found is not None
     return found

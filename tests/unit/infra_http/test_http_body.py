@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from assay.net.body import Body, BodyBroken, read_body
+from assay.net.body import BodyBroken, DecodedBody, read_body
 
 MIB = 1024 * 1024
 
@@ -40,16 +40,18 @@ async def test_a_body_is_decoded_whole(
     encoding: str, encode: Callable[[bytes], bytes], size: int
 ) -> None:
     body = await read_body(pieces(encode(TEXT), size), encoding, MIB, 100)
-    assert body == Body(TEXT, truncated=False)
+    assert body == DecodedBody(TEXT, truncated=False)
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "deflate", "br"])
 async def test_an_empty_body_is_empty_in_any_encoding(encoding: str) -> None:
-    assert await read_body(pieces(b""), encoding, 10, 100) == Body(b"", truncated=False)
+    assert await read_body(pieces(b""), encoding, 10, 100) == DecodedBody(b"", truncated=False)
 
 
 async def test_an_encoding_nobody_asked_for_is_left_as_it_came() -> None:
-    assert await read_body(pieces(b"\x8b\x00"), "br", 10, 100) == Body(b"\x8b\x00", truncated=False)
+    assert await read_body(pieces(b"\x8b\x00"), "br", 10, 100) == DecodedBody(
+        b"\x8b\x00", truncated=False
+    )
 
 
 @pytest.mark.parametrize(("length", "truncated"), [(99, False), (100, False), (101, True)])
@@ -62,7 +64,7 @@ async def test_a_body_is_cut_exactly_at_its_bound(
     data = TEXT[:length]
     sent = gzip.compress(data) if encoding else data
     body = await read_body(pieces(sent), encoding, 100, 100)
-    assert body == Body(data[:100], truncated=truncated)
+    assert body == DecodedBody(data[:100], truncated=truncated)
 
 
 async def test_an_endless_body_is_left_after_its_bound() -> None:

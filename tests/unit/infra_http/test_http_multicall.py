@@ -5,15 +5,15 @@ from hypothesis import strategies as st
 
 from assay.chains.evm.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
 from assay.chains.evm.rpc_wire import Malformed
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 
 ADDRESS = st.binary(min_size=20, max_size=20).map(lambda b: "0x" + b.hex())
-CALLS = st.lists(st.builds(Call, ADDRESS, st.binary(max_size=100)), max_size=6)
+CALLS = st.lists(st.builds(ContractCall, ADDRESS, st.binary(max_size=100)), max_size=6)
 RESULTS = st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), max_size=6)
 
 
 @given(CALLS)
-def test_the_encoding_is_that_of_the_reference_codec(calls: list[Call]) -> None:
+def test_the_encoding_is_that_of_the_reference_codec(calls: list[ContractCall]) -> None:
     tuples = [(call.to, True, call.data) for call in calls]
     assert encode_aggregate3(calls) == AGGREGATE3 + encode(["(address,bool,bytes)[]"], [tuples])
 

@@ -8,7 +8,7 @@ from assay.chains.evm.rpc_wire import (
     VALUES_MAX,
     Malformed,
     NodeError,
-    Result,
+    RpcResult,
     answer_of,
     answers_of,
     bytes_of,
@@ -107,15 +107,15 @@ def test_an_answer_of_another_shape_or_id_is_malformed(reply: object) -> None:
 
 
 def test_an_answer_is_a_result_or_an_error() -> None:
-    assert answer_of({"id": 1, "result": None}, 1) == Result(None)
-    assert answer_of({"id": 1, "result": "0x", "error": None}, 1) == Result("0x")
+    assert answer_of({"id": 1, "result": None}, 1) == RpcResult(None)
+    assert answer_of({"id": 1, "result": "0x", "error": None}, 1) == RpcResult("0x")
     error = {"code": -1, "message": "m" * 1000}
     assert answer_of({"id": 1, "error": error}, 1) == NodeError(-1, "m" * 500, None)
 
 
 def test_a_batch_is_put_back_into_order() -> None:
     reply = [{"id": 3, "result": "c"}, {"id": 1, "result": "a"}, {"id": 2, "result": "b"}]
-    assert answers_of(reply, [1, 2, 3]) == [Result("a"), Result("b"), Result("c")]
+    assert answers_of(reply, [1, 2, 3]) == [RpcResult("a"), RpcResult("b"), RpcResult("c")]
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_a_batch_that_does_not_answer_each_once_is_malformed(reply: list[object]
 @pytest.mark.parametrize("value", ["", "0x", "1", 1, None, "0x1g", "-0x1", "0x" + "1" * 17, " 0x1"])
 def test_what_is_not_a_quantity_is_malformed(value: object) -> None:
     with pytest.raises(Malformed):
-        quantity_of(Result(value))  # type: ignore[arg-type]
+        quantity_of(RpcResult(value))  # type: ignore[arg-type]
 
 
 def test_a_quantity_is_read() -> None:
-    assert quantity_of(Result("0xFf")) == 255
+    assert quantity_of(RpcResult("0xFf")) == 255
 
 
 @pytest.mark.parametrize("value", [None, 1, "", "00", "0x0", "0xzz", {"a": "0x"}, "0x00 "])

@@ -11,9 +11,9 @@ from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
 from assay.net.egress.connection_slots import ConnectionSlots
 from assay.net.egress.host_timeout import count_own_waits
 from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.request_slots import Share, Slots, new_holder
+from assay.net.egress.request_slots import Slots, SlotShare, new_holder
 
-PLACES = {"host": Share(4, 2)}
+PLACES = {"host": SlotShare(4, 2)}
 
 
 async def take(slots: Slots, use: EgressUse = ANYBODY, *, waits_s: float = 0.0) -> object:

@@ -22,7 +22,7 @@ from assay.accounts.request_quota import NETWORKS_MAX as QUOTA_MAX
 from assay.accounts.request_quota import RequestQuota
 from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
 from assay.analytics.log import WAITING_MAX, CallLog
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.caller_behaviour.observations import WAITING_MAX as CONDUCT_MAX
 from assay.caller_behaviour.observations import ObservationLog
 from assay.common.cache import BoundedMap, Cache
@@ -34,10 +34,10 @@ from assay.http1.response_heads import HEADS_MAX, ResponseHeadCache
 from assay.identity.model import Session
 from assay.identity.session import Sessions
 from assay.net.egress.fields import NAMES_REMEMBERED, FieldFilter
-from assay.registries.model import OnchainAgent, Registration
+from assay.registries.model import OnchainAgent, RegistrationFile
 from assay.server.rate_limits import CALLERS_MAX, RateLimit
 from assay.wrappers.buffer_budget import WRAPPERS_MAX, BufferBudget
-from assay.wrappers.matching import FOUND_MAX, RouteTable, Row
+from assay.wrappers.matching import FOUND_MAX, RouteRow, RouteTable
 from assay.wrappers.response_fields import ResponseFields
 from assay.wrappers.stages.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrappers.stages.limit import LimitStage
@@ -77,7 +77,7 @@ def bounded_map() -> Filled:
 def weighed_map() -> Filled:
     """As agents are kept: by the size of their registration files."""
     agent = OnchainAgent(
-        cast("Any", None), "7", "0x", None, "", Registration(size_bytes=256 * 1024), None
+        cast("Any", None), "7", "0x", None, "", RegistrationFile(size_bytes=256 * 1024), None
     )
     kept: BoundedMap[int, OnchainAgent] = BoundedMap(1000, lambda one: one.weight)
     return Filled(lambda n: kept.put(n, agent), (kept,), 1000 // 65)
@@ -128,7 +128,7 @@ def conduct() -> Filled:
 
     def put(number: int) -> None:
         kind = CallKind("op", f"w{number}", "GET", "/", payer=f"0x{number:040x}")
-        log.note(Call(kind, NOW, "r", "127.0.0.1", 429, "rate_limit_exceeded", 1, 0))
+        log.note(CallLogEntry(kind, NOW, "r", "127.0.0.1", 429, "rate_limit_exceeded", 1, 0))
 
     return Filled(put, inside(log, "_recent", "_waiting"), CONDUCT_MAX)
 
@@ -138,7 +138,7 @@ def wrappers_of_one_address() -> Filled:
 
     def put(number: int) -> None:
         kind = CallKind("op", f"w{number}", "GET", "/", payer="0x" + "1" * 40)
-        log.note(Call(kind, NOW, "r", "127.0.0.1", 429, "rate_limit_exceeded", 1, 0))
+        log.note(CallLogEntry(kind, NOW, "r", "127.0.0.1", 429, "rate_limit_exceeded", 1, 0))
 
     put(0)
     recent = next(iter(cast("Any", log)._recent.values()))
@@ -148,7 +148,7 @@ def wrappers_of_one_address() -> Filled:
 def call_log() -> Filled:
     log, kind = CallLog(cast("Any", None)), CallKind("op", "w", "GET", "/")
     return Filled(
-        lambda n: log.add(Call(kind, NOW, f"{n}", address(n), 200, "forwarded", 1, 0)),
+        lambda n: log.add(CallLogEntry(kind, NOW, f"{n}", address(n), 200, "forwarded", 1, 0)),
         inside(log, "_waiting"),
         WAITING_MAX,
     )
@@ -160,7 +160,7 @@ def sizes() -> Filled:
 
 
 def paths() -> Filled:
-    table = RouteTable([Row("GET", "/shop/*", 1)])
+    table = RouteTable([RouteRow("GET", "/shop/*", 1)])
     return Filled(
         lambda n: table.match("GET", f"/shop/{n}" + "x" * (n % 2000)),
         inside(table, "_found"),

@@ -19,13 +19,13 @@ from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.analytics.rollup import Tally
 from assay.analytics.store_rollups import RollupWriter
 from assay.common.quota_lease import KEYS_MAX, QuotaLease
-from assay.common.shared_window import Ask, Grant
+from assay.common.shared_window import Grant, WindowRequest
 from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.gate.model import Decision, GateInput
 from assay.gate.routes import GateHandler
-from assay.gate.service import Asker, Caller, Gate, GateDependencies
+from assay.gate.service import Asker, Gate, GateCaller, GateDependencies
 from assay.registries.subject import Subject
 from assay.wrappers.model import WrapperNotFound
 from assay.wrappers.parsed_request_cache import REPEATS_MAX, ParsedRequest, ParsedRequestCache
@@ -57,7 +57,7 @@ class Filled:
 class Lending:
     """A shared count that gives one unit to whoever asks."""
 
-    async def ask(self, asks: Sequence[Ask]) -> Sequence[Grant]:
+    async def ask(self, asks: Sequence[WindowRequest]) -> Sequence[Grant]:
         return [Grant(units=max(2, ask.want), left=5, reset_s=60.0, second=1) for ask in asks]
 
     async def check(self) -> None:
@@ -266,7 +266,7 @@ def gate_answers() -> Filled:
     async def put(number: int) -> None:
         address = f"0x{number:040x}"
         decision: Decision = await made.assess(NETWORK, address, GateInput(), Asker("op"))
-        caller = Caller(cast("Any", SimpleNamespace(id="op")), address, proven=True)
+        caller = GateCaller(cast("Any", SimpleNamespace(id="op")), address, proven=True)
         assert decision.cached
         cast("Any", lane)._rendered(decision, caller, GateInput(), None)
 

@@ -8,7 +8,7 @@ import pytest
 from assay.chains.model import ChainUnavailable, Network
 from assay.payments.all_nodes import ask_nodes
 from assay.payments.model import LedgerEntry
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
 from tests.unit.payments.test_authorization_outcomes import network, payment
 
 PAID, EXPIRED = Settled("0x" + "11" * 32), Rejected("expired_unused")
@@ -18,12 +18,12 @@ ONE, TWO, THREE = "http://one", "http://two", "http://three"
 
 
 async def asked(
-    told: Mapping[str, Outcome | None], *, every_node: bool
-) -> tuple[Outcome, Sequence[str]]:
+    told: Mapping[str, PaymentOutcome | None], *, every_node: bool
+) -> tuple[PaymentOutcome, Sequence[str]]:
     """What came of one payment, and who was asked; None: that node does not answer."""
     urls = list[str]()
 
-    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
+    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
         (url,) = node.rpc_urls
         urls.append(url)
         said = told[url]
@@ -42,7 +42,7 @@ async def test_the_first_that_answers_is_enough_for_what_refuses_nobody() -> Non
 
 @pytest.mark.parametrize("liar", [UNUSED, EXPIRED, UNKNOWN, Rejected("transaction-failed"), None])
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_money_that_any_of_them_shows_counts(liar: Outcome | None, place: int) -> None:
+async def test_money_that_any_of_them_shows_counts(liar: PaymentOutcome | None, place: int) -> None:
     urls = [ONE, TWO, THREE]
     told = {url: PAID if url == urls[place] else liar for url in urls}
     assert (await asked(told, every_node=True))[0] == PAID
@@ -85,7 +85,7 @@ async def test_what_one_node_has_shown_is_asked_of_no_other() -> None:
     told = {ONE: (PAID, UNUSED, EXPIRED), TWO: (UNKNOWN, UNUSED, EXPIRED)}
     named = dict[str, list[str]]()
 
-    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
+    async def ask(node: Network, entries: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
         (url,) = node.rpc_urls
         named[url] = [one.id for one in entries]
         return [told[url][int(one.id)] for one in entries]

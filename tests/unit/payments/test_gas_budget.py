@@ -19,7 +19,7 @@ from assay.payments.networks import ROWS
 from assay.payments.nodes import PaymentNodes
 from assay.payments.sale_checks import gas_price_check
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import Sale
+from assay.payments.warnings import SaleTerms
 from assay.payments.x402.gas_price import (
     FAILED_S,
     GAS_PRICE_MAX,
@@ -91,7 +91,7 @@ class Bench:
     store: Store
     watch: SettlingWatch
 
-    async def price_warning(self, sale: Sale) -> str | None:
+    async def price_warning(self, sale: SaleTerms) -> str | None:
         return await gas_price_check(self.watch, self.budget.rules)(sale)
 
 
@@ -273,14 +273,14 @@ async def test_a_price_below_what_settling_costs_is_warned_of(
     network: Any, amount: int, worth: Mapping[str, Decimal], *, warns: bool
 ) -> None:
     made = bench(rules(usd=worth))
-    said = await made.price_warning(Sale("op", network, amount, "0x"))
+    said = await made.price_warning(SaleTerms("op", network, amount, "0x"))
     assert (said is not None) == warns
 
 
 async def test_a_wrapper_is_made_without_a_warning_while_the_chain_cannot_be_asked() -> None:
     made = bench()
     made.node.is_down = True
-    assert await made.price_warning(Sale("op", BASE, 1, "0x")) is None
+    assert await made.price_warning(SaleTerms("op", BASE, 1, "0x")) is None
 
 
 async def test_the_keys_address_and_balance_are_told() -> None:
@@ -347,7 +347,7 @@ async def test_however_many_ask_of_the_key_a_network_is_asked_once_in_seconds() 
     made.node.is_down = True
     for _ in range(100):
         await made.watch.keys()
-        await made.price_warning(Sale("op", BASE, 1, "0x"))
+        await made.price_warning(SaleTerms("op", BASE, 1, "0x"))
     assert len(made.node.asked) == 1
 
 

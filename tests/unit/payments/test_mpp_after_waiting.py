@@ -10,9 +10,9 @@ import pytest
 from assay.app.payment_chains import payment_chains
 from assay.chains.evm.abi import word
 from assay.chains.model import Network
-from assay.chains.rpc import Call, Returned
+from assay.chains.rpc import ContractCall, Returned
 from assay.payments.balance_check import require_cover
-from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
 from assay.payments.model import LedgerEntry, Payment, PaymentRefused, Quote
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
@@ -35,7 +35,7 @@ class Funded:
         self._clock = clock
         self._lands_s = lands_s
 
-    async def call_newest(self, _network: Network, calls: Sequence[Call]) -> list[Returned]:
+    async def call_newest(self, _network: Network, calls: Sequence[ContractCall]) -> list[Returned]:
         return [Returned(word(QUOTE.amount)) for _ in calls]
 
     async def committed(self, _entry: LedgerEntry) -> InFlightAmount:
@@ -67,9 +67,13 @@ class Waiting:
 
     async def work_s(self) -> float:
         """What its upstream is left, once it is covered."""
-        in_flight = Claim(self.entry, is_ours=True, committed=InFlightAmount(1, sent=1), failures=0)
+        in_flight = PaymentClaim(
+            self.entry, is_ours=True, committed=InFlightAmount(1, sent=1), failures=0
+        )
         ledger = cast("Any", self.funded)
-        await require_cover(self.payment, in_flight, PROTOCOL, self.needs, ledger, Sighting())
+        await require_cover(
+            self.payment, in_flight, PROTOCOL, self.needs, ledger, PaymentSighting()
+        )
         return PROTOCOL.work_s(self.payment, self.needs)
 
 

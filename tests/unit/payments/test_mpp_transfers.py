@@ -22,7 +22,7 @@ from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.transfers import NOTED, pays
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Outcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.released_payments import find_out
@@ -208,7 +208,7 @@ class Service:
 async def test_no_reading_takes_half_for_a_payment(name: str) -> None:
     """Its own outcome, its depth, a released claim, and what a killed process left."""
     made = Service(Node(receipt(HALVES[name]), height=50))
-    outcome: Outcome = await made.charges.outcome(entry())
+    outcome: PaymentOutcome = await made.charges.outcome(entry())
     assert outcome == Rejected("transaction-failed")
     assert await made.receipts.depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]
     assert await made.receipts.agreed_depths(TEMPO.id, [watched_payment(entry(), PAID_BY)]) == [0]

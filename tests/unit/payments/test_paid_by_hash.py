@@ -13,7 +13,7 @@ from assay.payments.finality import View, Witness
 from assay.payments.model import ClaimedPayment, LedgerEntry, Payment, PaymentState
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.networks import ROWS
-from assay.payments.outcomes import Outcome, Settled
+from assay.payments.outcomes import PaymentOutcome, Settled
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.requests import PaidRequest
 from assay.payments.service import PaymentService
@@ -46,7 +46,7 @@ class Node:
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         assert not every_node
         return [Settled(PAID_BY) for _ in entries]
 

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from assay.payments.balance_check import LANDING_S, require_cover
-from assay.payments.claims import Claim, InFlightAmount, Sighting
+from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
 from assay.payments.model import Fees, LedgerEntry, PaymentRefused, PaymentsUnavailable
 from assay.payments.ports import Balances, ProtocolDependencies
 from tests.fakes.clock import FrozenClock
@@ -60,12 +60,12 @@ async def covered(
 ) -> tuple[int, int]:
     """How often each side was asked until it was found to be covered."""
     one = replace(entry(VECTORS["receipts"][0]), asset=ASSET, amount=PRICE, fees=fees or Fees())
-    claim = Claim(one, is_ours=True, committed=first, failures=0)
+    claim = PaymentClaim(one, is_ours=True, committed=first, failures=0)
     held = Chain(chain(balances, repeat(balances[-1])))
     ledger = Counts(chain(then, repeat(then[-1] if then else first)))
     nothing: Any = None
     needs = ProtocolDependencies(nothing, nothing, nothing, Passing())
-    await require_cover(nothing, claim, held, needs, ledger, Sighting())  # type: ignore[arg-type]
+    await require_cover(nothing, claim, held, needs, ledger, PaymentSighting())  # type: ignore[arg-type]
     return held.asked, ledger.asked
 
 

@@ -10,7 +10,7 @@ from assay.common.errors import Unavailable
 from assay.payments.finality import View, Witness
 from assay.payments.model import LedgerEntry
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.watched_payments import WatchedPayment
 from tests.unit.payments.test_x402_vectors import VECTORS, entry
@@ -26,13 +26,13 @@ ALL = "every node"
 class Scripted:
     """A protocol whose nodes together say what is written down; None: none of them answers."""
 
-    def __init__(self, said: Outcome | None = None) -> None:
+    def __init__(self, said: PaymentOutcome | None = None) -> None:
         self.said = said
         self.asked: list[str] = []
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], needs: Any, *, every_node: bool
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         assert entries == [ENTRY]
         assert needs == FIRST
         assert every_node
@@ -78,14 +78,16 @@ def witness(
     return Witness(networks, protocols, view(FIRST), others, SystemClock(), wait_s)
 
 
-async def judged(found: Outcome, said: Outcome | None) -> tuple[Outcome, list[str]]:
+async def judged(
+    found: PaymentOutcome, said: PaymentOutcome | None
+) -> tuple[PaymentOutcome, list[str]]:
     protocol = Scripted(said)
     outcome = await witness(protocol, Depths(1)).judged(ENTRY, found, waits=True)
     return outcome, protocol.asked
 
 
 @pytest.mark.parametrize("found", [PAID, UNSPENT, DOWN])
-async def test_a_payment_that_goes_well_costs_no_question(found: Outcome) -> None:
+async def test_a_payment_that_goes_well_costs_no_question(found: PaymentOutcome) -> None:
     protocol, receipts = Scripted(), Depths(0)
     assert await witness(protocol, receipts).judged(ENTRY, found, waits=True) is found
     assert (protocol.asked, receipts.asked) == ([], 0)

@@ -15,7 +15,7 @@ from assay.app.background import RECONCILE_EVERY_S
 from assay.app.payment_chains import payment_chains
 from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
 from assay.chains.model import Network
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.payments.finality import View, Witness
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.mpp.charges import LATE, TempoCharges
@@ -81,7 +81,7 @@ class Counting(Nodes):
 
     @override
     async def call_at(
-        self, network: Network, calls: Sequence[Call], block: int
+        self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> list[Returned | Reverted]:
         self.asked.update(("state", "0x" + call.data[36:68].hex()) for call in calls)
         return await super().call_at(network, calls, block)

@@ -8,13 +8,13 @@ import pytest
 from assay.payments.fees import PlatformWallets
 from assay.payments.networks import payment_networks
 from assay.payments.sale_checks import brief_check, fee_check
-from assay.payments.warnings import Sale
+from assay.payments.warnings import SaleTerms
 
 PLATFORM, OWN = "0x" + "aa" * 20, "0x" + "cc" * 20
 NETWORKS = payment_networks({}).values()
 TEMPO = next(one for one in NETWORKS if one.protocol == "mpp")
 BASE = next(one for one in NETWORKS if one.protocol == "x402")
-SALE = Sale("op", TEMPO, 10_000, OWN, Decimal("0.05"), work_s=30.0)
+SALE = SaleTerms("op", TEMPO, 10_000, OWN, Decimal("0.05"), work_s=30.0)
 
 
 async def test_a_fee_that_is_paid_beside_the_seller_is_told_with_amount_and_wallet() -> None:
@@ -41,7 +41,7 @@ async def test_a_fee_that_is_paid_beside_the_seller_is_told_with_amount_and_wall
     ],
 )
 async def test_a_wrapper_is_warned_of_where_payments_leave_it_less_than_its_time(
-    sale: Sale, *, is_warned: bool
+    sale: SaleTerms, *, is_warned: bool
 ) -> None:
     told = await brief_check(12.0)(sale)
     assert (told is not None) == is_warned

@@ -12,7 +12,7 @@ from assay.payments.model import PaymentsUnavailable
 from assay.payments.networks import ROWS
 from assay.payments.sale_checks import seen_check
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import Sale, SaleWarnings
+from assay.payments.warnings import SaleTerms, SaleWarnings
 from tests.fakes.clock import FrozenClock
 from tests.unit.payments.test_gas_budget import STORE, rules
 
@@ -43,8 +43,8 @@ def warnings(outside: Outside, used: GasRules, *, has_facilitator: bool) -> Sale
     return SaleWarnings([seen_check(watch, used, frozenset)])
 
 
-def sale(network: int) -> Sale:
-    return Sale("op", SOLD[network], 10_000, "0x" + "ab" * 20)
+def sale(network: int) -> SaleTerms:
+    return SaleTerms("op", SOLD[network], 10_000, "0x" + "ab" * 20)
 
 
 @pytest.fixture(autouse=True)

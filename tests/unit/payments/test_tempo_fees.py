@@ -7,7 +7,7 @@ import pytest
 import rlp
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.payments.model import Fees, PaymentRefused, PaymentsUnavailable
 from assay.payments.mpp.tempo_fees import FEE_MANAGER, FEES_MAX, fees_of
 from assay.payments.networks import ROWS
@@ -33,9 +33,9 @@ class Answering:
 
     def __init__(self, answer: Returned | Reverted | ChainUnavailable) -> None:
         self.answer = answer
-        self.asked: list[Call] = []
+        self.asked: list[ContractCall] = []
 
-    async def call_newest(self, network: Network, calls: Sequence[Call]) -> list[Any]:
+    async def call_newest(self, network: Network, calls: Sequence[ContractCall]) -> list[Any]:
         assert network is CHAIN
         self.asked += calls
         if isinstance(self.answer, ChainUnavailable):

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.keyring import MacKeys
-from assay.payments.claims import CUT_SHORT, Sighting
+from assay.payments.claims import CUT_SHORT, PaymentSighting
 from assay.payments.model import (
     ClaimedPayment,
     LedgerEntry,
@@ -23,7 +23,7 @@ from assay.payments.model import (
     Replay,
     StoredResponse,
 )
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.released_payments import EVERY_NODE
 from assay.payments.service import PaymentService
@@ -78,7 +78,7 @@ class Slow:
     def __init__(self, clock: FrozenClock) -> None:
         self._clock = clock
 
-    async def verify(self, payment: Payment, _: Sighting) -> int:
+    async def verify(self, payment: Payment, _: PaymentSighting) -> int:
         self._clock.move(60)
         return payment.quote.amount
 
@@ -86,31 +86,31 @@ class Slow:
 class Refusing:
     """A facilitator that finds every payment good, and settles none."""
 
-    def __init__(self, said: Outcome = UNUSED) -> None:
+    def __init__(self, said: PaymentOutcome = UNUSED) -> None:
         self._said = said
 
-    async def verify(self, payment: Payment, _: Sighting) -> int:
+    async def verify(self, payment: Payment, _: PaymentSighting) -> int:
         return payment.quote.amount
 
-    async def settle(self, *_: object) -> Outcome:
+    async def settle(self, *_: object) -> PaymentOutcome:
         return Rejected("insufficient_funds")
 
-    async def outcomes(self, *_: object, **__: object) -> Sequence[Outcome]:
+    async def outcomes(self, *_: object, **__: object) -> Sequence[PaymentOutcome]:
         return [self._said]
 
 
 class Blind:
     """A facilitator whose first node shows nothing of a payment that has left the wallet."""
 
-    def __init__(self, *said: Outcome) -> None:
+    def __init__(self, *said: PaymentOutcome) -> None:
         self._said = list(said)
         self.asked = 0
 
-    async def verify(self, _: Payment, sighting: Sighting) -> int:
+    async def verify(self, _: Payment, sighting: PaymentSighting) -> int:
         sighting.read(is_used=False)
         raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
 
-    async def outcomes(self, _: object, *, every_node: bool = False) -> Sequence[Outcome]:
+    async def outcomes(self, _: object, *, every_node: bool = False) -> Sequence[PaymentOutcome]:
         if not every_node:
             return [UNUSED]
         self.asked += 1
@@ -193,7 +193,7 @@ async def test_an_answer_kept_for_a_caller_that_goes_away_meanwhile_is_counted()
 
 @pytest.mark.parametrize("said", [Rejected("payment-expired"), Undecided("no node", answers=1)])
 async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_shown_again(
-    said: Outcome,
+    said: PaymentOutcome,
 ) -> None:
     """Whoever showed it once it had ended was not counted, and could cut calls short for ever."""
     clock = FrozenClock(EPOCH)

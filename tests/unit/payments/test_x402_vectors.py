@@ -18,9 +18,9 @@ from x402.http.utils import decode_payment_required_header, decode_payment_respo
 from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.common.canonical_json import canonical_bytes
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonValue
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, Quote
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import SettlementAttempt
@@ -81,7 +81,7 @@ def same_hex(value: JsonValue) -> JsonValue:
     return value.lower() if isinstance(value, str) and value.startswith("0x") else value
 
 
-def decoded(headers: Headers, name: bytes) -> Any:
+def decoded(headers: HeaderPairs, name: bytes) -> Any:
     [value] = [value for found, value in headers if found == name]
     return json.loads(base64.b64decode(value, validate=True))
 
@@ -221,11 +221,13 @@ async def test_what_waited_too_long_is_refused_before_the_upstream_is_asked(
     facilitator = Rich()
     late = replace(needs(least_s - 0.1), facilitator=facilitator)
     with pytest.raises(PaymentRefused) as refused:
-        await X402().verify(paid, late, Sighting())
+        await X402().verify(paid, late, PaymentSighting())
     assert refused.value.reason == "invalid_exact_evm_payload_authorization_valid_before"
     assert facilitator.asked == 0
     in_time = replace(needs(least_s), facilitator=facilitator)
-    assert await X402().verify(paid, in_time, Sighting()) == {wanted.network.asset.address: 10**6}
+    assert await X402().verify(paid, in_time, PaymentSighting()) == {
+        wanted.network.asset.address: 10**6
+    }
 
 
 def entry(vector: dict[str, Any]) -> LedgerEntry:

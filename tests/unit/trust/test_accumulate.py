@@ -13,7 +13,7 @@ from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, SignalScore
 from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.schedule import Seen
+from assay.evaluation.schedule import ScheduleEvidence
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
@@ -102,10 +102,10 @@ class Plans:
     """Notes what was planned."""
 
     def __init__(self, clock: FrozenClock) -> None:
-        self.seen: list[Seen] = []
+        self.seen: list[ScheduleEvidence] = []
         self._clock = clock
 
-    async def plan(self, subject: Subject, seen: Seen) -> object:
+    async def plan(self, subject: Subject, seen: ScheduleEvidence) -> object:
         del subject
         self.seen.append(seen)
         return self._clock.now()

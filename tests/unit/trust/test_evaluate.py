@@ -5,7 +5,7 @@ import pytest
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.common.single_flight import SingleFlight
-from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, Unavailable
+from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
@@ -75,7 +75,7 @@ async def test_the_hash_is_of_behaviour_alone_and_the_chain_goes_on() -> None:
 async def test_a_signal_that_cannot_be_collected_is_left_out_and_reported() -> None:
     house = House(
         FakeSignal(SignalName.SANDBOX, 90),
-        FakeSignal(SignalName.REGISTRY_8004, Unavailable("the chain is down")),
+        FakeSignal(SignalName.REGISTRY_8004, SignalUnavailable("the chain is down")),
     )
     evaluation = (await house.evaluator.evaluate(SUBJECT, 1)).evaluation
     assert evaluation.unavailable == {SignalName.REGISTRY_8004: "the chain is down"}
@@ -83,7 +83,7 @@ async def test_a_signal_that_cannot_be_collected_is_left_out_and_reported() -> N
 
 
 async def test_with_nothing_to_judge_by_nothing_is_stored() -> None:
-    house = House(FakeSignal(SignalName.SANDBOX, Unavailable("down")))
+    house = House(FakeSignal(SignalName.SANDBOX, SignalUnavailable("down")))
     with pytest.raises(EvidenceUnavailable):
         await house.evaluator.evaluate(SUBJECT, 1)
     assert house.store.rows == []
@@ -94,7 +94,7 @@ async def test_a_signal_that_hangs_is_left_out_at_the_deadline() -> None:
     class Hangs(FakeSignal):
         async def collect(
             self, subject: Subject, needs: SignalDependencies
-        ) -> Evidence | Unavailable:
+        ) -> Evidence | SignalUnavailable:
             await asyncio.sleep(60)
             return await super().collect(subject, needs)
 
@@ -133,7 +133,7 @@ async def test_what_the_chain_says_was_paid_joins_what_the_visit_saw_of_a_seller
 
         async def collect(
             self, subject: Subject, needs: SignalDependencies
-        ) -> Evidence | Unavailable:
+        ) -> Evidence | SignalUnavailable:
             found = await super().collect(subject, needs)
             assert isinstance(found, Evidence)
             return replace(found, transcript={"function": [sold]})
@@ -150,5 +150,7 @@ async def test_what_the_chain_says_was_paid_joins_what_the_visit_saw_of_a_seller
     shop = Told(SignalName.SANDBOX, function=[*function_rows([sold])])
     chain, paid = SignalName.REGISTRY_8004, {"clusters": 3, "days": 2, "usdNet": "1.000000"}
     assert await state(shop, Told(chain, settlements=paid)) == "functional"
-    assert await state(shop, FakeSignal(chain, Unavailable("the chain is down"))) == "unfinished"
+    assert (
+        await state(shop, FakeSignal(chain, SignalUnavailable("the chain is down"))) == "unfinished"
+    )
     assert await state(shop, FakeSignal(chain, 50)) == "closed"

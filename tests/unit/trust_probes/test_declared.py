@@ -1,7 +1,7 @@
 """Which declared services are visited, and as what they are probed."""
 
 from assay.probing.declared_services import SERVICES_MAX, as_spoken, declared_services
-from assay.registries.model import OnchainAgent, Registration, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 
@@ -10,7 +10,7 @@ BASE = "https://agent.example"
 
 def declaring(*names: str) -> Subject:
     listed = tuple(Service(name, f"{BASE}/{place}") for place, name in enumerate(names))
-    file = Registration(name="Words", services=listed)
+    file = RegistrationFile(name="Words", services=listed)
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, "data:,", file, None)
     return Subject(NETWORK, "7", WALLET, agent)
 

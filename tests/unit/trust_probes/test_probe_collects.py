@@ -12,7 +12,7 @@ from assay.net.egress.ports import EgressError, EgressResponse, Failure, Outboun
 from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind, Visited
 from assay.probing.probe_client import json_target, unknown_url
 from assay.registries.file_problems import FileProblem
-from assay.registries.model import ClaimedRegistration, OnchainAgent, Registration, Service
+from assay.registries.model import ClaimedRegistration, OnchainAgent, RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.fakes.trust import NETWORK, OWNER, WALLET
 from tests.unit.trust_probes.test_probe_verdicts import PROBES
@@ -20,7 +20,7 @@ from tests.unit.trust_probes.test_probe_visiting import Scripted
 
 REGISTRY = NETWORK.agent_registry
 TYPE = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
-GOOD = Registration(name="Words", description="Looks words up.", raw={"type": TYPE})
+GOOD = RegistrationFile(name="Words", description="Looks words up.", raw={"type": TYPE})
 TOOL = McpTool("look_up", "Looks up.", {"type": "object", "properties": {}}, read_only=True)
 CARD: JsonObject = {
     "name": "Words",
@@ -95,7 +95,7 @@ class Lines:
 
 
 def visit(
-    registration: Registration | None = GOOD,
+    registration: RegistrationFile | None = GOOD,
     http: Scripted | None = None,
     lines: Lines | None = None,
     token_uri: str = "data:,",
@@ -133,7 +133,7 @@ async def verdict(name: str, on: ProbeSession) -> str | None:
     ],
 )
 async def test_what_a_registration_file_lacks_is_named(
-    registration: Registration, wrong: list[str]
+    registration: RegistrationFile, wrong: list[str]
 ) -> None:
     assert await seen("registration_complete", visit(registration)) == {"wrong": wrong}
 

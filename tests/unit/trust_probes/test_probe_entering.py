@@ -7,7 +7,7 @@ import pytest
 
 from assay.control.scope import scope_of
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
-from assay.probing.deposited_access import Entry, EvaluationCredential
+from assay.probing.deposited_access import CredentialEntry, EvaluationCredential
 from assay.probing.ports import BudgetExhausted
 from assay.probing.session import VisitHttp
 from tests.fakes.clock import FrozenClock
@@ -56,7 +56,7 @@ def carries(request: OutboundRequest) -> bool:
 
 
 def visit(wire: Wire, *credentials: EvaluationCredential, requests: int = 20) -> VisitHttp:
-    return VisitHttp(wire, FrozenClock(), requests, 10, entry=Entry(credentials))
+    return VisitHttp(wire, FrozenClock(), requests, 10, entry=CredentialEntry(credentials))
 
 
 async def test_it_is_sent_after_a_refusal_and_then_at_once() -> None:
@@ -168,7 +168,9 @@ async def test_failures_do_not_tell_it() -> None:
 
 async def test_a_visit_that_carries_none_reads_answers_without_it() -> None:
     wire = Wire(lambda _: reply(200, f"remembered: {SECRET}".encode()))
-    http = VisitHttp(wire, FrozenClock(), 9, 9, entry=Entry([credential()], is_carried=False))
+    http = VisitHttp(
+        wire, FrozenClock(), 9, 9, entry=CredentialEntry([credential()], is_carried=False)
+    )
     found = await http.send(OutboundRequest("GET", HOST + "/a"))
     assert SECRET.encode() not in found.body
     assert http.entry.outcomes == {}

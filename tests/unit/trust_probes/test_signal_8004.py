@@ -15,7 +15,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject, JsonValue
 from assay.common.money import MICRO
-from assay.evaluation.model import Evidence, Unavailable
+from assay.evaluation.model import Evidence, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL, naive_mean
@@ -219,7 +219,9 @@ def test_evidence_of_earlier_rules_weighs_what_it_did_when_it_was_made() -> None
 async def test_a_chain_that_is_down_is_unavailable_and_not_zero() -> None:
     chain = FakeChain()
     chain.down = ChainUnavailable("The chain cannot be read.")
-    assert await SIGNAL.collect(SUBJECT, needs(chain)) == Unavailable("The chain cannot be read.")
+    assert await SIGNAL.collect(SUBJECT, needs(chain)) == SignalUnavailable(
+        "The chain cannot be read."
+    )
 
 
 EVENT = FeedbackEvent("a", 1, 0.0, TODAY - 3)
@@ -241,7 +243,7 @@ async def test_a_chain_that_is_not_read_to_its_end_raises_no_score(
         chain.down = ChainUnavailable("The chain cannot be read.")
     got = await SIGNAL.collect(SUBJECT, needs(chain, source))
     before = SIGNAL.weigh(whole, {})
-    if isinstance(got, Unavailable):
+    if isinstance(got, SignalUnavailable):
         assert rating > 50
         assert fault == "chain" or got.reason.startswith("indexing")
         after = 0.0

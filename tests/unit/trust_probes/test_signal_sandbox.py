@@ -18,8 +18,8 @@ from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.net.egress.host_timeout import own_wait
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
-from assay.probing.ports import Finding, Outcome, Probe, ProbeSession, Severity
-from assay.registries.model import Registration, Service
+from assay.probing.ports import Finding, Probe, ProbeOutcome, ProbeSession, Severity
+from assay.registries.model import RegistrationFile, Service
 from assay.registries.subject import Subject
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ladder import proven
@@ -40,7 +40,7 @@ class Says:
         return None
 
     def weigh(self, seen: JsonObject) -> Finding:
-        outcome: Outcome = seen["outcome"]  # type: ignore[assignment]
+        outcome: ProbeOutcome = seen["outcome"]  # type: ignore[assignment]
         return Finding(outcome, f"{self.name} {outcome}.")
 
 
@@ -170,7 +170,7 @@ async def test_a_visit_that_waited_for_us_until_its_end_is_cut_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("assay.evaluation.signals.sandbox.BLAMED_FROM_S", 0.05)
-    file = Registration(name="Seven", services=(Service("web", "https://a.test/"),))
+    file = RegistrationFile(name="Seven", services=(Service("web", "https://a.test/"),))
     who = Subject(NETWORK, "7", WALLET, replace(onchain_agent(), registration=file))
     probes = {s.value: Asks(s.value, s) for s in Severity}
     needs = SignalDependencies(

@@ -16,7 +16,7 @@ from assay.evaluation.model import (
     SignalName,
     SignalResult,
     SignalScore,
-    Unavailable,
+    SignalUnavailable,
 )
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
@@ -74,18 +74,18 @@ async def heard(signal: Signal, says: Any = None, *, configured: bool = True) ->
         Sources(attestations=source, humans=source, personhoods=source),  # type: ignore[arg-type]
     )
     seen = await signal.collect(SUBJECT, needs)
-    return seen if isinstance(seen, Unavailable) else signal.weigh(seen, {})
+    return seen if isinstance(seen, SignalUnavailable) else signal.weigh(seen, {})
 
 
 @pytest.mark.parametrize("signal", [SELF, ATTESTATION])
 async def test_what_cannot_be_asked_is_unavailable_and_never_zero(signal: Signal) -> None:
     down = ChainUnavailable("The chain cannot be read.")
-    assert await heard(signal, down) == Unavailable("The chain cannot be read.")
+    assert await heard(signal, down) == SignalUnavailable("The chain cannot be read.")
 
 
 @pytest.mark.parametrize("signal", [SELF, ATTESTATION, PERSONHOOD])
 async def test_what_is_not_configured_is_unavailable(signal: Signal) -> None:
-    assert isinstance(await heard(signal, configured=False), Unavailable)
+    assert isinstance(await heard(signal, configured=False), SignalUnavailable)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.common.errors import RequestTimeout
-from assay.server.request_context import Message, RequestContext
+from assay.server.request_context import AsgiMessage, RequestContext
 from assay.wrappers.inbound_body import BYTES_PER_S, SLOW_S, WrapperBody
 from tests.fakes.clock import FrozenClock
 
@@ -23,7 +23,7 @@ class Caller:
         self.asked = 0
         self._pieces, self._every_s = pieces, every_s
 
-    async def receive(self) -> Message:
+    async def receive(self) -> AsgiMessage:
         self.asked += 1
         self.clock.move(self._every_s)
         piece = next(self._pieces, b"")
@@ -65,7 +65,7 @@ async def test_a_last_piece_that_comes_late_is_taken() -> None:
     answers: list[Any] = [b"a", b"b"]
     clock = FrozenClock()
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         clock.move(SLOW_S)
         piece = answers.pop(0)
         return {"type": "http.request", "body": piece, "more_body": bool(answers)}

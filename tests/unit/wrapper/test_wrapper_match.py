@@ -7,8 +7,8 @@ import pytest
 from assay.wrappers.matching import (
     BadPath,
     Match,
+    RouteRow,
     RouteTable,
-    Row,
     check_method,
     check_pattern,
     route_key,
@@ -17,7 +17,7 @@ from assay.wrappers.matching import (
 
 
 def table(rows: Sequence[tuple[str, str, object]]) -> RouteTable[object]:
-    return RouteTable([Row(*row) for row in rows])
+    return RouteTable([RouteRow(*row) for row in rows])
 
 
 def found(rows: Sequence[tuple[str, str, object]], method: str, path: str) -> object:

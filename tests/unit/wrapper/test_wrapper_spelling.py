@@ -3,7 +3,7 @@
 import pytest
 
 from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, Match, RouteTable, Row
+from assay.wrappers.matching import BadPath, Match, RouteRow, RouteTable
 from assay.wrappers.overlap import is_walked_round
 from assay.wrappers.path_spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
 
@@ -56,7 +56,7 @@ SPELLINGS = [
 @pytest.mark.parametrize("path", SPELLINGS)
 @pytest.mark.parametrize("terms", [PAID, TRUSTED, STRICTER])
 def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, terms: Terms) -> None:
-    rows = [Row("GET", "/shop/quote", "strict", terms), Row("*", "/*", "free")]
+    rows = [RouteRow("GET", "/shop/quote", "strict", terms), RouteRow("*", "/*", "free")]
     for table in (RouteTable(rows), RouteTable(rows[::-1])):
         match = table.match("GET", path)
         assert match == Match("strict", path)  # and it is forwarded as it is spelled
@@ -80,7 +80,9 @@ def test_every_spelling_of_a_stricter_route_is_the_stricter_routes(path: str, te
     ],
 )
 def test_another_path_stays_with_its_own_route(path: str) -> None:
-    table = RouteTable([Row("GET", "/shop/quote", "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable(
+        [RouteRow("GET", "/shop/quote", "strict", PAID), RouteRow("*", "/*", "free")]
+    )
     assert table.match("GET", path) == Match("free", path)
 
 
@@ -105,7 +107,7 @@ def test_another_path_stays_with_its_own_route(path: str) -> None:
     ],
 )
 def test_patterns_are_met_in_every_spelling_too(strict: str, path: str) -> None:
-    table = RouteTable([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable([RouteRow("GET", strict, "strict", PAID), RouteRow("*", "/*", "free")])
     assert table.match("GET", path) == Match("strict", path)
 
 
@@ -154,27 +156,27 @@ def test_what_a_parameter_or_the_rest_of_a_prefix_holds_hides_nothing(
     strict: str, path: str, held: str
 ) -> None:
     """Express parts a path before it decodes: there `a%2Fb` and `...` are one segment each."""
-    table = RouteTable([Row("GET", strict, "strict", PAID), Row("*", "/*", "free")])
+    table = RouteTable([RouteRow("GET", strict, "strict", PAID), RouteRow("*", "/*", "free")])
     assert table.match("GET", path.replace("{}", held)).value == "strict"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("method", ["frob", "Frob", "fROB"])
 def test_a_method_is_a_spelling_too(method: str) -> None:
     """Django and Werkzeug take it for FROB."""
-    rows = [Row("FROB", "/q", "strict", PAID), Row("*", "/*", "free")]
+    rows = [RouteRow("FROB", "/q", "strict", PAID), RouteRow("*", "/*", "free")]
     assert RouteTable(rows).match(method, "/q") == Match("strict", "/q")
     assert RouteTable(rows).match("PUT", "/q") == Match("free", "/q")
 
 
 @pytest.mark.parametrize("method", ["get", "Post", "hEAD", "propfind"])
 def test_a_method_in_another_case_is_treated_as_the_stricter_one(method: str) -> None:
-    rows = [Row(method.upper(), "/q", "strict", PAID), Row("*", "/*", "free")]
+    rows = [RouteRow(method.upper(), "/q", "strict", PAID), RouteRow("*", "/*", "free")]
     assert RouteTable(rows).match(method, "/q") == Match("strict", "/q")
     assert RouteTable(rows).match(method, "/other") == Match("free", "/other")
 
 
 def test_head_is_spelled_as_get_is() -> None:
-    rows = [Row("GET", "/q", "strict", PAID), Row("*", "/*", "free")]
+    rows = [RouteRow("GET", "/q", "strict", PAID), RouteRow("*", "/*", "free")]
     assert RouteTable(rows).match("HEAD", "/Q") == Match("strict", "/Q")
 
 
@@ -188,24 +190,24 @@ def test_what_asks_for_more_is_stricter_and_nothing_else() -> None:
         (Terms(0, 65.0), Terms(1)),
     ]
     for strict, free in more:
-        rows = [Row("GET", "/q", "strict", strict), Row("GET", "/*", "free", free)]
+        rows = [RouteRow("GET", "/q", "strict", strict), RouteRow("GET", "/*", "free", free)]
         assert RouteTable(rows).match("GET", "/Q") == Match("strict", "/Q")
     for one in (PAID, TRUSTED, Terms()):
-        rows = [Row("GET", "/q", "one", one), Row("GET", "/*", "other", one)]
+        rows = [RouteRow("GET", "/q", "one", one), RouteRow("GET", "/*", "other", one)]
         assert RouteTable(rows).match("GET", "/Q") == Match("other", "/Q")
 
 
 def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
     rows = [
-        Row("GET", "/items/new", "free", Terms()),
-        Row("GET", "/items/{id}", "paid", PAID),
-        Row("GET", "/files/*", "paid files", PAID),
-        Row("GET", "/files/readme", "free file", Terms()),
-        Row("POST", "/files/*", "free upload", Terms()),
-        Row("*", "/x", "paid x", PAID),
-        Row("GET", "/x", "free x", Terms()),
-        Row("GET", "/d", "free d", Terms()),
-        Row("GET", "/d/*", "paid d", PAID),
+        RouteRow("GET", "/items/new", "free", Terms()),
+        RouteRow("GET", "/items/{id}", "paid", PAID),
+        RouteRow("GET", "/files/*", "paid files", PAID),
+        RouteRow("GET", "/files/readme", "free file", Terms()),
+        RouteRow("POST", "/files/*", "free upload", Terms()),
+        RouteRow("*", "/x", "paid x", PAID),
+        RouteRow("GET", "/x", "free x", Terms()),
+        RouteRow("GET", "/d", "free d", Terms()),
+        RouteRow("GET", "/d/*", "paid d", PAID),
     ]
     table = RouteTable(rows)
     for method, path, value in (
@@ -223,18 +225,21 @@ def test_what_an_operator_has_said_in_so_many_words_holds() -> None:
 
 
 def test_of_two_that_differ_in_spelling_only_the_stricter_one_answers() -> None:
-    rows = [Row("GET", "/Shop/Quote", "free", Terms()), Row("GET", "/shop/quote", "paid", PAID)]
+    rows = [
+        RouteRow("GET", "/Shop/Quote", "free", Terms()),
+        RouteRow("GET", "/shop/quote", "paid", PAID),
+    ]
     assert RouteTable(rows).match("GET", "/Shop/Quote") == Match("paid", "/Shop/Quote")
     assert RouteTable(rows).match("GET", "/SHOP/quote") is None
 
 
 def test_a_stricter_route_that_answers_nobody_is_not_walked_round() -> None:
-    rows = [Row[str | None]("GET", "/q", None, PAID), Row("*", "/*", "free")]
+    rows = [RouteRow[str | None]("GET", "/q", None, PAID), RouteRow("*", "/*", "free")]
     assert RouteTable(rows).match("GET", "/Q/") == Match(None, "/Q/")
 
 
 def test_a_path_encoded_without_end_is_none() -> None:
-    rows = [Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]
+    rows = [RouteRow("GET", "/q", "paid", PAID), RouteRow("*", "/*", "free")]
     path = "%71"
     for _ in range(12):  # the first digit of the last code, encoded
         before, _, code = path.rpartition("%")
@@ -263,7 +268,9 @@ def test_a_path_that_is_read_in_too_many_ways_is_none(path: str) -> None:
         assert all(len(reading) <= PARTS_MAX for reading in readings(path))
     except Unfoldable:
         with pytest.raises(BadPath):
-            RouteTable([Row("GET", "/q", "paid", PAID), Row("*", "/*", "free")]).match("GET", path)
+            RouteTable([RouteRow("GET", "/q", "paid", PAID), RouteRow("*", "/*", "free")]).match(
+                "GET", path
+            )
 
 
 @pytest.mark.parametrize("path", ["/", "/a", "/a/b-c/d.json", "/v1/Items/7", "/a%20b/c", "/%C3%A9"])

@@ -28,7 +28,7 @@ def counted(content: bytes) -> bytes:
     return word(len(content)) + content.ljust(-(-len(content) // WORD) * WORD, b"\0")
 
 
-class Reader:
+class AbiReader:
     """Reads one answer; whatever is not there, or not in its type's range, raises `BadAnswer`.
 
     Positions are bytes from the answer's start. The contents read together may not be larger than

@@ -8,25 +8,25 @@ from assay.chains.evm.multicall import MULTICALL3, decode_aggregate3, encode_agg
 from assay.chains.evm.rpc_endpoint import (
     FAIL_OVER_CODES,
     LIMIT_EXCEEDED,
-    Endpoint,
     EndpointFault,
+    RpcEndpoint,
 )
 from assay.chains.evm.rpc_gathering import Asked
 from assay.chains.evm.rpc_wire import (
-    Answer,
     Malformed,
     NodeError,
+    RpcResponse,
     bytes_of,
     quantity_of,
     revert_of,
 )
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.common.json import JsonObject
 
 CALLS_PER_CHUNK = 50
 """Small enough for the batch limits of public nodes and the gas cap of one `eth_call`."""
 
-Outcome = Returned | Reverted
+CallOutcome = Returned | Reverted
 
 
 class BlockUnknown(EndpointFault):
@@ -34,12 +34,17 @@ class BlockUnknown(EndpointFault):
 
 
 async def read_at(
-    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float, *, multicall: bool
-) -> list[Outcome]:
+    endpoint: RpcEndpoint,
+    calls: Sequence[ContractCall],
+    block: int,
+    deadline_s: float,
+    *,
+    multicall: bool,
+) -> list[CallOutcome]:
     """Every call at `block`, in order. Raises `EndpointFault`."""
     if len(calls) == 1:
         return [await _read_one(endpoint, calls[0], block, deadline_s)]
-    results: list[Outcome] = []
+    results: list[CallOutcome] = []
     for start in range(0, len(calls), CALLS_PER_CHUNK):
         chunk = calls[start : start + CALLS_PER_CHUNK]
         results += await _read_chunk(endpoint, chunk, block, deadline_s, multicall=multicall)
@@ -47,8 +52,8 @@ async def read_at(
 
 
 async def read_newest(
-    endpoint: Endpoint, calls: Sequence[Call], deadline_s: float, *, multicall: bool
-) -> tuple[int, list[Outcome]]:
+    endpoint: RpcEndpoint, calls: Sequence[ContractCall], deadline_s: float, *, multicall: bool
+) -> tuple[int, list[CallOutcome]]:
     """The endpoint's newest block, and every call at its newest. Raises `EndpointFault`.
 
     In one exchange; without Multicall3 a block may come between two of them.
@@ -56,7 +61,7 @@ async def read_newest(
     wanted = calls
     is_one = multicall and endpoint.has_multicall and len(calls) > 1
     if is_one:
-        wanted = [Call(MULTICALL3, encode_aggregate3(calls))]
+        wanted = [ContractCall(MULTICALL3, encode_aggregate3(calls))]
     number, *answers = await endpoint.ask_in_step(
         ("eth_blockNumber", ()),
         *(_eth_call(call, "latest") for call in wanted),
@@ -76,9 +81,11 @@ async def read_newest(
     return await read_newest(endpoint, calls, deadline_s, multicall=False)
 
 
-async def ask_all(endpoint: Endpoint, asked: Sequence[Asked], deadline_s: float) -> list[Answer]:
+async def ask_all(
+    endpoint: RpcEndpoint, asked: Sequence[Asked], deadline_s: float
+) -> list[RpcResponse]:
     """Requests of any kind, in order, in batches where it takes them. Raises `EndpointFault`."""
-    answers: list[Answer] = []
+    answers: list[RpcResponse] = []
     for start in range(0, len(asked), CALLS_PER_CHUNK):
         chunk = asked[start : start + CALLS_PER_CHUNK]
         found = await endpoint.ask_batch(chunk, deadline_s) if endpoint.takes_batches else None
@@ -87,9 +94,14 @@ async def ask_all(endpoint: Endpoint, asked: Sequence[Asked], deadline_s: float)
 
 
 async def _read_chunk(
-    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float, *, multicall: bool
-) -> list[Outcome]:
-    found: list[Outcome] | None = None
+    endpoint: RpcEndpoint,
+    calls: Sequence[ContractCall],
+    block: int,
+    deadline_s: float,
+    *,
+    multicall: bool,
+) -> list[CallOutcome]:
+    found: list[CallOutcome] | None = None
     if multicall and endpoint.has_multicall:
         found = await _read_multicall(endpoint, calls, block, deadline_s)
     if found is None and endpoint.takes_batches:
@@ -100,10 +112,10 @@ async def _read_chunk(
 
 
 async def _read_multicall(
-    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float
-) -> list[Outcome] | None:
+    endpoint: RpcEndpoint, calls: Sequence[ContractCall], block: int, deadline_s: float
+) -> list[CallOutcome] | None:
     """None when it cannot be done this way here."""
-    aggregate = Call(MULTICALL3, encode_aggregate3(calls))
+    aggregate = ContractCall(MULTICALL3, encode_aggregate3(calls))
     outcome = await _read_one(endpoint, aggregate, block, deadline_s)
     if isinstance(outcome, Reverted):
         return None  # it allows every call to fail, so this is the gas of all of them together
@@ -117,15 +129,15 @@ async def _read_multicall(
 
 
 async def _read_singly(
-    endpoint: Endpoint, calls: Sequence[Call], block: int, deadline_s: float
-) -> list[Outcome]:
+    endpoint: RpcEndpoint, calls: Sequence[ContractCall], block: int, deadline_s: float
+) -> list[CallOutcome]:
     """Side by side, as many at once as the endpoint's slots let through."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_outcome_or_fault(endpoint, call, block, deadline_s))
             for call in calls
         ]
-    results: list[Outcome] = []
+    results: list[CallOutcome] = []
     for task in tasks:
         result = task.result()
         if isinstance(result, EndpointFault):
@@ -135,8 +147,8 @@ async def _read_singly(
 
 
 async def _outcome_or_fault(
-    endpoint: Endpoint, call: Call, block: int, deadline_s: float
-) -> Outcome | EndpointFault:
+    endpoint: RpcEndpoint, call: ContractCall, block: int, deadline_s: float
+) -> CallOutcome | EndpointFault:
     """The fault as a value: a task group would wrap it, and hide which it was."""
     try:
         return await _read_one(endpoint, call, block, deadline_s)
@@ -144,13 +156,15 @@ async def _outcome_or_fault(
         return fault
 
 
-async def _read_one(endpoint: Endpoint, call: Call, block: int, deadline_s: float) -> Outcome:
+async def _read_one(
+    endpoint: RpcEndpoint, call: ContractCall, block: int, deadline_s: float
+) -> CallOutcome:
     return _outcome(await endpoint.ask(_eth_call(call, block), deadline_s))
 
 
 async def read_capped(
-    endpoint: Endpoint, call: Call, block: int, deadline_s: float, gas: int
-) -> Outcome:
+    endpoint: RpcEndpoint, call: ContractCall, block: int, deadline_s: float, gas: int
+) -> CallOutcome:
     """One call at `block` with at most `gas`. Raises `EndpointFault`.
 
     An error of the node about this very call (out of gas, a time limit of its own) is `Reverted`.
@@ -166,13 +180,13 @@ async def read_capped(
         return Reverted(b"", fault.refusal.message)
 
 
-def _eth_call(call: Call, block: int | Literal["latest"], gas: int | None = None) -> Asked:
+def _eth_call(call: ContractCall, block: int | Literal["latest"], gas: int | None = None) -> Asked:
     at = block if isinstance(block, str) else hex(block)
     asked: JsonObject = {"to": call.to, "data": "0x" + call.data.hex()}
     return "eth_call", (asked if gas is None else {**asked, "gas": hex(gas)}, at)
 
 
-def _outcome(answer: Answer) -> Outcome:
+def _outcome(answer: RpcResponse) -> CallOutcome:
     if not isinstance(answer, NodeError):
         try:
             return Returned(bytes_of(answer.value))

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.chains.evm.abi import WORD, BadAnswer, Reader
-from assay.chains.rpc import Call
+from assay.chains.evm.abi import WORD, AbiReader, BadAnswer
+from assay.chains.rpc import ContractCall
 
 ATTESTED = "0x8bf46bf4cfd674fa735a3d63ec1c9ad4153f033c290341f3a588b75685141b35"
 """`Attested(address indexed recipient, address indexed attester, bytes32 uid, bytes32 indexed)`."""
@@ -21,7 +21,7 @@ ITEMS_MAX = 50
 _WORD_TYPES = re.compile(r"(address|bool|u?int[0-9]{0,3}|bytes[0-9]{1,2})")
 _FIELD = re.compile(r"\s*([a-z0-9]+(?:\[\])?)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\s*")
 
-Field = str | tuple[str, ...]
+AttestationField = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class OnchainAttestation:
     data: bytes
 
 
-def get_attestation(eas: str, uid: bytes) -> Call:
+def get_attestation(eas: str, uid: bytes) -> ContractCall:
     """`getAttestation(bytes32)`."""
-    return Call(eas, bytes.fromhex("a3112a64") + uid)
+    return ContractCall(eas, bytes.fromhex("a3112a64") + uid)
 
 
 def read_attestation(answer: bytes) -> OnchainAttestation:
     """What `getAttestation` answers. Raises `BadAnswer`."""
-    reader = Reader(answer)
+    reader = AbiReader(answer)
     at = reader.number(0)
     return OnchainAttestation(
         uid=f"0x{reader.number(at):064x}",
@@ -74,10 +74,10 @@ def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(fields)
 
 
-def read_fields(fields: Sequence[tuple[str, str]], data: bytes) -> Mapping[str, Field]:
+def read_fields(fields: Sequence[tuple[str, str]], data: bytes) -> Mapping[str, AttestationField]:
     """The texts of an attestation by name; other types are passed over. Raises `BadAnswer`."""
-    reader = Reader(data)
-    found: dict[str, Field] = {}
+    reader = AbiReader(data)
+    found: dict[str, AttestationField] = {}
     for place, (kind, name) in enumerate(fields):
         if kind == "string":
             found[name] = _text(reader, reader.number(place * WORD))
@@ -92,5 +92,5 @@ def read_fields(fields: Sequence[tuple[str, str]], data: bytes) -> Mapping[str, 
     return found
 
 
-def _text(reader: Reader, at: int) -> str:
+def _text(reader: AbiReader, at: int) -> str:
     return reader.content(at).decode("utf-8", "replace")

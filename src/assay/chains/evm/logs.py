@@ -23,7 +23,7 @@ _TOPICS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class EventLog:
     """One event: its block, its topics as 32-byte words, its data."""
 
     block: int
@@ -35,7 +35,7 @@ class Log:
 class Logs:
     """What was read; nothing is missing from block `since` on, None when nothing could be read."""
 
-    found: tuple[Log, ...]
+    found: tuple[EventLog, ...]
     since: int | None
 
 
@@ -54,7 +54,7 @@ async def read_logs(  # noqa: PLR0913, PLR0917 - what is asked for, and how far
     Never raises for a node's fault: what could not be read is missing.
     """
     ends_s = clock.monotonic_s() + budget_s
-    found: list[Log] = []
+    found: list[EventLog] = []
     since: int | None = None
     size, upto = max(1, head - oldest + 1), head
     while upto >= oldest and len(found) < LOGS_MAX and (left_s := ends_s - clock.monotonic_s()) > 0:
@@ -83,7 +83,7 @@ async def _wave(
     address: str,
     topics: Sequence[JsonValue],
     windows: Sequence[tuple[int, int]],
-) -> list[Log]:
+) -> list[EventLog]:
     """Several windows side by side."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -98,7 +98,7 @@ async def _wave(
 
 async def _window(
     rpc: Rpc, network: Network, address: str, topics: Sequence[JsonValue], start: int, end: int
-) -> list[Log]:
+) -> list[EventLog]:
     query: JsonValue = {
         "address": address,
         "topics": list(topics),
@@ -114,7 +114,7 @@ async def _window(
     return logs
 
 
-def _log(row: JsonValue) -> Log:
+def _log(row: JsonValue) -> EventLog:
     if not is_object(row):
         raise BadAnswer("a log that is no object")
     topics = row.get("topics")
@@ -125,7 +125,7 @@ def _log(row: JsonValue) -> Log:
         block = hex_number(row.get("blockNumber"), 64)
     except NotANumber:
         raise BadAnswer("a log without its block") from None
-    return Log(block, words, hex_bytes(row.get("data")))
+    return EventLog(block, words, hex_bytes(row.get("data")))
 
 
 def hex_bytes(value: JsonValue) -> bytes:

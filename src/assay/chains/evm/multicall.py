@@ -7,7 +7,7 @@ a general one lets a hostile reply name the same bytes many times over.
 from collections.abc import Sequence
 
 from assay.chains.evm.rpc_wire import Malformed
-from assay.chains.rpc import Call, Returned, Reverted
+from assay.chains.rpc import ContractCall, Returned, Reverted
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 """The same address on every chain that has it. Source: github.com/mds1/multicall3, README."""
@@ -20,7 +20,7 @@ _ERROR_STRING = bytes.fromhex("08c379a0")
 """Selector of `Error(string)`. Source: Solidity, control structures (revert)."""
 
 
-def encode_aggregate3(calls: Sequence[Call]) -> bytes:
+def encode_aggregate3(calls: Sequence[ContractCall]) -> bytes:
     """Call data that makes every call, none of them able to fail the others (allowFailure)."""
     heads, tails, offset = b"", b"", _WORD * len(calls)
     for call in calls:

@@ -10,9 +10,9 @@ from pydantic_core import to_json
 from assay.chains.evm.caller_turns import read_turns
 from assay.chains.evm.rpc_gathering import Asked, BatchLoader
 from assay.chains.evm.rpc_wire import (
-    Answer,
     Malformed,
     NodeError,
+    RpcResponse,
     answer_of,
     answers_of,
     decode,
@@ -28,7 +28,7 @@ from assay.common.errors import TooMany, Unavailable
 from assay.common.json import JsonValue, is_array, is_object
 from assay.http1.model import Upstream, UpstreamFailed
 from assay.net.body import BodyBroken
-from assay.net.bounded_exchange import Bounds, exchange
+from assay.net.bounded_exchange import ExchangeBounds, exchange
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
@@ -107,7 +107,7 @@ class _HttpReply:
     body: bytes
 
 
-class Endpoint:
+class RpcEndpoint:
     """One address of one network."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it is, and what it shares with the others
@@ -170,7 +170,7 @@ class Endpoint:
             raise EndpointFault(f"serves chain {served!r}, not {expected}", blame=False)
         self._verified_at = now
 
-    async def ask_in_step(self, *asked: Asked, deadline_s: float) -> list[Answer]:
+    async def ask_in_step(self, *asked: Asked, deadline_s: float) -> list[RpcResponse]:
         """As `ask`, in one exchange with what others ask in this turn of the loop.
 
         For what a node answers at once: the slowest holds up the others. Raises `EndpointFault`;
@@ -211,7 +211,7 @@ class Endpoint:
             raise EndpointFault(f"{method}: the answer is no text")
         return answer.value[:_TEXT_SHOWN]
 
-    async def ask(self, asked: Asked, deadline_s: float) -> Answer:
+    async def ask(self, asked: Asked, deadline_s: float) -> RpcResponse:
         """One request. Raises `EndpointFault`."""
         request_id = next(self._ids)
         reply = await self._post(request_of(request_id, *asked), deadline_s)
@@ -223,7 +223,9 @@ class Endpoint:
             raise EndpointFault(f"a result under status {reply.status}")
         return answer
 
-    async def ask_batch(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+    async def ask_batch(
+        self, asked: Sequence[Asked], deadline_s: float
+    ) -> list[RpcResponse] | None:
         """Several requests in one body, or None when it does not take batches.
 
         Raises `EndpointFault`.
@@ -243,7 +245,9 @@ class Endpoint:
         self.takes_batches = False
         return None
 
-    async def _ask_together(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+    async def _ask_together(
+        self, asked: Sequence[Asked], deadline_s: float
+    ) -> list[RpcResponse] | None:
         if not self.takes_batches:
             return None
         answers = await self.ask_batch(asked, deadline_s)
@@ -280,7 +284,7 @@ class Endpoint:
         content = to_json(payload)
         limit = self._limits.reply_bytes_max
         # Reading may be repeated, and a transaction sent twice is one transaction.
-        bounds = Bounds(timeout_s, limit, _RATIO_MAX)
+        bounds = ExchangeBounds(timeout_s, limit, _RATIO_MAX)
         status, body = await exchange(self._client, "POST", self._url, content, bounds)
         if body.truncated:
             raise BodyBroken(f"a reply of more than {limit} bytes")

@@ -7,7 +7,7 @@ exchange costs ten times the processor time of a request inside it.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from assay.chains.evm.rpc_wire import Answer
+from assay.chains.evm.rpc_wire import RpcResponse
 from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonValue
 
@@ -17,7 +17,7 @@ TOGETHER_MAX = 50
 Asked = tuple[str, Sequence[JsonValue]]
 """A method and its parameters."""
 
-_Waiting = tuple[Asked, float, "asyncio.Future[Answer]"]
+_Waiting = tuple[Asked, float, "asyncio.Future[RpcResponse]"]
 
 
 class BatchLoader:
@@ -28,8 +28,8 @@ class BatchLoader:
 
     def __init__(
         self,
-        ask: Callable[[Asked, float], Awaitable[Answer]],
-        ask_batch: Callable[[Sequence[Asked], float], Awaitable[list[Answer] | None]],
+        ask: Callable[[Asked, float], Awaitable[RpcResponse]],
+        ask_batch: Callable[[Sequence[Asked], float], Awaitable[list[RpcResponse] | None]],
     ) -> None:
         """`ask_batch` answers None where batches are not taken."""
         self._ask = ask
@@ -38,10 +38,10 @@ class BatchLoader:
         self._running: set[asyncio.Task[None]] = set()
         self.together_max = TOGETHER_MAX
 
-    def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[Answer]":
+    def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[RpcResponse]":
         """The answer, or what the exchange raised; cancelled, it holds up nobody else."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
+        answer: asyncio.Future[RpcResponse] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._send)
         self._waiting.append((asked, deadline_s, answer))
@@ -71,7 +71,7 @@ class BatchLoader:
             if not waits.done():
                 waits.set_result(answer)
 
-    async def _answers(self, asked: Sequence[Asked], deadline_s: float) -> list[Answer] | None:
+    async def _answers(self, asked: Sequence[Asked], deadline_s: float) -> list[RpcResponse] | None:
         if len(asked) == 1:
             return [await self._ask(asked[0], deadline_s)]
         if self.together_max == 1:

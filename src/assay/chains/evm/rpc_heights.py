@@ -8,7 +8,7 @@ own clock says whether that is new: an endpoint that boasts makes nobody else lo
 
 from collections.abc import Sequence
 
-from assay.chains.evm.rpc_endpoint import Endpoint, EndpointFault
+from assay.chains.evm.rpc_endpoint import EndpointFault, RpcEndpoint
 from assay.chains.evm.rpc_shapes import is_shaped
 from assay.chains.evm.rpc_wire import NodeError
 from assay.common.json import JsonObject, is_object
@@ -35,7 +35,7 @@ _NEWEST = ("eth_getBlockByNumber", ("latest", False))
 
 
 async def believe_height(
-    endpoint: Endpoint, block: int, others: Sequence[Endpoint], deadline_s: float
+    endpoint: RpcEndpoint, block: int, others: Sequence[RpcEndpoint], deadline_s: float
 ) -> None:
     """Remember the height an endpoint tells. Raises `EndpointFault` when it is not believed."""
     now = endpoint.clock.monotonic_s()
@@ -52,7 +52,7 @@ async def believe_height(
     endpoint.head = (block, now)
 
 
-def _recent(endpoint: Endpoint, now: float) -> tuple[int, float] | None:
+def _recent(endpoint: RpcEndpoint, now: float) -> tuple[int, float] | None:
     head = endpoint.head
     return head if head is not None and now - head[1] <= HEAD_FORGOTTEN_S else None
 
@@ -62,14 +62,14 @@ def _contradict(block: int, seen: int, age_s: float) -> bool:
     return not -STALE_BLOCKS_MAX <= block - seen <= STALE_BLOCKS_MAX + age_s * BLOCKS_PER_S_MAX
 
 
-def _was_shown(endpoint: Endpoint, block: int, now: float) -> bool:
+def _was_shown(endpoint: RpcEndpoint, block: int, now: float) -> bool:
     if endpoint.shown is None:
         return False
     seen, at = endpoint.shown
     return now - at <= SHOWN_S and not _contradict(block, seen, now - at)
 
 
-async def _require_new(endpoint: Endpoint, block: int, deadline_s: float) -> None:
+async def _require_new(endpoint: RpcEndpoint, block: int, deadline_s: float) -> None:
     """Raises `EndpointFault` unless its newest block is that one, or near it, and of now."""
     answer = await endpoint.ask(_NEWEST, deadline_s)
     shown: JsonObject = {}

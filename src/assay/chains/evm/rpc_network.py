@@ -16,13 +16,13 @@ from assay.chains.evm.calls import (
     read_capped,
     read_newest,
 )
-from assay.chains.evm.rpc_endpoint import Endpoint, EndpointFault, RpcLimits, identity_of
+from assay.chains.evm.rpc_endpoint import EndpointFault, RpcEndpoint, RpcLimits, identity_of
 from assay.chains.evm.rpc_gathering import Asked
 from assay.chains.evm.rpc_heights import believe_height
 from assay.chains.evm.rpc_shapes import is_shaped
-from assay.chains.evm.rpc_wire import Answer, NodeError, Result, revert_of
+from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, revert_of
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.cache import BoundedMap
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
@@ -51,7 +51,7 @@ IN_STEP = frozenset(
 """What many payments ask at once, and nodes answer at once: it goes out in batches."""
 
 T = TypeVar("T")
-Attempt = Callable[[Endpoint, float], Awaitable[T]]
+Attempt = Callable[[RpcEndpoint, float], Awaitable[T]]
 
 
 class JsonRpc:
@@ -68,13 +68,15 @@ class JsonRpc:
         self._limits = limits or RpcLimits()
         self._ids = count(1)
         self._client = UpstreamPool(None, clock)
-        self.endpoints: dict[tuple[str, str], Endpoint] = {}
+        self.endpoints: dict[tuple[str, str], RpcEndpoint] = {}
         """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
         self._untrusted = contract_turns(self._limits.untrusted_at_once)
 
-    async def call(self, network: Network, calls: Sequence[Call]) -> Sequence[Returned | Reverted]:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+    async def call(
+        self, network: Network, calls: Sequence[ContractCall]
+    ) -> Sequence[Returned | Reverted]:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> list[Returned | Reverted]:
             await endpoint.verify(deadline_s)
             head = await self._fetch_head(network, endpoint, deadline_s)
             multicall = network.multicall3
@@ -88,9 +90,9 @@ class JsonRpc:
         return await self._first_believable(network, attempt) if calls else ()
 
     async def call_newest(
-        self, network: Network, calls: Sequence[Call]
+        self, network: Network, calls: Sequence[ContractCall]
     ) -> Sequence[Returned | Reverted]:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> list[Returned | Reverted]:
             await endpoint.verify(deadline_s)
             head, found = await read_newest(
                 endpoint, calls, deadline_s, multicall=network.multicall3
@@ -101,9 +103,9 @@ class JsonRpc:
         return await self._first_believable(network, attempt) if calls else ()
 
     async def call_at(
-        self, network: Network, calls: Sequence[Call], block: int
+        self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> Sequence[Returned | Reverted]:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[Returned | Reverted]:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> list[Returned | Reverted]:
             await endpoint.verify(deadline_s)
             multicall = network.multicall3
             try:
@@ -113,13 +115,15 @@ class JsonRpc:
 
         return await self._first_believable(network, attempt) if calls else ()
 
-    async def call_untrusted(self, network: Network, call: Call, gas: int) -> Returned | Reverted:
+    async def call_untrusted(
+        self, network: Network, call: ContractCall, gas: int
+    ) -> Returned | Reverted:
         contract = (network.caip2, call.to)
         breaker = self._contracts.get(contract)
         if breaker is not None and not breaker.lets_through():
             return Reverted(b"", "left alone after it did not answer in time")
 
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> Returned | Reverted | None:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> Returned | Reverted | None:
             await endpoint.verify(deadline_s)
             head = await self._fetch_head(network, endpoint, deadline_s)
             until_s = min(deadline_s, self._clock.monotonic_s() + self._limits.untrusted_s)
@@ -152,7 +156,7 @@ class JsonRpc:
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> Answer:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> RpcResponse:
             await endpoint.verify(deadline_s)
             await self._refresh_head(network, endpoint, deadline_s)
             asked = (method, params)
@@ -177,7 +181,7 @@ class JsonRpc:
     async def request_all(
         self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
     ) -> Sequence[JsonValue]:
-        async def attempt(endpoint: Endpoint, deadline_s: float) -> list[JsonValue]:
+        async def attempt(endpoint: RpcEndpoint, deadline_s: float) -> list[JsonValue]:
             await endpoint.verify(deadline_s)
             await self._refresh_head(network, endpoint, deadline_s)
             answers = await ask_all(endpoint, requests, deadline_s)
@@ -222,7 +226,9 @@ class JsonRpc:
             raise _refused(network, refusal)
         raise _unreadable(network, "; ".join(faults) or "no endpoint is configured")
 
-    async def _refresh_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> None:
+    async def _refresh_head(
+        self, network: Network, endpoint: RpcEndpoint, deadline_s: float
+    ) -> None:
         if network.family == "solana":  # its answers carry their own slot
             return
         now = self._clock.monotonic_s()
@@ -235,29 +241,29 @@ class JsonRpc:
         share_s = max((deadline_s - now) / endpoints, SHARE_S * self._limits.endpoint_s)
         return min(deadline_s, now + share_s)
 
-    async def _fetch_head(self, network: Network, endpoint: Endpoint, deadline_s: float) -> int:
+    async def _fetch_head(self, network: Network, endpoint: RpcEndpoint, deadline_s: float) -> int:
         """Its block number now, refused when it cannot be the newest (`rpc_heights`)."""
         block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
         await believe_height(endpoint, block, self._others(network, endpoint), deadline_s)
         return block
 
-    def _others(self, network: Network, endpoint: Endpoint) -> list[Endpoint]:
+    def _others(self, network: Network, endpoint: RpcEndpoint) -> list[RpcEndpoint]:
         return [one for one in self._endpoints_of(network) if one is not endpoint]
 
-    def _endpoints_of(self, network: Network) -> list[Endpoint]:
+    def _endpoints_of(self, network: Network) -> list[RpcEndpoint]:
         return [self._endpoint(network, url) for url in network.rpc_urls]
 
-    def _endpoint(self, network: Network, url: str) -> Endpoint:
+    def _endpoint(self, network: Network, url: str) -> RpcEndpoint:
         known = self.endpoints.get((network.caip2, url))
         if known is None:
             identity, client, limits = identity_of(network), self._client, self._limits
-            known = Endpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
+            known = RpcEndpoint(url, identity, client, self._clock, limits, self._ids, self._costs)
             self.endpoints[network.caip2, url] = known
         return known
 
 
 async def _read_untrusted(
-    endpoint: Endpoint, call: Call, head: int, until_s: float, gas: int
+    endpoint: RpcEndpoint, call: ContractCall, head: int, until_s: float, gas: int
 ) -> Returned | Reverted:
     try:
         return await read_capped(endpoint, call, head, until_s, gas)
@@ -272,14 +278,14 @@ async def _without_blame(work: Awaitable[object]) -> None:
         raise EndpointFault(str(fault), blame=False) from fault
 
 
-def _require_shape(asked: Asked, answer: Result) -> JsonValue:
+def _require_shape(asked: Asked, answer: RpcResult) -> JsonValue:
     """The result, when it can be one of the method that was asked. Raises `EndpointFault`."""
     if not is_shaped(*asked, answer.value):
         raise EndpointFault(f"{asked[0]}: the answer is of another form")
     return answer.value
 
 
-def _hold_against(endpoint: Endpoint, fault: EndpointFault) -> None:
+def _hold_against(endpoint: RpcEndpoint, fault: EndpointFault) -> None:
     if fault.no_reply and endpoint.untrusted:
         fault.blame = False  # it may be a contract that keeps the node from answering
     if fault.blame:

@@ -36,7 +36,7 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RpcResult:
     """The node's answer."""
 
     value: JsonValue
@@ -56,7 +56,7 @@ class NodeError:
         return _LAG_WORDS.search(self.message) is not None
 
 
-Answer = Result | NodeError
+RpcResponse = RpcResult | NodeError
 
 VALUES_MAX = 400_000
 """In one reply: eight mebibytes of logs have half as many, and of nothing but commas ten times."""
@@ -80,7 +80,7 @@ def decode(body: bytes) -> JsonValue:
         raise Malformed("the reply is not JSON") from error
 
 
-def answer_of(reply: JsonValue, request_id: int) -> Answer:
+def answer_of(reply: JsonValue, request_id: int) -> RpcResponse:
     """The answer to the request of that id. Raises `Malformed`, for a wrong id above all."""
     if not is_object(reply) or _id_of(reply) != request_id:
         raise Malformed("the reply does not carry the id of the request")
@@ -88,7 +88,7 @@ def answer_of(reply: JsonValue, request_id: int) -> Answer:
     if error is None:
         if "result" not in reply:
             raise Malformed("the reply has neither result nor error")
-        return Result(reply["result"])
+        return RpcResult(reply["result"])
     return error_of(error)
 
 
@@ -109,7 +109,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[Answer]:
+def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[RpcResponse]:
     """The answers of a batch in the order of `ids`, however the node ordered them.
 
     Raises `Malformed` unless every id is answered exactly once.
@@ -126,9 +126,9 @@ def _id_of(reply: JsonObject) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
-def quantity_of(answer: Answer) -> int:
+def quantity_of(answer: RpcResponse) -> int:
     """The number a node answered with. Raises `Malformed`."""
-    value = answer.value if isinstance(answer, Result) else None
+    value = answer.value if isinstance(answer, RpcResult) else None
     try:
         return hex_number(value, _QUANTITY_BITS)
     except NotANumber:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from assay.chains.model import is_address
 from assay.common.errors import Unavailable as UnavailableError
 from assay.common.json import JsonObject
-from assay.evaluation.model import Attestation, Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Attestation, Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
@@ -25,15 +25,17 @@ class AttestationSignal:
 
     name: ClassVar[SignalName] = SignalName.ATTESTATION
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         if needs.sources.attestations is None:
-            return Unavailable("No attesters are configured.")
+            return SignalUnavailable("No attesters are configured.")
         if not is_address(subject.wallet):  # attestations are of EVM addresses
             return Evidence({"attested": False})
         try:
             found = await needs.sources.attestations.newest(subject.wallet)
         except UnavailableError as error:
-            return Unavailable(error.message)
+            return SignalUnavailable(error.message)
         if found is None:
             return Evidence({"attested": False})
         handles = [{"source": h.source, "handle": h.handle} for h in found.handles]

@@ -7,7 +7,7 @@ Source: interface.md#personhood-verification, #personhood; conventions.md#signal
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.personhood.model import Personhood
 from assay.probing.ports import Probe
@@ -24,9 +24,11 @@ class PersonhoodSignal:
 
     name: ClassVar[SignalName] = SignalName.PERSONHOOD
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         if needs.sources.personhoods is None:
-            return Unavailable("Proofs of personhood are not configured.")
+            return SignalUnavailable("Proofs of personhood are not configured.")
         return evidence_of(await needs.sources.personhoods.find(subject.key))
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:

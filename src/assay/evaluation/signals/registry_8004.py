@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonObject, is_object
 from assay.evaluation.earlier_signals import feedback_weighed
-from assay.evaluation.model import Cap, Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Cap, Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.model import Feedback
@@ -19,7 +19,7 @@ from assay.registries.subject import Subject
 from assay.reputation.evidence import DAY_S, entries_of, evidence_of
 from assay.reputation.facts import INDEXING, AgentFacts, NotIndexed
 from assay.reputation.model import RULES, reputation_of
-from assay.reputation.rules import Result, assess
+from assay.reputation.rules import ReputationValue, assess
 
 REGISTRATION_S = 2.0
 """How long a key agent's registration is looked for: reading a registry goes on without it."""
@@ -36,7 +36,9 @@ class Registry8004:
 
     name: ClassVar[SignalName] = SignalName.REGISTRY_8004
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         """What could not be read makes it unavailable, unless what is known speaks against."""
         if subject.agent is None:
             return Evidence({"registered": False, **await _registration(subject, needs)})
@@ -116,17 +118,17 @@ async def _known(subject: Subject, needs: SignalDependencies) -> AgentFacts | No
 
 def _only_against(
     subject: Subject, known: AgentFacts | None, reason: str
-) -> Evidence | Unavailable:
+) -> Evidence | SignalUnavailable:
     """What was known and lowers the score stays: a chain that is silent raises nobody."""
     if subject.agent is not None and known is not None:
         evidence = Evidence(evidence_of(subject.agent, entries_of(known.events), known, stale=True))
         found = judgement(evidence)
         if found is not None and (found.value < 50.0 or found.cap is not None):  # noqa: PLR2004 - neutral
             return evidence
-    return Unavailable(reason)
+    return SignalUnavailable(reason)
 
 
-def judgement(evidence: Evidence) -> Result | None:
+def judgement(evidence: Evidence) -> ReputationValue | None:
     """What the evidence is worth; None where nobody says anything, or by earlier rules."""
     seen = evidence.data
     if not seen["registered"] or seen.get("rules") != RULES:
@@ -134,7 +136,7 @@ def judgement(evidence: Evidence) -> Result | None:
     return assess(reputation_of(seen))
 
 
-def _reasons(found: Result, seen: JsonObject) -> tuple[str, ...]:
+def _reasons(found: ReputationValue, seen: JsonObject) -> tuple[str, ...]:
     payers = [c for c in found.clusters if c.is_customer]
     spoke = sum(c.rating is not None for c in payers)
     paid = f"{_count(len(payers), 'independent customer')} paid for it"

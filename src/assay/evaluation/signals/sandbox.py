@@ -15,10 +15,10 @@ from typing import ClassVar, Final
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue
 from assay.control.identity import Control
-from assay.control.ports import Endpoint
+from assay.control.ports import ControlledEndpoint
 from assay.evaluation.behaviour import betrayed, held_back_by, status_of, weigh
 from assay.evaluation.caller_verdict import judged_conduct
-from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
 from assay.evaluation.signal_sources import Sources, conduct_of
@@ -26,13 +26,13 @@ from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_wai
 from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
 from assay.probing.control_reader import VisitReader
 from assay.probing.declared_services import as_spoken, declared_services, service_row
-from assay.probing.deposited_access import CLOSED, NOT_ENTERED, Entry
+from assay.probing.deposited_access import CLOSED, NOT_ENTERED, CredentialEntry
 from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judge import TextJudge
 from assay.probing.ports import Probe, ProbeSession, Visited
-from assay.probing.probe_rounds import UNFINISHED, Seen, run_probes
+from assay.probing.probe_rounds import UNFINISHED, RoundResult, run_probes
 from assay.probing.robots_consent import allowed
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
@@ -52,7 +52,9 @@ class Sandbox:
 
     name: ClassVar[SignalName] = SignalName.SANDBOX
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         conduct = await conduct_of(subject, needs.sources)
         if subject.agent is None:
             seen_any = bool(judged_conduct(conduct))
@@ -145,11 +147,11 @@ class _Going:
     plan: Manner | None
 
 
-async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Entry:
+async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> CredentialEntry:
     """The deposited credentials of a visit; one that is not announced carries none."""
     if sources.credentials is None:
-        return Entry()
-    return Entry(await sources.credentials.usable(subject), is_carried=is_carried)
+        return CredentialEntry()
+    return CredentialEntry(await sources.credentials.usable(subject), is_carried=is_carried)
 
 
 def _status(
@@ -216,7 +218,7 @@ async def _controlled(
     if control is None or not visit.announced:
         return {}
     endpoints = [
-        Endpoint(v.service.endpoint, kinds.get(v.service.endpoint, v.kind))
+        ControlledEndpoint(v.service.endpoint, kinds.get(v.service.endpoint, v.kind))
         for v in visit.services
         if v.is_known or visit.spoken.get(v.service.endpoint) != "page"
     ]
@@ -227,7 +229,7 @@ async def _controlled(
         return {}
 
 
-def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: Seen) -> bool:
+def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: RoundResult) -> bool:
     """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
     if http.over_budget or (
         subject.agent is not None and subject.agent.registration_problem == OVER_BUDGET
@@ -254,7 +256,7 @@ class _Heard:
     services: tuple[Visited, ...]
     transcripts: Sequence[JsonObject]
     """Of proofs of function."""
-    seen: Seen
+    seen: RoundResult
     controlled: dict[str, JsonValue]
     facts: JsonObject
     closed: Sequence[str] = ()

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from assay.chains.model import is_address
 from assay.common.errors import Unavailable as UnavailableError
-from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
@@ -23,15 +23,17 @@ class SelfId:
 
     name: ClassVar[SignalName] = SignalName.SELF
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         if needs.sources.humans is None:
-            return Unavailable("No registry of humans is configured.")
+            return SignalUnavailable("No registry of humans is configured.")
         if not is_address(subject.wallet):  # the registry is one of EVM addresses
             return Evidence({"registered": False, "holds": False, "agents": None})
         try:
             found = await needs.sources.humans.find(subject.wallet)
         except UnavailableError as error:
-            return Unavailable(error.message)
+            return SignalUnavailable(error.message)
         return Evidence(
             {"registered": found.registered, "holds": found.holds, "agents": found.agents}
         )

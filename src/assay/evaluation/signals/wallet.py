@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject
 from assay.common.money import MICRO
 from assay.evaluation.earlier_signals import wallet_weighed
-from assay.evaluation.model import Evidence, SignalName, SignalScore, Unavailable
+from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
 from assay.registries.subject import Subject
@@ -33,7 +33,9 @@ class WalletSignal:
 
     name: ClassVar[SignalName] = SignalName.WALLET
 
-    async def collect(self, subject: Subject, needs: SignalDependencies) -> Evidence | Unavailable:
+    async def collect(
+        self, subject: Subject, needs: SignalDependencies
+    ) -> Evidence | SignalUnavailable:
         source, network = needs.sources.reputation, subject.network
         own = frozenset({subject.wallet})
         side = own if subject.agent is None else own | subject.agent.controllers

@@ -13,7 +13,7 @@ from typing_extensions import override
 Address = IPv4Address | IPv6Address
 
 
-class Reason(StrEnum):
+class BlockReason(StrEnum):
     """Why an address is not dialled."""
 
     MALFORMED = "not an IP address"
@@ -39,7 +39,7 @@ class Reason(StrEnum):
     ISATAP = "ISATAP"
 
 
-_OWN_NETWORK = frozenset({Reason.LOOPBACK, Reason.PRIVATE, Reason.CGNAT})
+_OWN_NETWORK = frozenset({BlockReason.LOOPBACK, BlockReason.PRIVATE, BlockReason.CGNAT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class BlockedAddress:
     """An address that is not dialled, why, and what an IPv4 address inside it would have been."""
 
     address: str
-    reason: Reason
-    inside: Reason | None = None
+    reason: BlockReason
+    inside: BlockReason | None = None
 
     @property
     def is_own_network(self) -> bool:
@@ -85,25 +85,25 @@ _METADATA = frozenset(
 _IPV4 = tuple(
     (IPv4Network(network), reason)
     for network, reason in (
-        ("0.0.0.0/8", Reason.UNSPECIFIED),
-        ("10.0.0.0/8", Reason.PRIVATE),
-        ("100.64.0.0/10", Reason.CGNAT),
-        ("127.0.0.0/8", Reason.LOOPBACK),
-        ("169.254.0.0/16", Reason.LINK_LOCAL),
-        ("172.16.0.0/12", Reason.PRIVATE),
-        ("192.0.0.0/24", Reason.RESERVED),
-        ("192.0.2.0/24", Reason.DOCUMENTATION),
-        ("192.31.196.0/24", Reason.RESERVED),
-        ("192.52.193.0/24", Reason.RESERVED),
-        ("192.88.99.0/24", Reason.SIX_TO_FOUR),
-        ("192.168.0.0/16", Reason.PRIVATE),
-        ("192.175.48.0/24", Reason.RESERVED),
-        ("198.18.0.0/15", Reason.BENCHMARKING),
-        ("198.51.100.0/24", Reason.DOCUMENTATION),
-        ("203.0.113.0/24", Reason.DOCUMENTATION),
-        ("224.0.0.0/4", Reason.MULTICAST),
-        ("255.255.255.255/32", Reason.BROADCAST),
-        ("240.0.0.0/4", Reason.RESERVED),
+        ("0.0.0.0/8", BlockReason.UNSPECIFIED),
+        ("10.0.0.0/8", BlockReason.PRIVATE),
+        ("100.64.0.0/10", BlockReason.CGNAT),
+        ("127.0.0.0/8", BlockReason.LOOPBACK),
+        ("169.254.0.0/16", BlockReason.LINK_LOCAL),
+        ("172.16.0.0/12", BlockReason.PRIVATE),
+        ("192.0.0.0/24", BlockReason.RESERVED),
+        ("192.0.2.0/24", BlockReason.DOCUMENTATION),
+        ("192.31.196.0/24", BlockReason.RESERVED),
+        ("192.52.193.0/24", BlockReason.RESERVED),
+        ("192.88.99.0/24", BlockReason.SIX_TO_FOUR),
+        ("192.168.0.0/16", BlockReason.PRIVATE),
+        ("192.175.48.0/24", BlockReason.RESERVED),
+        ("198.18.0.0/15", BlockReason.BENCHMARKING),
+        ("198.51.100.0/24", BlockReason.DOCUMENTATION),
+        ("203.0.113.0/24", BlockReason.DOCUMENTATION),
+        ("224.0.0.0/4", BlockReason.MULTICAST),
+        ("255.255.255.255/32", BlockReason.BROADCAST),
+        ("240.0.0.0/4", BlockReason.RESERVED),
     )
 )
 """First match wins. Source: IANA IPv4 Special-Purpose Address Registry (RFC 6890)."""
@@ -114,17 +114,17 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _IPV6 = tuple(
     (IPv6Network(network), reason)
     for network, reason in (
-        ("::/128", Reason.UNSPECIFIED),
-        ("::1/128", Reason.LOOPBACK),
-        ("fc00::/7", Reason.PRIVATE),
-        ("fe80::/10", Reason.LINK_LOCAL),
-        ("fec0::/10", Reason.SITE_LOCAL),
-        ("ff00::/8", Reason.MULTICAST),
-        ("2001:2::/48", Reason.BENCHMARKING),
-        ("2001:db8::/32", Reason.DOCUMENTATION),
-        ("3fff::/20", Reason.DOCUMENTATION),
-        ("2001::/23", Reason.RESERVED),
-        ("2620:4f:8000::/48", Reason.RESERVED),
+        ("::/128", BlockReason.UNSPECIFIED),
+        ("::1/128", BlockReason.LOOPBACK),
+        ("fc00::/7", BlockReason.PRIVATE),
+        ("fe80::/10", BlockReason.LINK_LOCAL),
+        ("fec0::/10", BlockReason.SITE_LOCAL),
+        ("ff00::/8", BlockReason.MULTICAST),
+        ("2001:2::/48", BlockReason.BENCHMARKING),
+        ("2001:db8::/32", BlockReason.DOCUMENTATION),
+        ("3fff::/20", BlockReason.DOCUMENTATION),
+        ("2001::/23", BlockReason.RESERVED),
+        ("2620:4f:8000::/48", BlockReason.RESERVED),
     )
 )
 """First match wins. Source: IANA IPv6 Special-Purpose Address Registry (RFC 6890)."""
@@ -132,13 +132,13 @@ _IPV6 = tuple(
 _EMBEDDING = tuple(
     (IPv6Network(network), shift, flip, reason)
     for network, shift, flip, reason in (
-        ("::ffff:0:0/96", 0, 0, Reason.MAPPED),
-        ("::ffff:0:0:0/96", 0, 0, Reason.TRANSLATED),
-        ("64:ff9b::/96", 0, 0, Reason.NAT64),
-        ("64:ff9b:1::/48", 0, 0, Reason.NAT64),
-        ("2002::/16", 80, 0, Reason.SIX_TO_FOUR),
-        ("2001::/32", 0, 0xFFFFFFFF, Reason.TEREDO),
-        ("::/96", 0, 0, Reason.COMPATIBLE),
+        ("::ffff:0:0/96", 0, 0, BlockReason.MAPPED),
+        ("::ffff:0:0:0/96", 0, 0, BlockReason.TRANSLATED),
+        ("64:ff9b::/96", 0, 0, BlockReason.NAT64),
+        ("64:ff9b:1::/48", 0, 0, BlockReason.NAT64),
+        ("2002::/16", 80, 0, BlockReason.SIX_TO_FOUR),
+        ("2001::/32", 0, 0xFFFFFFFF, BlockReason.TEREDO),
+        ("::/96", 0, 0, BlockReason.COMPATIBLE),
     )
 )
 """Where an IPv4 address sits inside an IPv6 one: network, right shift, mask to undo, reason.
@@ -159,33 +159,33 @@ def classify(address: str | Address) -> BlockedAddress | None:
         try:
             address = ip_address(address)
         except ValueError:
-            return BlockedAddress(address[:64], Reason.MALFORMED)
+            return BlockedAddress(address[:64], BlockReason.MALFORMED)
     reason, inside = _judge(address)
     return None if reason is None else BlockedAddress(str(address), reason, inside)
 
 
-def _judge(address: Address) -> tuple[Reason | None, Reason | None]:
+def _judge(address: Address) -> tuple[BlockReason | None, BlockReason | None]:
     if address in _METADATA:
-        return Reason.METADATA, None
+        return BlockReason.METADATA, None
     if isinstance(address, IPv4Address):
         return next((reason for network, reason in _IPV4 if address in network), None), None
     if address.scope_id is not None:
-        return Reason.ZONE, None
+        return BlockReason.ZONE, None
     return _judge_ipv6(address)
 
 
-def _judge_ipv6(address: IPv6Address) -> tuple[Reason | None, Reason | None]:
+def _judge_ipv6(address: IPv6Address) -> tuple[BlockReason | None, BlockReason | None]:
     number = int(address)
     if number > 1:
         for network, shift, flip, reason in _EMBEDDING:
             if address in network:
                 return reason, _judge(_ipv4_at(number, shift, flip))[0]
     if (number >> 32) & 0xFFFFFFFF in _ISATAP_IDS:
-        return Reason.ISATAP, _judge(_ipv4_at(number, 0, 0))[0]
+        return BlockReason.ISATAP, _judge(_ipv4_at(number, 0, 0))[0]
     for network, reason in _IPV6:
         if address in network:
             return reason, None
-    return (None if address in _GLOBAL_UNICAST else Reason.RESERVED), None
+    return (None if address in _GLOBAL_UNICAST else BlockReason.RESERVED), None
 
 
 def _ipv4_at(number: int, shift: int, flip: int) -> IPv4Address:

@@ -9,14 +9,14 @@ from assay.common.egress_budget import (
     ACCOUNT_PART,
     SHARED_PART,
     BudgetLedger,
-    Claim,
-    Spent,
+    BudgetSpent,
+    EgressClaim,
     UseClass,
 )
 from assay.common.errors import Unavailable
 from assay.net.egress.host_timeout import current_party, own_wait
 from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.request_slots import Holder, Share, Slots
+from assay.net.egress.request_slots import Holder, Slots, SlotShare
 
 BYTES_EACH = 64 * 1024
 """A budget has so many bytes for each request of this process under way on it: four on the small
@@ -43,7 +43,7 @@ class ClaimQueue:
         self._busy: dict[str, _Busy] = {}
         self._placed: dict[tuple[str, str], Holder] = {}
 
-    async def claim(self, claim: Claim, held: tuple[Claim, ...], wait_s: float) -> None:
+    async def claim(self, claim: EgressClaim, held: tuple[EgressClaim, ...], wait_s: float) -> None:
         """Count a claim beside those `held`, waiting for requests of this process under way.
 
         Raises `EgressError` when there is no room after that.
@@ -68,14 +68,14 @@ class ClaimQueue:
                     why = "its host has had its share of requests"
                     raise refused_for_budget(why, spent.retry_s)
 
-    async def _count(self, claim: Claim) -> Spent | None:
+    async def _count(self, claim: EgressClaim) -> BudgetSpent | None:
         with own_wait():
             try:
                 return await self._ledger.claim(claim)
             except Unavailable as error:
                 raise refused_for_budget("the budget cannot be read", 1.0) from error
 
-    async def extend(self, claims: tuple[Claim, ...], wanted_bytes: int) -> int:
+    async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
         """More bytes for a request under way, 0 when there are none."""
         if not claims:
             return wanted_bytes
@@ -91,7 +91,7 @@ class ClaimQueue:
                 if granted or not await self._one_ends(movable, ends_s):
                     return granted
 
-    def release(self, claims: tuple[Claim, ...]) -> None:
+    def release(self, claims: tuple[EgressClaim, ...]) -> None:
         """The request on these claims is over: those that wait try again."""
         for claim in claims:
             self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
@@ -104,7 +104,7 @@ class ClaimQueue:
                 del self._busy[claim.key]
 
     @contextmanager
-    def _waiting(self, held: tuple[Claim, ...]) -> Generator[None]:
+    def _waiting(self, held: tuple[EgressClaim, ...]) -> Generator[None]:
         """A waiting request holds what it has: not all may wait for one another."""
         busy = [self._busy[claim.key] for claim in held]
         for one in busy:
@@ -138,13 +138,13 @@ class ClaimQueue:
         return True
 
 
-def _places(claim: Claim) -> dict[str, Share]:
+def _places(claim: EgressClaim) -> dict[str, SlotShare]:
     """The slots that a request on this claim takes."""
     total = max(1, claim.ceiling.size_bytes // BYTES_EACH)
-    places = {claim.key: Share(total, max(1, total // SHARED_PART))}
+    places = {claim.key: SlotShare(total, max(1, total // SHARED_PART))}
     if claim.use.use_class is UseClass.SHARED and claim.use.account:
         most = max(1, total // ACCOUNT_PART)
-        places[f"{claim.key} of account {claim.use.account}"] = Share(most, most)
+        places[f"{claim.key} of account {claim.use.account}"] = SlotShare(most, most)
     return places
 
 

@@ -14,7 +14,7 @@ from assay.common.egress_budget import (
     BudgetLedger,
     BudgetRules,
     Ceiling,
-    Claim,
+    EgressClaim,
     EgressUse,
     UseClass,
     current_use,
@@ -122,7 +122,7 @@ class BudgetedExchange:
         self._consent: Consent | None = None
         self._any_network = False
         self._domain = ""
-        self._claims: tuple[Claim, ...] = ()
+        self._claims: tuple[EgressClaim, ...] = ()
         is_glance = limits.body_bytes_max <= GLANCE_BYTES_MAX
         self._window_bytes = GLANCE_WINDOW_BYTES if is_glance else WINDOW_BYTES
         self._granted = request_bytes + ANSWER_BYTES + self._window_bytes
@@ -272,7 +272,7 @@ class BudgetedExchange:
         if is_own or self._is_strange(use):
             use = use.narrowed
         total_s = self._limits.total_s
-        claim = Claim(self._id, key, ceiling, use, self._granted, total_s)
+        claim = EgressClaim(self._id, key, ceiling, use, self._granted, total_s)
         try:
             with self._waiting():
                 await self._budget.queue.claim(claim, self._claims, total_s - self.waited_s)

@@ -15,8 +15,8 @@ import httpcore2
 from assay.common.clock import Clock, SystemClock
 from assay.net.body import (
     ACCEPTED_ENCODINGS,
-    Body,
     BodyBroken,
+    DecodedBody,
     declared_length,
     read_body,
     read_rest,
@@ -36,7 +36,7 @@ from assay.net.egress.ports import (
     Tap,
 )
 from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
-from assay.net.resolver import Resolver, SystemResolver
+from assay.net.resolver import NameResolver, SystemResolver
 
 KEEP_ALIVE_S = 2.0
 """Idle time before a connection is closed: below the 5 s after which common servers close theirs,
@@ -65,7 +65,7 @@ class GuardedHttp:
     def __init__(  # noqa: PLR0913 - what differs between the ways out
         self,
         policy: EgressPolicy,
-        resolver: Resolver | None = None,
+        resolver: NameResolver | None = None,
         *,
         tls: ssl.SSLContext | None = None,
         clock: Clock | None = None,
@@ -211,7 +211,7 @@ class GuardedHttp:
 async def _is_read_on(
     exchange: BudgetedExchange,
     length: int | None,
-    body: Body,
+    body: DecodedBody,
     chunks: AsyncIterable[bytes],
 ) -> bool:
     """Whether an answer that is longer than wanted was read to its end all the same.
@@ -234,7 +234,7 @@ class _Answer:
 
     status: int
     headers: tuple[tuple[str, str], ...]
-    body: Body
+    body: DecodedBody
     trailers: tuple[tuple[str, str], ...] = ()
 
 

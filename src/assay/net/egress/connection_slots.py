@@ -8,25 +8,25 @@ from assay.common.costs import SERVICE, current_bearer
 from assay.common.egress_budget import current_use
 from assay.net.egress.domain import domain_of
 from assay.net.egress.host_timeout import current_party
-from assay.net.egress.request_slots import Share, Slots, new_holder
+from assay.net.egress.request_slots import Slots, SlotShare, new_holder
 
-VISITS = Share(120, 80)
+VISITS = SlotShare(120, 80)
 """Requests that judge agents have connections of their own, a third of them for gates."""
 
-CALLS = Share(80, 80)
+CALLS = SlotShare(80, 80)
 """Requests made for callers: proxy, playground, webhooks."""
 
 CONNECTIONS_MAX = VISITS.total + CALLS.total
 """At once, over all hosts."""
 
-DOMAIN = Share(32, 16)
+DOMAIN = SlotShare(32, 16)
 """To one domain, for visits and for calls each."""
 
-ACCOUNT = Share(8, 8)
-VISIT = Share(16, 16)
+ACCOUNT = SlotShare(8, 8)
+VISIT = SlotShare(16, 16)
 """A visit puts six questions at a time, but asks all its services first whether it may."""
 
-CALLER = Share(VISITS.total, VISIT.shared)
+CALLER = SlotShare(VISITS.total, VISIT.shared)
 """All visits together that one network of callers without an account has begun: a fifth of what
 such visits have. Gates are not counted, nor are visits that nobody asked for."""
 

@@ -13,7 +13,7 @@ from assay.net.egress.counted_stream import dial_counted
 from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import EgressError, Failure
 from assay.net.egress.url import EgressPolicy, Scheme
-from assay.net.resolver import Resolver
+from assay.net.resolver import NameResolver
 
 DIAL_ATTEMPTS_MAX = 3
 """Addresses of one name tried before giving up; they share the connect time."""
@@ -31,7 +31,7 @@ class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
     """
 
     def __init__(
-        self, policy: EgressPolicy, resolver: Resolver, proxy: "HttpProxy | None" = None
+        self, policy: EgressPolicy, resolver: NameResolver, proxy: "HttpProxy | None" = None
     ) -> None:
         self._policy = policy
         self._resolver = resolver
@@ -90,7 +90,7 @@ class HttpProxy:
     """Value of `Proxy-Authorization`; empty: none is sent."""
 
     async def connect(
-        self, address: str, port: int, timeout_s: float | None, resolver: Resolver
+        self, address: str, port: int, timeout_s: float | None, resolver: NameResolver
     ) -> httpcore2.AsyncNetworkStream:
         """A tunnel to the address. Raises `httpcore2.ConnectError`.
 
@@ -132,7 +132,7 @@ async def judged_addresses(
     host: str,
     port: int,
     policy: EgressPolicy | None,
-    resolver: Resolver,
+    resolver: NameResolver,
     scheme: Scheme = "https",
 ) -> Sequence[str]:
     """The addresses of `host`; refused as a whole when any of them is denied.
@@ -152,7 +152,7 @@ async def judged_addresses(
     return addresses
 
 
-async def _resolve(host: str, port: int, resolver: Resolver) -> Sequence[str]:
+async def _resolve(host: str, port: int, resolver: NameResolver) -> Sequence[str]:
     try:
         addresses = await resolver.resolve(host, port)
     except TimeoutError:

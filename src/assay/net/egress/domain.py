@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from publicsuffixlist import PublicSuffixList
 
 from assay.common.egress_budget import BudgetRules
-from assay.net.egress.address import Reason, classify
+from assay.net.egress.address import BlockReason, classify
 from assay.net.egress.url import EgressPolicy, is_inside_name
 
 _NETWORK_BITS = 64
@@ -72,4 +72,4 @@ def is_exempt(host: str, policy: EgressPolicy, rules: BudgetRules) -> bool:
     denial = classify(host)
     if denial is None:
         return False
-    return is_inside_name(host) if denial.reason is Reason.MALFORMED else denial.is_own_network
+    return is_inside_name(host) if denial.reason is BlockReason.MALFORMED else denial.is_own_network

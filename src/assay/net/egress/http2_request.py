@@ -4,7 +4,7 @@ import ssl
 
 import httpcore2
 
-from assay.net.body import Body, read_body
+from assay.net.body import DecodedBody, read_body
 from assay.net.egress.ports import EgressError, Failure, Limits
 
 Headers = list[tuple[bytes, bytes]]
@@ -19,7 +19,7 @@ async def exchange_http2(
     backend: httpcore2.AsyncNetworkBackend,
     tls: ssl.SSLContext,
     limits: Limits,
-) -> tuple[int, Headers, Body, Headers]:
+) -> tuple[int, Headers, DecodedBody, Headers]:
     """Status, headers, body and trailers of the answer. Raises as the pool does.
 
     The connection is made for this request, by a `backend` that judges, and closed by the end. No

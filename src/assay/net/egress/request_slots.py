@@ -17,7 +17,7 @@ RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SlotShare:
     """How many may be under way under one key: in all, and of the shared class."""
 
     total: int
@@ -51,7 +51,7 @@ class Slots:
     def __init__(self) -> None:
         self._keys: dict[str, _Key] = {}
 
-    async def take(self, places: Mapping[str, Share], holder: Holder, ends_s: float) -> None:
+    async def take(self, places: Mapping[str, SlotShare], holder: Holder, ends_s: float) -> None:
         """Take a place under every key, waiting for one until that moment of the loop's clock.
 
         Raises `EgressError`: `BUDGET`, or `TIMEOUT` where nothing was in the way at any moment but
@@ -68,7 +68,7 @@ class Slots:
         for key in places:
             self._keys.setdefault(key, _Key()).holders.append(holder)
 
-    def give_back(self, places: Mapping[str, Share], holder: Holder) -> None:
+    def give_back(self, places: Mapping[str, SlotShare], holder: Holder) -> None:
         """The request is over: those that wait try again, the longest wait first."""
         for key in places:
             found = self._keys[key]
@@ -78,7 +78,7 @@ class Slots:
                     waiter.set_result(None)
             self._forget(key)
 
-    def _blocked(self, places: Mapping[str, Share], holder: Holder) -> tuple[str, bool] | None:
+    def _blocked(self, places: Mapping[str, SlotShare], holder: Holder) -> tuple[str, bool] | None:
         """The first key with no place, and whether that is the party's own doing."""
         for key, share in places.items():
             found = self._keys.get(key)
@@ -108,7 +108,7 @@ class Slots:
             del self._keys[key]
 
 
-def _in_the_way(holders: list[Holder], share: Share, holder: Holder) -> list[Holder]:
+def _in_the_way(holders: list[Holder], share: SlotShare, holder: Holder) -> list[Holder]:
     """Those of whom one has to end first; none where there is a place."""
     if holder.is_shared:
         shared = [one for one in holders if one.is_shared]
@@ -117,7 +117,7 @@ def _in_the_way(holders: list[Holder], share: Share, holder: Holder) -> list[Hol
     return holders if len(holders) >= share.total else []
 
 
-def _is_own_doing(in_the_way: list[Holder], share: Share, holder: Holder) -> bool:
+def _is_own_doing(in_the_way: list[Holder], share: SlotShare, holder: Holder) -> bool:
     """Whether the party holds all that it could have whatever others do."""
     own = sum(one.party is holder.party for one in in_the_way) if holder.party else 0
     kept = 0 if holder.is_shared else share.total - share.shared

@@ -5,23 +5,35 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
-from assay.net.egress.address import Address, BlockedAddress, Reason, classify
+from assay.net.egress.address import Address, BlockedAddress, BlockReason, classify
 from assay.net.egress.called_ports import PORT_MAX, is_called
 
-Network: TypeAlias = IPv4Network | IPv6Network
+AllowedNetwork: TypeAlias = IPv4Network | IPv6Network
 
 _NEVER: Final = frozenset(
-    {Reason.MALFORMED, Reason.UNSPECIFIED, Reason.MULTICAST, Reason.BROADCAST, Reason.ZONE}
-    | {Reason.MAPPED, Reason.COMPATIBLE, Reason.TRANSLATED, Reason.NAT64, Reason.SIX_TO_FOUR}
-    | {Reason.TEREDO, Reason.ISATAP}
+    {
+        BlockReason.MALFORMED,
+        BlockReason.UNSPECIFIED,
+        BlockReason.MULTICAST,
+        BlockReason.BROADCAST,
+        BlockReason.ZONE,
+    }
+    | {
+        BlockReason.MAPPED,
+        BlockReason.COMPATIBLE,
+        BlockReason.TRANSLATED,
+        BlockReason.NAT64,
+        BlockReason.SIX_TO_FOUR,
+    }
+    | {BlockReason.TEREDO, BlockReason.ISATAP}
 )
 """No host has these, or they hide another address: not opened by an exact entry either."""
 
-_BY_NAME: Final = frozenset({Reason.PRIVATE, Reason.CGNAT})
+_BY_NAME: Final = frozenset({BlockReason.PRIVATE, BlockReason.CGNAT})
 """What a listed name may lead to. Loopback only for `localhost`: whoever controls a name's DNS
 must not reach what listens on this machine."""
 
-_BY_NAME_HERE: Final = frozenset({*_BY_NAME, Reason.LOOPBACK})
+_BY_NAME_HERE: Final = frozenset({*_BY_NAME, BlockReason.LOOPBACK})
 _NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
     r"(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
@@ -34,7 +46,7 @@ _PORT: Final = re.compile(r"[0-9]{1,5}")
 class OpenedEntry:
     """A network or a host name, and its port; without one, every port that is called anyway."""
 
-    where: Network | str
+    where: AllowedNetwork | str
     port: int | None = None
 
     def opens(self, host: str, address: Address, denial: BlockedAddress) -> bool:
@@ -139,7 +151,7 @@ def _port(text: str, port: str) -> int:
     return int(port)
 
 
-def _network(text: str, host: str) -> Network | None:
+def _network(text: str, host: str) -> AllowedNetwork | None:
     """The network, or None for what can only be a name."""
     if "%" in host:
         return None  # `ip_network` would drop the zone, and no name has one

@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from assay.chains.evm.abi import BadAnswer, Reader, address_word
+from assay.chains.evm.abi import AbiReader, BadAnswer, address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, Rpc
+from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
 from assay.common.clock import Clock, iso
 from assay.common.errors import Unavailable
 from assay.common.keccak import keccak256
@@ -48,7 +48,7 @@ from assay.payments.mpp.validity import (
     require_transaction_time,
     work_left_s,
 )
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note
 from assay.payments.requests import Presented
 
@@ -187,7 +187,7 @@ class TempoCharges:
         require_transaction_time(validity_of(payment.credential), payment.quote, now, ttl, "")
         network = payment.quote.network
         tokens = list(dict.fromkeys(t for t in (network.asset.address, payment.fees.token) if t))
-        calls = [Call(token, _BALANCE_OF + address_word(payment.payer)) for token in tokens]
+        calls = [ContractCall(token, _BALANCE_OF + address_word(payment.payer)) for token in tokens]
         try:
             answers = await self._rpc.call_newest(self._chains[network.id], calls)
         except ChainUnavailable as error:
@@ -201,7 +201,7 @@ class TempoCharges:
         ends_s = [challenge_end_s] if before is None else [challenge_end_s, before]
         return work_left_s(payment.quote, ends_s, self._clock.now())
 
-    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         library = await self._loader.get()
         attempt = attempt_of_entry(entry)
         await note(attempt)
@@ -223,7 +223,7 @@ class TempoCharges:
             return found if isinstance(found, Settled) else Rejected(_word(error))
         return Settled(str(receipt.reference))
 
-    async def outcome(self, entry: LedgerEntry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         try:
             (found,) = await self.outcomes([entry])
         except Unavailable as error:
@@ -232,10 +232,10 @@ class TempoCharges:
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         return await self._outcomes.find(entries, every_node=every_node)
 
-    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         del note  # the client's own transaction: there is no other to be made
         chain, raw = self._chains[entry.network], entry.attempt.raw
         try:
@@ -258,7 +258,7 @@ class TempoCharges:
 def _number(answer: Returned | Reverted) -> int:
     """A token's answer; what is no token gives none, and so nobody has anything of it."""
     try:
-        return Reader(answer.data).number(0) if isinstance(answer, Returned) else 0
+        return AbiReader(answer.data).number(0) if isinstance(answer, Returned) else 0
     except BadAnswer:
         return 0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.chains.model import Network
 from assay.chains.rpc import Rpc
-from assay.common.keyring import Secrets
+from assay.common.keyring import SecretRing
 from assay.common.money import DECIMALS
 from assay.common.shared_state import SharedState
 from assay.payments.model import PaymentNetwork
@@ -70,7 +70,7 @@ class LibraryLoader:
         state: SharedState,
         nodes: tuple[Rpc, Mapping[str, Network]],
         *,
-        secrets: Secrets,
+        secrets: SecretRing,
         realm: str,
         timeout_s: float,
     ) -> None:

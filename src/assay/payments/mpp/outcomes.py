@@ -20,7 +20,7 @@ from assay.payments.model import LedgerEntry, PaymentRefused
 from assay.payments.mpp.envelope import attempt_of_entry
 from assay.payments.mpp.tempo_fees import validity_of
 from assay.payments.mpp.transfers import pays
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.x402.eip3009_logs import block_of
 
 EXPIRED: Final = "payment-expired"
@@ -34,12 +34,14 @@ class MppOutcomes:
     chains: Mapping[str, Network]
     clock: Clock
 
-    async def find(self, entries: Sequence[LedgerEntry], *, every_node: bool) -> Sequence[Outcome]:
+    async def find(
+        self, entries: Sequence[LedgerEntry], *, every_node: bool
+    ) -> Sequence[PaymentOutcome]:
         """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable`."""
         chain = self.chains[entries[0].network]
         return await ask_nodes(chain, entries, self._ask, every_node=every_node)
 
-    async def _ask(self, node: Network, entries: Sequence[LedgerEntry]) -> Sequence[Outcome]:
+    async def _ask(self, node: Network, entries: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
         """What one node says, of all in one batch."""
         now, time_s = self.clock.now(), 0
         if any(now > entry.expires_at for entry in entries):
@@ -50,7 +52,7 @@ class MppOutcomes:
             raise faults[0]
         return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
 
-    async def _found(self, node: Network, entry: LedgerEntry, time_s: int) -> Outcome:
+    async def _found(self, node: Network, entry: LedgerEntry, time_s: int) -> PaymentOutcome:
         # Of what is kept of a payer, also where an older version has written down another hash.
         transaction = attempt_of_entry(entry).transaction
         receipt = await self.rpc.request(node, "eth_getTransactionReceipt", (transaction,))

@@ -7,8 +7,8 @@ a request. Source: draft-httpauth-payment-01; mpp.md#challenge-and-credential.
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from assay.common.http_heads import Headers
-from assay.payments.claims import Sighting
+from assay.common.http_heads import HeaderPairs
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -17,7 +17,7 @@ from assay.payments.model import (
     Protocol,
     Quote,
 )
-from assay.payments.outcomes import Outcome
+from assay.payments.outcomes import PaymentOutcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolDependencies
 from assay.payments.requests import Presented
 
@@ -42,10 +42,10 @@ class Mpp:
         del transaction
         return await needs.charges.challenge(quote, reason)
 
-    def is_attached(self, headers: Headers) -> bool:
+    def is_attached(self, headers: HeaderPairs) -> bool:
         return bool(_credentials(headers))
 
-    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
+    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
         try:
             return await needs.charges.present(_credential(headers))
         except PaymentRefused:
@@ -69,7 +69,7 @@ class Mpp:
         return await needs.charges.read(presented, quote)
 
     async def verify(
-        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: PaymentSighting
     ) -> Balances | None:
         # Its payer can send it at any time, and for this challenge alone.
         sighting.was_unused = sighting.may_have_moved = True
@@ -78,10 +78,12 @@ class Mpp:
     def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
         return needs.charges.work_s(payment)
 
-    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def settle(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         return await needs.charges.settle(entry, note)
 
-    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> PaymentOutcome:
         return await needs.charges.outcome(entry)
 
     async def outcomes(
@@ -90,21 +92,23 @@ class Mpp:
         needs: ProtocolDependencies,
         *,
         every_node: bool = False,
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         return await needs.charges.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def resend(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         return await needs.charges.resend(entry, note)
 
-    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> HeaderPairs:
         return ((b"payment-receipt", needs.charges.receipt(entry)),)
 
-    def pending(self, entry: LedgerEntry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> HeaderPairs:
         del entry
         return ()
 
 
-def _credential(headers: Headers) -> str:
+def _credential(headers: HeaderPairs) -> str:
     """The one credential of a request. Raises `PaymentRefused`."""
     found = _credentials(headers)
     if len(found) != 1:
@@ -114,7 +118,7 @@ def _credential(headers: Headers) -> str:
     return found[0].decode("ascii")
 
 
-def _credentials(headers: Headers) -> list[bytes]:
+def _credentials(headers: HeaderPairs) -> list[bytes]:
     return [
         value
         for name, value in headers

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from assay.chains.evm.abi import BadAnswer, Reader, address_word
+from assay.chains.evm.abi import AbiReader, BadAnswer, address_word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Rpc
+from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.common.json import JsonObject, is_object
 from assay.common.keccak import keccak256
 from assay.payments.model import Fees, PaymentNetwork, PaymentRefused, PaymentsUnavailable
@@ -104,10 +104,10 @@ def _said(raw: str) -> _Said:
 
 async def _chosen(rpc: Rpc, chain: Network, payer: str) -> str:
     """The token an account pays fees in wherever it names none; empty: it has chosen none."""
-    call = Call(FEE_MANAGER, _USER_TOKENS + address_word(payer))
+    call = ContractCall(FEE_MANAGER, _USER_TOKENS + address_word(payer))
     try:
         (answer,) = await rpc.call_newest(chain, (call,))
-        token = Reader(answer.data).number(0) if isinstance(answer, Returned) else 0
+        token = AbiReader(answer.data).number(0) if isinstance(answer, Returned) else 0
     except (ChainUnavailable, BadAnswer) as error:
         raise PaymentsUnavailable(
             "Payments cannot be checked now.", detail=f"tempo: {error!r}", retry_after_s=5

@@ -15,7 +15,7 @@ from math import ceil
 
 from pydantic_core import to_json
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue, is_nested_beyond, is_object
 from assay.payments.buyer import ECHOED
 from assay.payments.model import PaymentRefused, Quote
@@ -125,7 +125,7 @@ def encoded(value: Mapping[str, object]) -> bytes:
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode())
 
 
-def payment_header(headers: Headers) -> bytes:
+def payment_header(headers: HeaderPairs) -> bytes:
     """The one payment header: version 2's wins over version 1's, two of a name are none."""
     for wanted in (V2, V1):
         found = [value for name, value in headers if name == wanted]

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from assay.chains.evm.abi import BadAnswer, Reader
+from assay.chains.evm.abi import AbiReader, BadAnswer
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, Rpc, RpcRefused
+from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc, RpcRefused
 from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
 from assay.payments.all_nodes import ENOUGH, ask_nodes, single_nodes
 from assay.payments.attempts import hashes
 from assay.payments.model import LedgerEntry
-from assay.payments.outcomes import Outcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays, state_of
 from assay.payments.x402.eip3009_logs import Block, Use, block_of, find_uses
@@ -54,7 +54,7 @@ class Outcomes:
 
     async def find(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
-    ) -> list[Outcome]:
+    ) -> list[PaymentOutcome]:
         """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable` when no node answers.
 
         A refusal is the word of two nodes where the network has two endpoints.
@@ -63,7 +63,7 @@ class Outcomes:
         starts = range(0, len(entries), TOGETHER_MAX)
         first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
 
-        async def told(some: Sequence[LedgerEntry]) -> Sequence[Outcome]:
+        async def told(some: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
             seen = _Seen({}, set())
             ask = partial(self._ask, seen=seen)
             found = await ask_nodes(network, some, ask, every_node=every_node)
@@ -87,7 +87,7 @@ class Outcomes:
                 found += one
         return found
 
-    async def reverted(self, entry: LedgerEntry) -> Outcome:
+    async def reverted(self, entry: LedgerEntry) -> PaymentOutcome:
         """What the receipts of our own attempts say; undecided without any.
 
         Refused when they are mined, none has paid and the authorisation was still unused there, by
@@ -95,7 +95,7 @@ class Outcomes:
         answered, none has a receipt and all say that it is unused. Raises `ChainUnavailable` when
         they cannot say, and when somebody else has used it.
         """
-        nodes, told = single_nodes(self.networks[entry.network]), list[Outcome]()
+        nodes, told = single_nodes(self.networks[entry.network]), list[PaymentOutcome]()
         fault = ChainUnavailable("No endpoint is configured.")
         for node in nodes:
             try:
@@ -120,7 +120,7 @@ class Outcomes:
 
     async def _attempts(
         self, node: Network, entry: LedgerEntry
-    ) -> tuple[Outcome, Mapping[str, JsonValue]]:
+    ) -> tuple[PaymentOutcome, Mapping[str, JsonValue]]:
         """What one node says of our own attempts: refused by their receipts alone."""
         receipts = await self._receipts(node, hashes(entry.attempt))
         for transaction, receipt in receipts.items():
@@ -140,16 +140,16 @@ class Outcomes:
         What has just said that it is not may have been a balancer's older node.
         """
         blocks = [_block_number(one) for one in receipts.values() if one is not None]
-        call = Call(entry.asset, state_of(entry.payer, entry.nonce))
+        call = ContractCall(entry.asset, state_of(entry.payer, entry.nonce))
         (answer,) = await self.rpc.call_at(node, [call], max(blocks))
         if _is_used(answer):
             raise ChainUnavailable("Somebody else has used it.", detail="used, not found")
 
     async def _ask(
         self, node: Network, entries: Sequence[LedgerEntry], seen: _Seen | None = None
-    ) -> list[Outcome]:
+    ) -> list[PaymentOutcome]:
         head = await block_of(self.rpc, node, "latest")
-        calls = [Call(one.asset, state_of(one.payer, one.nonce)) for one in entries]
+        calls = [ContractCall(one.asset, state_of(one.payer, one.nonce)) for one in entries]
         try:
             answers = await self.rpc.call_at(node, calls, head.number)
         except RpcRefused:  # of nodes behind one address, another one was asked
@@ -165,7 +165,7 @@ class Outcomes:
 
     async def _spent(
         self, node: Network, gone: Sequence[LedgerEntry], head: Block, seen: _Seen
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, PaymentOutcome]:
         """Of authorisations that are used: by whom, and whether that has paid.
 
         What another node has found counts where this one's receipt shows it.
@@ -173,7 +173,7 @@ class Outcomes:
         uses, is_complete = await find_uses(self.rpc, node, gone, head)
         asked = {one.id: _to_ask(one, uses.get(one.id), seen.uses.get(one.id)) for one in gone}
         receipts = await self._receipts(node, [one for some in asked.values() for one in some])
-        ends: dict[str, Outcome] = {}
+        ends: dict[str, PaymentOutcome] = {}
         for one in gone:
             shown = {transaction: receipts[transaction] for transaction in asked[one.id]}
             paid = next((t for t, receipt in shown.items() if pays(receipt, one)), None)
@@ -240,6 +240,6 @@ def _is_used(answer: Returned | Reverted) -> bool:
     if isinstance(answer, Reverted):
         raise ChainUnavailable("The asset does not answer.", detail=answer.message)
     try:
-        return Reader(answer.data).number(0) != 0
+        return AbiReader(answer.data).number(0) != 0
     except BadAnswer as error:
         raise ChainUnavailable("The asset's answer is none.", detail=str(error)) from error

@@ -9,18 +9,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.chains.evm.abi import BadAnswer, Reader
+from assay.chains.evm.abi import AbiReader, BadAnswer
 from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Call, Returned, Reverted, Rpc
+from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
 from assay.common.clock import Clock
 from assay.common.dataclass_copy import changed
 from assay.common.errors import Unavailable
 from assay.common.json import JsonValue
 from assay.payments.attempts import after, hashes, may_renew
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
-from assay.payments.outcomes import Outcome, Settled, SettlementAttempt, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Settled, SettlementAttempt, Undecided, is_unused
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import (
@@ -86,16 +86,16 @@ class X402Engine:
         if self._signer is None:
             self._signer = signer
 
-    async def verify(self, payment: Payment, sighting: Sighting) -> int:
+    async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         if self._signer is None:
             raise PaymentsUnavailable("x402 payments cannot be settled here now.", detail="no key")
         network = payment.quote.network
         signed = authorization_of(payment.credential)
         asset = network.asset.address
         calls = (
-            Call(asset, balance_of(signed.payer)),
-            Call(asset, state_of(signed.payer, signed.nonce)),
-            Call(asset, transfer_data(signed)),
+            ContractCall(asset, balance_of(signed.payer)),
+            ContractCall(asset, state_of(signed.payer, signed.nonce)),
+            ContractCall(asset, transfer_data(signed)),
         )
         balance, used, transfer = await self._call(network.id, calls)
         held = _held(balance, used, signed.value, sighting)
@@ -105,17 +105,17 @@ class X402Engine:
             )
         return held
 
-    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+    async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
         network, signed = payment.quote.network, authorization_of(payment.credential)
         asset = network.asset.address
         calls = (
-            Call(asset, balance_of(signed.payer)),
-            Call(asset, state_of(signed.payer, signed.nonce)),
+            ContractCall(asset, balance_of(signed.payer)),
+            ContractCall(asset, state_of(signed.payer, signed.nonce)),
         )
         balance, used = await self._call(network.id, calls)
         return _held(balance, used, signed.value, sighting)
 
-    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
         noted = _Noted(entry, note)
         try:
@@ -129,7 +129,7 @@ class X402Engine:
         except Unavailable as error:
             return Undecided(error.detail or error.message)
 
-    async def outcome(self, entry: LedgerEntry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         """Whoever sent it: what the asset's contract says of this payer's nonce."""
         try:
             (found,) = await self._outcomes.find([entry])
@@ -139,10 +139,10 @@ class X402Engine:
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         return await self._outcomes.find(entries, every_node=every_node)
 
-    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         sender = self._sender(entry.network)
         if sender is None:
             return Undecided(_NO_KEY)
@@ -171,7 +171,9 @@ class X402Engine:
             self._senders[network] = known
         return known
 
-    async def _wait(self, noted: _Noted, sender: TransactionSender, deadline_s: float) -> Outcome:
+    async def _wait(
+        self, noted: _Noted, sender: TransactionSender, deadline_s: float
+    ) -> PaymentOutcome:
         """The outcome, once any attempt is mined; what cannot be mined any more is replaced."""
         pause_s, priced_s = POLL_S, self._clock.monotonic_s()
         while (now_s := self._clock.monotonic_s()) < deadline_s:
@@ -193,7 +195,7 @@ class X402Engine:
         except ChainUnavailable:
             return  # asked again at the next mark
 
-    async def _mined(self, entry: LedgerEntry) -> Outcome | None:
+    async def _mined(self, entry: LedgerEntry) -> PaymentOutcome | None:
         """What the receipts of its attempts show; None before there is one that counts."""
         receipts: dict[str, JsonValue] = {}
         for transaction in hashes(entry.attempt):
@@ -209,7 +211,7 @@ class X402Engine:
                 return Settled(transaction, spent)
         return await self._failed(entry, spent) if any(receipts.values()) else None
 
-    async def _failed(self, entry: LedgerEntry, spent: int | None) -> Outcome | None:
+    async def _failed(self, entry: LedgerEntry, spent: int | None) -> PaymentOutcome | None:
         """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
         found = await self.outcome(entry)
         if not isinstance(found, Undecided):
@@ -222,7 +224,9 @@ class X402Engine:
             return None
         return None if isinstance(reverted, Undecided) else reverted
 
-    async def _call(self, network: str, calls: tuple[Call, ...]) -> tuple[Returned | Reverted, ...]:
+    async def _call(
+        self, network: str, calls: tuple[ContractCall, ...]
+    ) -> tuple[Returned | Reverted, ...]:
         try:
             return tuple(await self._rpc.call_newest(self._networks[network], calls))
         except ChainUnavailable as error:
@@ -230,7 +234,7 @@ class X402Engine:
 
 
 def _held(
-    balance: Returned | Reverted, used: Returned | Reverted, wanted: int, sighting: Sighting
+    balance: Returned | Reverted, used: Returned | Reverted, wanted: int, sighting: PaymentSighting
 ) -> int:
     """The payer's balance, if the authorisation is unused and covered. Raises `PaymentRefused`."""
     is_used = _number(used) != 0
@@ -252,7 +256,7 @@ def _number(outcome: Returned | Reverted) -> int:
             "Payments cannot be checked now.", detail=f"reverted: {outcome.message}"
         )
     try:
-        return Reader(outcome.data).number(0)
+        return AbiReader(outcome.data).number(0)
     except BadAnswer as error:
         raise PaymentsUnavailable("Payments cannot be checked now.", detail=str(error)) from error
 

@@ -17,16 +17,22 @@ from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.net.bounded_post import get, post_json
 from assay.payments.buyer import unmarked
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
-    Asset,
     LedgerEntry,
     Payment,
+    PaymentAsset,
     PaymentNetwork,
     PaymentRefused,
     PaymentsUnavailable,
 )
-from assay.payments.outcomes import Outcome, Rejected, SettlementAttempt, Undecided, is_unused
+from assay.payments.outcomes import (
+    PaymentOutcome,
+    Rejected,
+    SettlementAttempt,
+    Undecided,
+    is_unused,
+)
 from assay.payments.ports import Facilitator, Note
 from assay.payments.x402.supported import networks_listed
 
@@ -66,7 +72,7 @@ class RemoteFacilitator:
         self._settlement_s = settlement_s
         self._client: httpx2.AsyncClient | None = None
 
-    async def verify(self, payment: Payment, sighting: Sighting) -> int:
+    async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         # The chain first: what is used after this was used by whoever was shown it here.
         held = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
@@ -82,10 +88,10 @@ class RemoteFacilitator:
             raise PaymentRefused("invalid_payload", "The facilitator names another payer.")
         return held
 
-    async def balance(self, payment: Payment, sighting: Sighting) -> int:
+    async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
         return await self._chain.balance(payment, sighting)
 
-    async def settle(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         await note(SettlementAttempt(""))
         network = self._networks[entry.network]
         asked = _question(network, entry.credential, entry.amount, entry.pay_to, "")
@@ -105,15 +111,15 @@ class RemoteFacilitator:
         found = await self._chain.outcome(entry)
         return Rejected(reason) if is_unused(found) else found
 
-    async def outcome(self, entry: LedgerEntry) -> Outcome:
+    async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         return await self._chain.outcome(entry)
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         return await self._chain.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: LedgerEntry, note: Note) -> Outcome:
+    async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         return await self.settle(entry, note)
 
     async def supported(self) -> frozenset[str] | None:
@@ -137,7 +143,7 @@ class RemoteFacilitator:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _shown(self, entry: LedgerEntry, said: JsonValue) -> Outcome:
+    async def _shown(self, entry: LedgerEntry, said: JsonValue) -> PaymentOutcome:
         """What the chain shows of a settlement that it claims, once it shows it.
 
         It is waited for once: then the payment's own looks find it. The transaction it names only
@@ -201,7 +207,7 @@ def _question(
     return {"x402Version": 2, "paymentPayload": payload, "paymentRequirements": requirement}
 
 
-def _domain(asset: Asset) -> JsonObject:
+def _domain(asset: PaymentAsset) -> JsonObject:
     return {"name": asset.eip712_name, "version": asset.eip712_version}
 
 

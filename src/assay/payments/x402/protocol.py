@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
-from assay.payments.claims import Sighting
+from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -21,7 +21,7 @@ from assay.payments.model import (
     Quote,
 )
 from assay.payments.networks import ROWS
-from assay.payments.outcomes import Outcome
+from assay.payments.outcomes import PaymentOutcome
 from assay.payments.ports import (
     Authorization,
     Balances,
@@ -90,10 +90,10 @@ class X402:
             extras={"x402Version": 1, "reason": reason, "accepts": [requirement_v1(quote)]},
         )
 
-    def is_attached(self, headers: Headers) -> bool:
+    def is_attached(self, headers: HeaderPairs) -> bool:
         return any(name in {V1, V2} for name, _ in headers)
 
-    async def present(self, headers: Headers, needs: ProtocolDependencies) -> Presented | None:
+    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
         del needs
         try:
             return _presented(headers)
@@ -143,7 +143,7 @@ class X402:
         )
 
     async def verify(
-        self, payment: Payment, needs: ProtocolDependencies, sighting: Sighting
+        self, payment: Payment, needs: ProtocolDependencies, sighting: PaymentSighting
     ) -> Balances | None:
         quote = payment.quote
         work_s = 0.0 if quote.settles_first else quote.work_s
@@ -158,10 +158,12 @@ class X402:
         del needs  # what is left besides is in `LEAST_S`
         return payment.quote.work_s
 
-    async def settle(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def settle(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         return await needs.facilitator.settle(entry, note)
 
-    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Outcome:
+    async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> PaymentOutcome:
         return await needs.facilitator.outcome(entry)
 
     async def outcomes(
@@ -170,18 +172,20 @@ class X402:
         needs: ProtocolDependencies,
         *,
         every_node: bool = False,
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PaymentOutcome]:
         return await needs.facilitator.outcomes(entries, every_node=every_node)
 
-    async def resend(self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies) -> Outcome:
+    async def resend(
+        self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
+    ) -> PaymentOutcome:
         return await needs.facilitator.resend(entry, note)
 
-    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> Headers:
+    def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> HeaderPairs:
         del needs
         paid = {"success": True, "transaction": entry.attempt.transaction, "payer": entry.payer}
         return _answers(entry, paid)
 
-    def pending(self, entry: LedgerEntry) -> Headers:
+    def pending(self, entry: LedgerEntry) -> HeaderPairs:
         waiting = {
             "success": False,
             "errorReason": "settlement_pending",
@@ -191,7 +195,7 @@ class X402:
         return _answers(entry, waiting)
 
 
-def _answers(entry: LedgerEntry, said: JsonObject) -> Headers:
+def _answers(entry: LedgerEntry, said: JsonObject) -> HeaderPairs:
     """Both receipts; each spells the network as its reader does."""
     told = old = encoded({**said, "network": entry.network})
     if entry.version == 1:
@@ -200,7 +204,7 @@ def _answers(entry: LedgerEntry, said: JsonObject) -> Headers:
     return ((b"payment-response", told), (b"x-payment-response", old))
 
 
-def _presented(headers: Headers) -> Presented:
+def _presented(headers: HeaderPairs) -> Presented:
     """Raises `Malformed`, and `PaymentRefused` for a version that there is not."""
     envelope = parse(payment_header(headers))
     signed = envelope.authorization

@@ -60,7 +60,7 @@ def _hex(random: Random) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SubjectArea:
     """What a service may be about."""
 
     words: tuple[str, ...]
@@ -88,36 +88,37 @@ _TEXTS: Final = (
 )
 
 _SUBJECTS: Final = (
-    Subject(("synonym", "thesaurus", "antonym"), "Which words mean the same as {}?",
+    SubjectArea(("synonym", "thesaurus", "antonym"), "Which words mean the same as {}?",
             _one_of(ADJECTIVES)),
-    Subject(("circle", "radius", "sphere"), "What do you get for a radius of {}?", _radius),
-    Subject(("loan", "mortgage", "annuity"), "What do you get for {}?", _loan),
-    Subject(("colour", "color", "palette", "hexadecimal"), "What is {} as numbers?", _hex),
-    Subject(("weather", "forecast", "temperature", "climate", "town", "city"),
+    SubjectArea(("circle", "radius", "sphere"), "What do you get for a radius of {}?", _radius),
+    SubjectArea(("loan", "mortgage", "annuity"), "What do you get for {}?", _loan),
+    SubjectArea(("colour", "color", "palette", "hexadecimal"), "What is {} as numbers?", _hex),
+    SubjectArea(("weather", "forecast", "temperature", "climate", "town", "city"),
             "How is it in {} now?", _one_of(CITIES)),
-    Subject(("currenc", "exchange rate", "forex"), "What does {} come to?", _money),
-    Subject(("time zone", "timezone", "local time", "world clock"), "What time is it in {}?",
+    SubjectArea(("currenc", "exchange rate", "forex"), "What does {} come to?", _money),
+    SubjectArea(("time zone", "timezone", "local time", "world clock"), "What time is it in {}?",
             _one_of(CITIES)),
-    Subject(("ticker", "stocks", "stock price", "equities"), "What do you know about {}?",
+    SubjectArea(("ticker", "stocks", "stock price", "equities"), "What do you know about {}?",
             _one_of(TICKERS)),
-    Subject(("crypto", "token price", "coin"), "What do you know about {}?", _one_of(COINS)),
-    Subject(("countr", "nation", "capital"), "What do you know about {}?", _one_of(COUNTRIES)),
-    Subject(("chemical", "periodic", "atomic", "element"), "What do you know about {}?",
+    SubjectArea(("crypto", "token price", "coin"), "What do you know about {}?", _one_of(COINS)),
+    SubjectArea(("countr", "nation", "capital"), "What do you know about {}?", _one_of(COUNTRIES)),
+    SubjectArea(("chemical", "periodic", "atomic", "element"), "What do you know about {}?",
             _one_of(ELEMENTS)),
-    Subject(("planet", "orbit", "solar system", "astronom"), "What do you know about {}?",
+    SubjectArea(("planet", "orbit", "solar system", "astronom"), "What do you know about {}?",
             _one_of(PLANETS)),
-    Subject(("plant", "garden", "watered", "flower"), "What does a {} need?", _one_of(PLANTS)),
-    Subject(("recipe", "ingredient", "dish", "cook"), "What is needed for {}?", _one_of(DISHES)),
-    Subject(("weekday", "calendar", "date"), "Which day was {}?", some_date),
-    Subject(("metric", "imperial", "length", "distance"), "What does {} come to?", _length),
-    Subject(("prime", "divisor", "factor"), "What do you find for {}?", _odd),
-    Subject(("translat", "dictionary", "language"), "What is '{}' in French?",
+    SubjectArea(("plant", "garden", "watered", "flower"), "What does a {} need?", _one_of(PLANTS)),
+    SubjectArea(("recipe", "ingredient", "dish", "cook"), "What is needed for {}?",
+            _one_of(DISHES)),
+    SubjectArea(("weekday", "calendar", "date"), "Which day was {}?", some_date),
+    SubjectArea(("metric", "imperial", "length", "distance"), "What does {} come to?", _length),
+    SubjectArea(("prime", "divisor", "factor"), "What do you find for {}?", _odd),
+    SubjectArea(("translat", "dictionary", "language"), "What is '{}' in French?",
             _one_of(THINGS)),
-    Subject(_TEXTS, "What does the following say? {}", passage),
+    SubjectArea(_TEXTS, "What does the following say? {}", passage),
 )  # fmt: skip
 
 
-def subjects_of(text: str) -> list[Subject]:
+def subjects_of(text: str) -> list[SubjectArea]:
     """The subjects that a description names, those named first before others."""
     plain = text[:DESCRIPTION_CHARS_MAX].casefold()
     found = [(min(_places(plain, row)), n, row) for n, row in enumerate(_SUBJECTS)
@@ -130,7 +131,7 @@ def reads_texts(about: str) -> bool:
     return bool(_places(about[:DESCRIPTION_CHARS_MAX].casefold(), _SUBJECTS[-1]))
 
 
-def _places(plain: str, row: Subject) -> list[int]:
+def _places(plain: str, row: SubjectArea) -> list[int]:
     return [place for word in row.words if (place := plain.find(word)) >= 0]
 
 

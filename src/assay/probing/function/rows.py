@@ -18,41 +18,41 @@ State = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FunctionVerdict:
     """What is proven of a service, and why in one slug."""
 
     state: State
     why: str
 
 
-def judge_failures(transcript: JsonObject) -> Verdict:
+def judge_failures(transcript: JsonObject) -> FunctionVerdict:
     """A service of which no answer counts: what its failures amount to, the kindest first."""
     rows = asked(transcript)
     classes = {str(row["class"]) for row in rows} | set(texts(transcript.get("greeting")))
     if "cut" in classes or transcript.get("cut") or "busy_for" in classes:
-        return Verdict("unfinished", "answers_missing")
+        return FunctionVerdict("unfinished", "answers_missing")
     if "closed" in classes:
         if transcript.get("security"):
-            return Verdict("closed", "credentials_needed")
-        return Verdict("refuses", "refuses_everything")
+            return FunctionVerdict("closed", "credentials_needed")
+        return FunctionVerdict("refuses", "refuses_everything")
     for wanted, verdict in _FAILURES.items():
         if wanted in classes:
             return verdict
-    return Verdict("not_functional", "no_valid_answer")
+    return FunctionVerdict("not_functional", "no_valid_answer")
 
 
-_FAILURES: Final[Mapping[str, Verdict]] = {
-    "no_grpc": Verdict("unfinished", "grpc_extra_missing"),
-    "no_callback": Verdict("unfinished", "no_callback_address"),
-    "ok": Verdict("not_functional", "no_valid_answer"),
-    "timeout": Verdict("unfinished", "no_answer_in_time"),
-    "broken": Verdict("not_functional", "server_errors"),
-    "busy": Verdict("refuses", "refuses_everything"),
-    "not_found": Verdict("refuses", "refuses_everything"),
-    "refused": Verdict("refuses", "refuses_everything"),
-    "protocol": Verdict("not_functional", "protocol_not_spoken"),
-    "error": Verdict("not_functional", "protocol_errors"),
-    "unreachable": Verdict("unreachable", "no_connection"),
+_FAILURES: Final[Mapping[str, FunctionVerdict]] = {
+    "no_grpc": FunctionVerdict("unfinished", "grpc_extra_missing"),
+    "no_callback": FunctionVerdict("unfinished", "no_callback_address"),
+    "ok": FunctionVerdict("not_functional", "no_valid_answer"),
+    "timeout": FunctionVerdict("unfinished", "no_answer_in_time"),
+    "broken": FunctionVerdict("not_functional", "server_errors"),
+    "busy": FunctionVerdict("refuses", "refuses_everything"),
+    "not_found": FunctionVerdict("refuses", "refuses_everything"),
+    "refused": FunctionVerdict("refuses", "refuses_everything"),
+    "protocol": FunctionVerdict("not_functional", "protocol_not_spoken"),
+    "error": FunctionVerdict("not_functional", "protocol_errors"),
+    "unreachable": FunctionVerdict("unreachable", "no_connection"),
 }
 
 

@@ -14,7 +14,7 @@ from assay.probing.function.answered import (
 )
 from assay.probing.function.declines import declines
 from assay.probing.function.quotations import TEXTS
-from assay.probing.function.rows import Verdict, asked, is_cut, judge_failures, text, texts
+from assay.probing.function.rows import FunctionVerdict, asked, is_cut, judge_failures, text, texts
 from assay.probing.function.variation import LONG_QUOTED
 from assay.probing.function.words import (
     COUNTING,
@@ -42,7 +42,7 @@ _SORTS: Final = ("here", "there")
 _OWN: Final = frozenset({"first", "other"})
 
 
-def judge_conversation(transcript: JsonObject) -> Verdict:
+def judge_conversation(transcript: JsonObject) -> FunctionVerdict:
     """An agent that is spoken to in words (A2A)."""
     rows = asked(transcript)
     if not any(text(row) for row in rows):
@@ -50,24 +50,24 @@ def judge_conversation(transcript: JsonObject) -> Verdict:
     wanted = missing(transcript)
     if wanted is None:
         right = any(is_right_row(row) or "fits" in row for row in rows)
-        return Verdict("functional", "checked_answer" if right else "answers_vary")
+        return FunctionVerdict("functional", "checked_answer" if right else "answers_vary")
     if is_cut(rows) or transcript.get("cut"):
-        return Verdict("unfinished", "answers_missing")
+        return FunctionVerdict("unfinished", "answers_missing")
     return _unproven(_Answers(transcript), wanted)
 
 
-def _unproven(answers: "_Answers", wanted: "Wanted") -> Verdict:
+def _unproven(answers: "_Answers", wanted: "Wanted") -> FunctionVerdict:
     """Of one that answered, and whose answers prove nothing; who says how to ask is asked again."""
     if answers.are_unsteady():
-        return Verdict("not_functional", "unsteady_answers")
+        return FunctionVerdict("not_functional", "unsteady_answers")
     if (
         not answers.own
         or wanted == "reworded"
         or answers.know_own_example()
         or answers.different() > 1
     ):
-        return Verdict("unfinished", "inputs_unknown")
-    return Verdict("not_functional", "same_answer")
+        return FunctionVerdict("unfinished", "inputs_unknown")
+    return FunctionVerdict("not_functional", "same_answer")
 
 
 def missing(transcript: JsonObject) -> Wanted | None:

@@ -13,7 +13,7 @@ from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.function.differing import one_operation, one_tool
 from assay.probing.function.rows import (
-    Verdict,
+    FunctionVerdict,
     asked,
     is_cut,
     judge_failures,
@@ -27,7 +27,7 @@ from assay.probing.function.words import (
 )
 
 
-def judge(transcript: JsonObject) -> Verdict:
+def judge(transcript: JsonObject) -> FunctionVerdict:
     """The verdict on what was seen of one service."""
     end, talk = transcript.get("end"), transcript.get("talk")
     if isinstance(end, str) and end in _ENDS:
@@ -40,17 +40,17 @@ def judge(transcript: JsonObject) -> Verdict:
     return judge_conversation(talk)
 
 
-def judge_tools(transcript: JsonObject) -> Verdict:
+def judge_tools(transcript: JsonObject) -> FunctionVerdict:
     """An MCP server: tools that answer by their input, or resources and prompts to read."""
     rows = asked(transcript)
     if transcript.get("listed") is None:
         return judge_failures(transcript)
     if not transcript.get("listed") and not transcript.get("readable"):
-        return Verdict("not_functional", "nothing_offered")
+        return FunctionVerdict("not_functional", "nothing_offered")
     known = frozenset(texts(transcript.get("known")))
     valid = [row for row in rows if row["class"] == "ok" and row.get("valid") and text(row)]
     if any(row["role"] == "read" and substance(text(row), known) for row in valid):
-        return Verdict("functional", "resource_read")
+        return FunctionVerdict("functional", "resource_read")
     by_tool: dict[str, list[JsonObject]] = {}
     for row in valid:
         by_tool.setdefault(str(row.get("tool")), []).append(row)
@@ -58,17 +58,19 @@ def judge_tools(transcript: JsonObject) -> Verdict:
     return _best_tool(verdicts, rows, transcript)
 
 
-def _best_tool(verdicts: Sequence[str], rows: Sequence[JsonObject], seen: JsonObject) -> Verdict:
+def _best_tool(
+    verdicts: Sequence[str], rows: Sequence[JsonObject], seen: JsonObject
+) -> FunctionVerdict:
     if "varies" in verdicts:
-        return Verdict("functional", "results_vary")
+        return FunctionVerdict("functional", "results_vary")
     if "no_input" in verdicts and "same" not in verdicts:
-        return Verdict("functional", "valid_result")
+        return FunctionVerdict("functional", "valid_result")
     if is_cut(rows) or seen.get("cut"):
-        return Verdict("unfinished", "answers_missing")
+        return FunctionVerdict("unfinished", "answers_missing")
     if "same" in verdicts and _knows_some(rows):
-        return Verdict("unfinished", "inputs_unknown")
+        return FunctionVerdict("unfinished", "inputs_unknown")
     if "same" in verdicts or "unsteady" in verdicts:
-        return Verdict("not_functional", "same_answer" if "same" in verdicts else "made_up")
+        return FunctionVerdict("not_functional", "same_answer" if "same" in verdicts else "made_up")
     return _no_tool(rows, seen)
 
 
@@ -81,16 +83,16 @@ def _knows_some(rows: Sequence[JsonObject]) -> bool:
     )
 
 
-def _no_tool(rows: Sequence[JsonObject], seen: JsonObject) -> Verdict:
+def _no_tool(rows: Sequence[JsonObject], seen: JsonObject) -> FunctionVerdict:
     """No result counts for or against it."""
     if any(row["class"] == "invalid" for row in rows):
-        return Verdict("not_functional", "invalid_result")
+        return FunctionVerdict("not_functional", "invalid_result")
     if rows and all(row["class"] in {"ok", "not_found", "error"} for row in rows):
-        return Verdict("unfinished", "inputs_unknown")
-    return judge_failures(seen) if rows else Verdict("unfinished", "no_safe_request")
+        return FunctionVerdict("unfinished", "inputs_unknown")
+    return judge_failures(seen) if rows else FunctionVerdict("unfinished", "no_safe_request")
 
 
-def judge_http(transcript: JsonObject) -> Verdict:
+def judge_http(transcript: JsonObject) -> FunctionVerdict:
     """Documented operations that answer as documented, and differently for different inputs."""
     rows = asked(transcript)
     valid = [row for row in rows if row["class"] == "ok" and row.get("valid") and text(row)]
@@ -108,39 +110,43 @@ def judge_http(transcript: JsonObject) -> Verdict:
         for name, calls in by_operation.items()
     }
     if "varies" in verdicts:
-        return Verdict("functional", "results_vary")
+        return FunctionVerdict("functional", "results_vary")
     if is_cut(rows) or transcript.get("cut"):
-        return Verdict("unfinished", "answers_missing")
+        return FunctionVerdict("unfinished", "answers_missing")
     plain = [
         substance(text(c[0]), documented) for c in by_operation.values() if not c[0].get("input")
     ]
     if transcript.get("documented") and "same" not in verdicts and len(set(plain)) > 1:
-        return Verdict("functional", "operations_differ")
+        return FunctionVerdict("functional", "operations_differ")
     if "same" in verdicts and _knows_some(rows):
-        return Verdict("unfinished", "inputs_unknown")
+        return FunctionVerdict("unfinished", "inputs_unknown")
     return _no_operation(verdicts)
 
 
-def _no_operation(verdicts: AbstractSet[str]) -> Verdict:
+def _no_operation(verdicts: AbstractSet[str]) -> FunctionVerdict:
     """No operation answers as its inputs differ."""
     if not verdicts or "same" in verdicts:
-        return Verdict("not_functional", "same_answer")
+        return FunctionVerdict("not_functional", "same_answer")
     if "unknown" in verdicts:
-        return Verdict("unfinished", "inputs_unknown")
-    return Verdict("not_functional", "made_up" if "unsteady" in verdicts else "nothing_varies")
+        return FunctionVerdict("unfinished", "inputs_unknown")
+    return FunctionVerdict(
+        "not_functional", "made_up" if "unsteady" in verdicts else "nothing_varies"
+    )
 
 
-def _nothing_valid(transcript: JsonObject, rows: Sequence[JsonObject]) -> Verdict:
+def _nothing_valid(transcript: JsonObject, rows: Sequence[JsonObject]) -> FunctionVerdict:
     if transcript.get("end") == "page":
-        return Verdict("not_callable", "web_page")
+        return FunctionVerdict("not_callable", "web_page")
     if any(row["class"] == "invalid" for row in rows):
-        return Verdict("not_functional", "invalid_result")
+        return FunctionVerdict("not_functional", "invalid_result")
     if transcript.get("documented") and any(row["class"] == "not_found" for row in rows):
-        return Verdict("unfinished", "inputs_unknown")
+        return FunctionVerdict("unfinished", "inputs_unknown")
     control = next((text(row) for row in rows if row["role"] == "unknown_path"), None)
     declared = [r for r in rows if r["class"] == "not_found" and r["role"] != "unknown_path"]
     if control is not None and any(not _repeats(row, control) for row in declared):
-        return Verdict("unfinished", "inputs_unknown")  # something is there, that wants to be asked
+        return FunctionVerdict(
+            "unfinished", "inputs_unknown"
+        )  # something is there, that wants to be asked
     return judge_failures(transcript)
 
 
@@ -149,18 +155,18 @@ def _repeats(row: JsonObject, control: str | None) -> bool:
     return control is not None and words_of(text(row)) == words_of(control)
 
 
-_ENDS: Final[Mapping[str, Verdict]] = {
-    "page": Verdict("not_callable", "web_page"),
-    "not_http": Verdict("not_callable", "no_web_address"),
-    "not_spoken": Verdict("not_functional", "protocol_not_spoken"),
-    "grpc": Verdict("unfinished", "grpc_not_asked"),
-    "opted_out": Verdict("refuses", "opted_out"),
-    "unasked": Verdict("unfinished", "waiting_for_budget"),
-    NOT_ENTERED: Verdict("unfinished", NOT_ENTERED),
+_ENDS: Final[Mapping[str, FunctionVerdict]] = {
+    "page": FunctionVerdict("not_callable", "web_page"),
+    "not_http": FunctionVerdict("not_callable", "no_web_address"),
+    "not_spoken": FunctionVerdict("not_functional", "protocol_not_spoken"),
+    "grpc": FunctionVerdict("unfinished", "grpc_not_asked"),
+    "opted_out": FunctionVerdict("refuses", "opted_out"),
+    "unasked": FunctionVerdict("unfinished", "waiting_for_budget"),
+    NOT_ENTERED: FunctionVerdict("unfinished", NOT_ENTERED),
 }
 
 
-def judge_payment(transcript: JsonObject) -> Verdict:
+def judge_payment(transcript: JsonObject) -> FunctionVerdict:
     """A demand for payment that a client can pay, and what is given without one.
 
     What a payment buys stays unseen: who paid is for the ladder to say, by the chain. A service of
@@ -170,13 +176,13 @@ def judge_payment(transcript: JsonObject) -> Verdict:
         return judge_failures(transcript)
     for member, why in _SOUND:
         if not transcript.get(member):
-            return Verdict("not_functional", why)
+            return FunctionVerdict("not_functional", why)
     for member, why in (("steady", "price_moves"), ("as_advertised", "dearer_than_advertised")):
         if transcript.get(member) is False:
-            return Verdict("not_functional", why)
+            return FunctionVerdict("not_functional", why)
     given = judge_http(transcript) if asked(transcript) else _NOT_BOUGHT
     if given.state == "functional":
-        return Verdict("functional", "free_operations")
+        return FunctionVerdict("functional", "free_operations")
     bought = transcript.get("bought")
     had = judge_bought(bought) if is_object(bought) else _NOT_BOUGHT
     sold = _judge_settlements(transcript.get("settled"))
@@ -193,27 +199,27 @@ _SOUND: Final = (
 )
 
 
-def judge_bought(transcript: JsonObject) -> Verdict:
+def judge_bought(transcript: JsonObject) -> FunctionVerdict:
     """Answers that were paid for: as of every HTTP service, but only differing ones prove it.
 
     What did not answer, without taking the money, says no more than that it was not bought.
     """
     found = judge_http(transcript)
     if found.why == "results_vary":
-        return Verdict("functional", "bought")
+        return FunctionVerdict("functional", "bought")
     answers = [row for row in asked(transcript) if row["class"] in {"ok", "invalid"}]
     inputs = {str(row.get("asked")) for row in answers}
     if found.state == "not_functional" and len(inputs) > 1:
         return found
     if not answers and _number(transcript.get("taken")) > 0:
-        return Verdict("not_functional", "paid_for_nothing")
+        return FunctionVerdict("not_functional", "paid_for_nothing")
     return _NOT_BOUGHT
 
 
-_NOT_BOUGHT: Final = Verdict("closed", "payment_needed")
+_NOT_BOUGHT: Final = FunctionVerdict("closed", "payment_needed")
 
 
-def _judge_settlements(fact: JsonValue) -> Verdict:
+def _judge_settlements(fact: JsonValue) -> FunctionVerdict:
     """Whether enough independent payers settled; what chains did not say is neither good nor bad.
 
     Without the fact nobody looked.
@@ -222,10 +228,10 @@ def _judge_settlements(fact: JsonValue) -> Verdict:
     needs = seen.get("needs")
     wanted: JsonObject = needs if is_object(needs) else {}
     if wanted and all(_number(seen.get(name)) >= _number(least) for name, least in wanted.items()):
-        return Verdict("functional", "settled")
+        return FunctionVerdict("functional", "settled")
     if seen.get("unread"):
-        return Verdict("unfinished", "settlements_unread")
-    return Verdict("closed", "payment_needed")
+        return FunctionVerdict("unfinished", "settlements_unread")
+    return FunctionVerdict("closed", "payment_needed")
 
 
 def _number(value: JsonValue) -> Decimal:

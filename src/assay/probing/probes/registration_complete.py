@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from assay.common.json import JsonObject, is_array
 from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.probe_client import host_of
-from assay.registries.model import Registration
+from assay.registries.model import RegistrationFile
 from assay.registries.registration import TYPE
 
 _CALLED = frozenset({"a2a", "mcp", "web", "api", "http", "https", "openapi", "rest"})
@@ -33,7 +33,7 @@ class RegistrationComplete:
         return Finding("pass", "The registration file has every required field.")
 
 
-def _wrong(registration: Registration) -> Iterable[str]:
+def _wrong(registration: RegistrationFile) -> Iterable[str]:
     if any(problem.where == "file" for problem in registration.problems):
         yield "format"
     if registration.raw.get("type") != TYPE:

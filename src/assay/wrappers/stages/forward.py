@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
-from assay.common.http_heads import Headers
+from assay.common.http_heads import HeaderPairs
 from assay.http1.callers import Caller, agent_at, payer_at
 from assay.http1.model import (
     PreparedUpstreamRequest,
@@ -93,7 +93,9 @@ class ForwardStage:
             raise asks_itself()
         return reply
 
-    def answer_headers(self, config: WrapperConfig, found: Headers) -> list[tuple[bytes, bytes]]:
+    def answer_headers(
+        self, config: WrapperConfig, found: HeaderPairs
+    ) -> list[tuple[bytes, bytes]]:
         """The upstream's headers as they go back, and ours but for those of the limit."""
         dropped = _named_by_connection(found)
         passes, excepted = self._returned.passes, exceptions(config.pass_response_headers)
@@ -117,7 +119,7 @@ class ForwardStage:
             headers = [h for h in headers if not h[0].startswith(CORS_PREFIX)]
         return headers
 
-    def leads_away(self, headers: Headers) -> bool:
+    def leads_away(self, headers: HeaderPairs) -> bool:
         """Whether an answer's `Location` is no place of a wrapper, where it is called and paid for.
 
         A relative one is, and so is the wrappers' own address.
@@ -138,7 +140,7 @@ class ForwardStage:
     def _request(
         self,
         paid: PayableRequest,
-        headers: Headers,
+        headers: HeaderPairs,
         body: bytes | AsyncIterator[bytes],
         length: int | None,
     ) -> UpstreamRequest:
@@ -162,7 +164,7 @@ class ForwardStage:
             query = self._credentials.query(query)
         return incoming.path if query is None else f"{incoming.path}?{query}"
 
-    def _request_headers(self, paid: PayableRequest) -> Headers:
+    def _request_headers(self, paid: PayableRequest) -> HeaderPairs:
         """All but those that differ between two requests of the same bytes."""
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
@@ -252,7 +254,7 @@ def _path(base: str, path_and_query: str) -> bytes:
     return quote(path.encode("latin-1"), safe="/?%:@!$&'()*+,;=-._~[]").encode("ascii")
 
 
-def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+def _named_by_connection(headers: HeaderPairs) -> frozenset[bytes]:
     """Headers that `Connection` says end here."""
     named = [value for name, value in headers if name == b"connection"]
     if not named:

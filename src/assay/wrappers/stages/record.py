@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from assay.analytics.model import Call, CallKind
+from assay.analytics.model import CallKind, CallLogEntry
 from assay.common.clock import Clock
 from assay.wrappers.model import (
     CallRecord,
@@ -20,7 +20,7 @@ PATH_CHARS_MAX = 300
 class RecordStage:
     """Writes down how a journey ended; waits for nothing."""
 
-    def __init__(self, add: Callable[[Call], None], clock: Clock) -> None:
+    def __init__(self, add: Callable[[CallLogEntry], None], clock: Clock) -> None:
         self._add = add
         self._clock = clock
 
@@ -32,7 +32,7 @@ class RecordStage:
         incoming, entry = journey.incoming, journey.entry
         paid = entry is not None and entry.has_paid and journey.outcome != "replayed"
         self._add(
-            Call(
+            CallLogEntry(
                 kind=_kind(config, incoming, journey.trust, journey.payer),
                 at=self._clock.now(),
                 request_id=incoming.request_id,
@@ -57,7 +57,7 @@ class RecordStage:
         """One row of such a request. By position, for it is on the way of every one."""
         latency_us = self._since_us(trip.begun_s)
         self._add(
-            Call(
+            CallLogEntry(
                 kind,
                 self._clock.now(),
                 trip.request_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.evaluation.enrolment import Enrolments, Holder
+from assay.evaluation.enrolment import EnrolmentHolder, Enrolments
 from assay.gate.model import Decision, GateInput
 from assay.gate.service import Asker, Gate
 from assay.identity.controllers import controls, require_control
@@ -35,7 +35,7 @@ COLD_PER_MINUTE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AgentClaim:
     """What a request says of its caller, and the decision on which it was let through."""
 
     headers: AgentHeaders
@@ -74,7 +74,9 @@ class TrustStage:
         """The address whose session the request carries; None where it carries none that holds."""
         return await self._identity.session_of(incoming.agent)
 
-    def check_cached(self, matched: RoutedRequest) -> tuple[AuthorizedRequest, Claim | None] | None:
+    def check_cached(
+        self, matched: RoutedRequest
+    ) -> tuple[AuthorizedRequest, AgentClaim | None] | None:
         """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
 
         With it what `still_holds` asks about; there is no claim where no trust is asked for.
@@ -115,10 +117,10 @@ class TrustStage:
             return None
         proven = principal is not None
         known = _known(decision, address, proven=proven)
-        claim = Claim(headers, proven, subject_key(network, agent_id), asked, decision)
+        claim = AgentClaim(headers, proven, subject_key(network, agent_id), asked, decision)
         return AuthorizedRequest(matched, known), claim
 
-    def still_holds(self, claim: Claim | None) -> bool:
+    def still_holds(self, claim: AgentClaim | None) -> bool:
         """Whether the same headers would be let through now, on the very same decision.
 
         Asked for every request: a session that was revoked or has expired, an evaluation that is
@@ -170,7 +172,7 @@ class TrustStage:
         if self._enrolments is None or not is_new or not config.price:
             return
         with suppress(ServiceError):  # it has a thousand already, or the store is down: no matter
-            await self._enrolments.enrol(Holder("seller", config.operator_id), subject)
+            await self._enrolments.enrol(EnrolmentHolder("seller", config.operator_id), subject)
 
     async def _address(
         self, matched: RoutedRequest, payer: str | None
