@@ -15,8 +15,14 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 from pydantic_settings import SettingsError as UnreadableSetting
+from typing_extensions import override
 
 from assay.common.origins import ANY, canonical_origin
 from assay.net.egress.upstream_allowlist import opened_entry
@@ -111,6 +117,20 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
     )
+
+    @override
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read what `load` gives and the environment; there is no `.env` file to look for."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return init_settings, env_settings
 
     data_dir: Annotated[
         Path, Field(description="Where the database, secrets and snapshot blocks live.")

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.http.house import House, open_house
+from tests.services.compiled_sql import compiled_sql
+
+__all__ = ["compiled_sql", "house"]
 
 
 @pytest.fixture

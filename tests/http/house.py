@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fastapi.dependencies.models
 import httpx2
 from argon2 import PasswordHasher
 from eth_account import Account
@@ -20,7 +19,7 @@ from assay.settings import load
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.http.promises import promises_of
-from tests.services.databases import migrated_sqlite
+from tests.services.databases import give_schema
 
 OWNER_KEY = "0x" + "11" * 32
 STRANGER_KEY = "0x" + "22" * 32
@@ -81,18 +80,11 @@ class House:
         return await self.http.post(f"/operator/gate/{agent_id}", headers=headers, json=body)
 
 
-def _with_schema(folder: Path) -> None:
-    """A new data directory gets a database that need not be migrated; one in use stays."""
-    if not folder.exists():
-        folder.mkdir(mode=0o700, parents=True)
-        migrated_sqlite(folder / "assay.db")
-
-
 @asynccontextmanager
 async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
     clock, chain = FrozenClock(), FakeChain(agent("7"), agent("8"))
     if "database_url" not in settings:
-        _with_schema(folder)
+        give_schema(folder)
     made = load(
         data_dir=folder,
         chains={
@@ -115,29 +107,19 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
         },
     )
     async with assemble(made, clock, {"evm": chain}) as app:  # type: ignore[arg-type]
-        _hash_cheaply(app)
+        hash_cheaply(app)
         sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)
         hooks = {"response": [promises_of(app)]}
         async with httpx2.AsyncClient(
             transport=sender, base_url="http://assay", event_hooks=hooks
         ) as http:
-            try:
-                yield House(app, http, clock, chain)
-            finally:
-                _forget_routes()
+            yield House(app, http, clock, chain)
 
 
-def _hash_cheaply(app: App) -> None:
+def hash_cheaply(app: App) -> None:
     """What a password costs is another test's; here it would be a tenth of every test."""
     hasher: Any = app.operators._hasher
     hasher._argon2 = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-
-
-def _forget_routes() -> None:
-    """The framework remembers each route's functions for ever, and with them 5 MB of a service."""
-    for one in vars(fastapi.dependencies.models).values():
-        if hasattr(one, "cache_clear"):
-            one.cache_clear()
 
 
 def forged(session: Mapping[str, str]) -> dict[str, str]:

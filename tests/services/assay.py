@@ -16,6 +16,7 @@ import httpx2
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
+from tests.services.databases import give_schema
 from tests.services.forked import ROOT, SERVICE, Process, start
 from tests.services.starting import HUNG_S
 
@@ -104,6 +105,8 @@ def served(
         "ASSAY_SELF_REGISTRY": "",
         **settings,
     }
+    if "ASSAY_DATABASE_URL" not in settings:
+        give_schema(data_dir)
     server = Served(environment, files=files, imported=imported)
     server.start()
     try:

@@ -94,9 +94,22 @@ class Postgres:
             " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
 
+    def program(self, name: str) -> Path:
+        """One of PostgreSQL's own programs."""
+        return self._programs / name
+
+    def ask(self, statements: str, url: str) -> str:
+        """What a database of this server answers, as text. Raises `CalledProcessError`."""
+        # As ourselves: a process of another user is forked with all memory of the tests.
+        command = [self.program("psql"), "-qXAtv", "ON_ERROR_STOP=1", "-c", statements, url]
+        done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
     def _sql(self, statement: str) -> None:
-        where = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-        self._run("psql", "-qXv", "ON_ERROR_STOP=1", "-c", statement, where)
+        try:
+            self.ask(statement, f"postgresql://postgres@127.0.0.1:{self.port}/postgres")
+        except subprocess.CalledProcessError as error:
+            raise AssertionError(f"{statement}: {error.stderr}") from error
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(

@@ -31,7 +31,7 @@ from assay.payments import routes_statement as statement
 from assay.personhood import routes as personhood
 from assay.playground import routes as proxy
 from assay.probing.routes_callbacks import CallbackHandler
-from assay.server.docs import mount_docs
+from assay.server import docs
 from assay.server.errors import envelope, error_headers, fault, status_of
 from assay.server.request_context import exchange_of, note_detail
 from assay.server.route import app_of
@@ -56,13 +56,13 @@ def openapi_document(app: App) -> dict[str, Any]:
 
 
 def framework(app: App) -> FastAPI:
-    """The ordinary endpoints."""
+    """The ordinary endpoints; their routes are built once a process and know no service."""
     rooms = (
         health.router,
-        agents.build_router(app),
+        agents.build_router(frozenset(app.settings.open_endpoints)),
         key_agents.router,
         personhood.router,
-        course.build_router(app),
+        course.router,
         accounts.router,
         account_security.router,
         account_data.router,
@@ -75,6 +75,7 @@ def framework(app: App) -> FastAPI:
         visits.router,
         service_credentials.router,
         proxy.router,
+        docs.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 must name their methods.
@@ -85,7 +86,9 @@ def framework(app: App) -> FastAPI:
         redirect_slashes=False,
     )
     made.state.assay = app
-    mount_docs(made, lambda: document(made, app))
+    made.state.evaluation_limits = agents.EvaluationLimits(app)
+    made.state.course_limit = course.run_limit(app)
+    made.state.reference = docs.Reference(lambda: document(made, app))
     made.add_exception_handler(ServiceError, _refused)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _not_served)

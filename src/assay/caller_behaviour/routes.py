@@ -20,7 +20,7 @@ from assay.common.errors import NotFound
 from assay.common.json import JsonObject, is_object
 from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.probing.out_of_band_url import PREFIX as BAIT
-from assay.server.rate_limits import rate_limit
+from assay.server.rate_limits import RateLimit, rate_limit
 from assay.server.request_body import read_body
 from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
 from assay.server.route import app_of, route
@@ -34,67 +34,63 @@ RUNS_PER_MINUTE = 6
 _TRAIL_CHARS_MAX = 200
 
 
-def build_router(app: App) -> APIRouter:
-    """Where an agent reads what to do, and begins."""
-    router = APIRouter(tags=["Conduct"])
-    limit = rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
+router = APIRouter(tags=["Conduct"])
 
-    @route(
-        router,
-        "GET",
-        PREFIX,
-        operation="course_instructions",
-        credential=Credential.NONE,
-        answers=wire.InstructionsResponse,
+
+def run_limit(app: App) -> RateLimit:
+    """How many runs one address may begin."""
+    return rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
+
+
+@route(
+    router,
+    "GET",
+    PREFIX,
+    operation="course_instructions",
+    credential=Credential.NONE,
+    answers=wire.InstructionsResponse,
+)
+async def course_instructions(request: Request) -> wire.InstructionsResponse:
+    """How to go through the obstacle course. Beyond the specification."""
+    return wire.InstructionsResponse(
+        name="Assay obstacle course",
+        instructions=list(wire.INSTRUCTIONS),
+        start=app_of(request).settings.address + PREFIX,
+        steps=len(OBSTACLES),
     )
-    async def course_instructions(request: Request) -> wire.InstructionsResponse:
-        """How to go through the obstacle course. Beyond the specification."""
-        return wire.InstructionsResponse(
-            name="Assay obstacle course",
-            instructions=list(wire.INSTRUCTIONS),
-            start=app_of(request).settings.address + PREFIX,
-            steps=len(OBSTACLES),
-        )
-
-    @route(
-        router,
-        "POST",
-        PREFIX,
-        operation="enter_course",
-        credential=Credential.AGENT,
-        answers=wire.EnteredResponse,
-    )
-    async def enter_course(request: Request) -> wire.EnteredResponse:
-        """Begin a run as the address that proved itself. Beyond the specification."""
-        principal: AgentPrincipal = request.state.principal
-        if not principal.is_key_agent:  # what it does would count for the address on all chains
-            raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
-        await limit.require(principal.address)
-        begun = await app.course.enter(principal.address)
-        return wire.entered(begun, *app.course.task(begun.run, 0))
-
-    _declare_bait(router)
-    _ = (course_instructions, enter_course)
-    return router
 
 
-def _declare_bait(router: APIRouter) -> None:
-    @route(
-        router,
-        "GET",
-        BAIT + "/{word}",
-        operation="bait",
-        credential=Credential.NONE,
-        answers=wire.BaitResponse,
-    )
-    async def bait(
-        request: Request, word: Annotated[str, Path(max_length=100)]
-    ) -> wire.BaitResponse:
-        """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
-        await app_of(request).baits.taken(word)
-        return wire.BaitResponse(ok=True)
+@route(
+    router,
+    "POST",
+    PREFIX,
+    operation="enter_course",
+    credential=Credential.AGENT,
+    answers=wire.EnteredResponse,
+)
+async def enter_course(request: Request) -> wire.EnteredResponse:
+    """Begin a run as the address that proved itself. Beyond the specification."""
+    principal: AgentPrincipal = request.state.principal
+    if not principal.is_key_agent:  # what it does would count for the address on all chains
+        raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
+    app, limit = app_of(request), request.app.state.course_limit
+    await limit.require(principal.address)
+    begun = await app.course.enter(principal.address)
+    return wire.entered(begun, *app.course.task(begun.run, 0))
 
-    _ = bait
+
+@route(
+    router,
+    "GET",
+    BAIT + "/{word}",
+    operation="bait",
+    credential=Credential.NONE,
+    answers=wire.BaitResponse,
+)
+async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitResponse:
+    """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
+    await app_of(request).baits.taken(word)
+    return wire.BaitResponse(ok=True)
 
 
 class ScenarioHandler:

@@ -3,10 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from assay.common.single_flight import SingleFlight
@@ -19,26 +20,36 @@ _PAGE = {"docs": "docs.html", "docs/reference.js": "docs.js", "docs/reference.cs
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
-def mount_docs(framework: FastAPI, document: Callable[[], dict[str, Any]]) -> None:
-    """Serve the document and its page; neither is part of the document.
+router = APIRouter(include_in_schema=False)
+"""None of it is part of the document."""
 
-    The first request has the document built, in a thread: that takes most of a second.
+
+class Reference:
+    """The document of one service.
+
+    The first request has it built, in a thread: that takes most of a second.
     """
-    building = SingleFlight[bytes]()
-    built: list[bytes] = []
 
-    async def build() -> bytes:
-        built.append(await asyncio.to_thread(_render, document))
-        return built[0]
+    def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
+        self._document = document
+        self._building = SingleFlight[bytes]()
+        self._built: bytes | None = None
 
-    async def openapi() -> Response:
-        body = built[0] if built else await building.run("document", build)
-        headers = {"cache-control": "public, max-age=60"}
-        return Response(body, headers=headers, media_type="application/json")
+    async def rendered(self) -> bytes:
+        """The document as JSON."""
+        return self._built or await self._building.run("document", self._build)
 
-    framework.add_api_route("/openapi.json", openapi, include_in_schema=False)
-    for path, name in _PAGE.items():
-        framework.add_api_route(f"/{path}", _serve(name), include_in_schema=False)
+    async def _build(self) -> bytes:
+        self._built = await asyncio.to_thread(_render, self._document)
+        return self._built
+
+
+@router.get("/openapi.json")
+async def openapi(request: Request) -> Response:
+    """What the service can be asked."""
+    body = await request.app.state.reference.rendered()
+    headers = {"cache-control": "public, max-age=60"}
+    return Response(body, headers=headers, media_type="application/json")
 
 
 def _render(document: Callable[[], dict[str, Any]]) -> bytes:
@@ -46,10 +57,19 @@ def _render(document: Callable[[], dict[str, Any]]) -> bytes:
 
 
 def _serve(name: str) -> Callable[[], Response]:
-    text = files("assay.server.ui").joinpath(name).read_text("utf-8")
     headers = {"content-security-policy": _POLICY, "cache-control": "public, max-age=300"}
+    media_type = f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8"
 
     def serve() -> Response:
-        return Response(text, 200, headers, f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8")
+        return Response(_text(name), 200, headers, media_type)
 
     return serve
+
+
+@lru_cache(maxsize=64)
+def _text(name: str) -> str:
+    return files("assay.server.ui").joinpath(name).read_text("utf-8")
+
+
+for _path, _name in _PAGE.items():
+    router.add_api_route(f"/{_path}", _serve(_name))

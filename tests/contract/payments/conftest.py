@@ -8,16 +8,15 @@ import pytest
 
 from tests.contract.payments.transfer_stage import USDC, WALLET, Stage
 from tests.fakes.clock import FrozenClock
-from tests.services.databases import migrated_postgresql, migrated_sqlite
+from tests.services.databases import migrated
 from tests.services.token_chain import TokenChain, TokenNode, running
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Stage]:
-    is_sqlite = request.param == "sqlite"
-    url = migrated_sqlite(tmp_path / "assay.db") if is_sqlite else migrated_postgresql()
     chain = TokenChain(84532, USDC, {WALLET: 10**9})
     nodes = [TokenNode(chain), TokenNode(chain)]
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(running(*nodes))
-        yield Stage(url, FrozenClock(), chain, nodes, stack)
+    with migrated(request.param, tmp_path) as url:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(running(*nodes))
+            yield Stage(url, FrozenClock(), chain, nodes, stack)

@@ -42,7 +42,7 @@ from tests.contract.payments.room import MovedClock
 from tests.fakes import working_agents as agents
 from tests.fakes.trust import NETWORK as REGISTRY
 from tests.services import paid_sellers as sellers
-from tests.services.databases import migrated_postgresql, migrated_sqlite
+from tests.services.databases import migrated
 from tests.services.paid_sellers import ChainTill, selling
 from tests.services.shop import NETWORK, Dollars, dollars_on
 
@@ -108,12 +108,11 @@ def dollar_chain() -> Iterator[Dollars]:
 async def operator(
     request: pytest.FixtureRequest, tmp_path: Path, dollar_chain: Dollars
 ) -> AsyncGenerator[Operator]:
-    is_sqlite = request.param == "sqlite"
-    url = migrated_sqlite(tmp_path / "assay.db") if is_sqlite else migrated_postgresql()
-    async with AsyncExitStack() as stack:
-        made = Operator(url, dollar_chain, stack)
-        await asyncio.to_thread(dollar_chain.mint, made.wallet, 100 * DOLLAR)
-        yield made
+    with migrated(request.param, tmp_path) as url:
+        async with AsyncExitStack() as stack:
+            made = Operator(url, dollar_chain, stack)
+            await asyncio.to_thread(dollar_chain.mint, made.wallet, 100 * DOLLAR)
+            yield made
 
 
 async def visited(

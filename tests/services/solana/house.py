@@ -15,7 +15,9 @@ from assay.app import App, assemble
 from assay.app.web import build
 from assay.registries.registration import TYPE
 from assay.settings import load
+from tests.http.house import hash_cheaply
 from tests.http.promises import promises_of
+from tests.services.databases import give_schema
 from tests.services.solana.indexer import Indexer, indexer
 from tests.services.solana.registry import Registry
 from tests.services.solana.rpc import Node, node
@@ -74,6 +76,7 @@ class SolanaHouse:
 @asynccontextmanager
 async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHouse]:
     registry = Registry()
+    give_schema(folder)
     with node(registry) as serving, indexer(registry) as listing:
         made = load(
             data_dir=folder,
@@ -83,6 +86,7 @@ async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHou
             **{**FREE, **settings},
         )
         async with assemble(made) as app:
+            hash_cheaply(app)
             sender = httpx2.ASGITransport(build(app), raise_app_exceptions=False)
             hooks = {"response": [promises_of(app)]}
             async with httpx2.AsyncClient(

@@ -126,7 +126,7 @@ def asks_for_act(request: str) -> bool:
         return True
     cut = request[:TEXT_CHARS_MAX]
     words = frozenset(words_of(_SPLIT.sub(" ", cut)))
-    return not (words & _ASKS or any(part in cut for part in _ASK_PARTS))
+    return not (words & _ASKS or _has_part(cut, _ASK_PARTS))
 
 
 _NOUN_PHRASE = re.compile(
@@ -161,7 +161,12 @@ def names_act(text: str) -> bool:
     words = frozenset(words_of(_SPLIT.sub(" ", cut)))
     is_question = _QUESTION.fullmatch(cut.strip()) and not _JOINED.search(cut)
     asked_about = _NAMED_THINGS if is_question else _THINGS
-    return bool(words & (_ACTS - asked_about)) or any(part in cut for part in _ACT_PARTS)
+    return bool((words & _ACTS) - asked_about) or _has_part(cut, _ACT_PARTS)
+
+
+def _has_part(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text has one of these parts, all of them of scripts other than Latin."""
+    return not text.isascii() and any(part in text for part in parts)
 
 
 def tells_of_act(line: str) -> bool:
@@ -231,12 +236,13 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
     began = (words_of(first) or [""])[0]
     is_thing = began in _BEGINS_THING and not names_act(first)
     begins = words[0] if words else ""
-    is_told = not frozenset(words_of(first)) & (_ACTS - _IN_TEXTS - {began})
-    is_asked = begins in _ASKS - _ACTS or (begins in TELLS and is_told)
+    is_told = not (frozenset(words_of(first)) & _ACTS) - _IN_TEXTS - {began}
+    is_asked = (begins in _ASKS and begins not in _ACTS) or (begins in TELLS and is_told)
     asks = is_thing or is_asked
     is_named = says_it_reads and (begins not in _ACTS or len(words) == 1)
-    acts = frozenset(words) & (_ACTS - _NAMED_THINGS if asks or is_named else _ACTS)
-    if acts or any(part in name + first for part in _ACT_PARTS):
+    acts = frozenset(words) & _ACTS
+    acts = acts - _NAMED_THINGS if asks or is_named else acts
+    if acts or _has_part(name + first, _ACT_PARTS):
         return True
     if began in _ACTS:
         return True

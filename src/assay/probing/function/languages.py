@@ -38,16 +38,20 @@ _SCRIPTS: Final = (
     ("th", re.compile(r"[\u0e00-\u0e7f]")),
 )
 _COMMON: Final = {
-    "es": "el la los qué cuál cómo de en es por para una del está",
-    "pt": "o a os qual como de em é por para uma do está não",
-    "fr": "le la les quel quelle comment de en est pour une du il y",
-    "de": "der die das wie was ist in für ein eine und von wird",
-    "pl": "jak jest się co na nie dla czy ile jaki jaka do od oraz",
-    "nl": "het een wat hoe van voor zijn met hoeveel welke",
-    "it": "il lo la gli quale come di è per una del che",
-    "tr": "bir ve bu ne için nedir hava kaç",
-    "en": "the a what how is of in to for an and which",
+    name: frozenset(words.split())
+    for name, words in {
+        "es": "el la los qué cuál cómo de en es por para una del está",
+        "pt": "o a os qual como de em é por para uma do está não",
+        "fr": "le la les quel quelle comment de en est pour une du il y",
+        "de": "der die das wie was ist in für ein eine und von wird",
+        "pl": "jak jest się co na nie dla czy ile jaki jaka do od oraz",
+        "nl": "het een wat hoe van voor zijn met hoeveel welke",
+        "it": "il lo la gli quale come di è per una del che",
+        "tr": "bir ve bu ne için nedir hava kaç",
+        "en": "the a what how is of in to for an and which",
+    }.items()
 }
+_ANY_COMMON: Final = frozenset[str]().union(*_COMMON.values())
 
 
 def language_of(text: str, about: str = "") -> str:
@@ -80,7 +84,7 @@ VOTES_MIN = 3
 
 def _votes(text: str) -> dict[str, int]:
     words = words_of(text)
-    return {name: sum(w in common.split() for w in words) for name, common in _COMMON.items()}
+    return {name: sum(w in common for w in words) for name, common in _COMMON.items()}
 
 
 def reworded(request: str, random: Random, about: str = "", *, is_data: bool = False) -> str:
@@ -119,7 +123,7 @@ _LINES_BEHIND: Final = {
 
 def is_common(word: str) -> bool:
     """Whether a word is among the commonest of a language."""
-    return any(word.casefold() in row.split() for row in _COMMON.values())
+    return word.casefold() in _ANY_COMMON
 
 
 def put_as_question(text: str, about: str = "") -> str:
