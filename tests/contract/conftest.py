@@ -10,24 +10,26 @@ from tests.services.compiled_sql import compiled_sql
 from tests.services.databases import migrated
 from tests.services.postgres import postgres
 
-__all__ = ["compiled_sql", "database", "database_url"]
+__all__ = ["compiled_sql", "database", "database_url", "empty_database_url"]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
-    """An empty database of each kind; a migrated one in tests that ask for `database` too."""
-    if "database" in request.fixturenames:
-        with migrated(request.param, tmp_path) as url:
-            yield url
-    elif request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'assay.db'}"
-    else:
-        yield postgres().new_database()
+    """A migrated database of each kind."""
+    with migrated(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of each kind with nothing in it."""
+    is_sqlite = request.param == "sqlite"
+    return f"sqlite:///{tmp_path / 'assay.db'}" if is_sqlite else postgres().new_database()
 
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncGenerator[Database]:
-    """A migrated database of each kind."""
+    """The same, opened."""
     opened = await Database.open(database_url)
     yield opened
     await opened.close()

@@ -27,8 +27,8 @@ from tests.e2e.test_e2e_payment_attacks import (
     refused,
     wait_for,
 )
+from tests.services.databases import migrated_postgresql
 from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.postgres import postgres
 from tests.services.shop import (
     NETWORK,
     SELLER,
@@ -400,7 +400,7 @@ def pair(
     dollar_chain: Dollars, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Shop, Shop]]:
     """Two processes that share a database and their secrets, and no public address."""
-    url = postgres().new_database()
+    url = migrated_postgresql()
     settings = {"ASSAY_DATABASE_URL": url, "ASSAY_SETTLEMENT_LEASE_S": "1", **SECRETS}
     with (
         upstream() as up,

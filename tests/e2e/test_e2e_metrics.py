@@ -16,8 +16,8 @@ from assay import __version__
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_gas import lying
 from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.services.databases import migrated_postgresql
 from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.postgres import postgres
 from tests.services.shop import NETWORK, Dollars, Shop, Upstream, free_port, shop, upstream
 
 pytestmark = pytest.mark.e2e
@@ -173,7 +173,7 @@ def test_a_scrape_is_answered_while_the_database_is_not(
     dollar_chain: Dollars, up: Upstream, tmp_path: Path
 ) -> None:
     """The lock is held for as long as the scrapes last: whatever waited for it would wait on."""
-    database = postgres().new_database()
+    database = migrated_postgresql()
     bind = {"ASSAY_OPS_BIND": "0", "ASSAY_DATABASE_URL": database}
     with shop(tmp_path, dollar_chain, up, **bind) as store:
         store.wrap("/echo/sold")

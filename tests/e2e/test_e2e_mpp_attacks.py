@@ -19,8 +19,8 @@ from mpp.methods.tempo.client import TempoMethod
 
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_payment_attacks import SECRETS, fresh_account, known_everywhere
+from tests.services.databases import migrated_postgresql
 from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.postgres import postgres
 from tests.services.shop import free_port, until_known
 from tests.services.tempo import KEY, MODERATO, PATH_USD, PAYER, Tempo
 from tests.services.tempo_shop import (
@@ -59,7 +59,7 @@ def pair(
     tempo: Tempo, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[TempoShop, TempoShop]]:
     """Two server processes that share one PostgreSQL."""
-    url = postgres().new_database()
+    url = migrated_postgresql()
     settings = {"ASSAY_DATABASE_URL": url, "ASSAY_PUBLIC_URL": "http://assay.example", **SECRETS}
     with (
         opened(tempo, tmp_path_factory.mktemp("one"), port=free_port(), **settings) as one,

@@ -19,8 +19,8 @@ from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet, checksum, selector
 from tests.services.assay import session
+from tests.services.databases import migrated_postgresql
 from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.postgres import postgres
 from tests.services.raw_client import RawClient
 from tests.services.shop import (
     EARLY,
@@ -87,7 +87,7 @@ def pair(
     dollar_chain: Dollars, up: Upstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Shop, Shop]]:
     """Two server processes that share one PostgreSQL."""
-    url = postgres().new_database()
+    url = migrated_postgresql()
     settings = {"ASSAY_DATABASE_URL": url, "ASSAY_PUBLIC_URL": "http://assay.example", **SECRETS}
     with (
         shop(tmp_path_factory.mktemp("one"), dollar_chain, up, port=free_port(), **settings) as one,

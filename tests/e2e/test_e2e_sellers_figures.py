@@ -17,7 +17,7 @@ import pytest
 from assay.payments.networks import FINAL_ON_BASE
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
-from tests.services.postgres import postgres
+from tests.services.databases import migrated_postgresql
 from tests.services.shop import (
     NETWORK,
     PLATFORM,
@@ -76,7 +76,7 @@ def wait_for_log(made: Shop, payments: int) -> list[dict[str, Any]]:
 def test_after_kills_log_funnel_and_analytics_are_what_the_ledger_says(
     kind: str, dollar_chain: Dollars, tmp_path: Path
 ) -> None:
-    own = {} if kind == "sqlite" else {"ASSAY_DATABASE_URL": postgres().new_database()}
+    own = {} if kind == "sqlite" else {"ASSAY_DATABASE_URL": migrated_postgresql()}
     with upstream() as up, shop(tmp_path, dollar_chain, up, port=free_port(), **own) as made:
         url = made.wrap("/echo/killed")
         for _ in range(KILLS):

@@ -16,7 +16,7 @@ import pytest
 from assay.wrappers.route_table import MISS_BELIEVED_S
 from tests.services.assay import Served, operator, served
 from tests.services.commands import command
-from tests.services.postgres import postgres
+from tests.services.databases import migrated_postgresql
 from tests.services.shop import NO_CHAIN, Shop, upstream
 from tests.services.valkey import PASSWORD, ValkeyServer, valkey
 
@@ -48,7 +48,7 @@ class Pair:
 @contextmanager
 def two_processes(folder: Path, server: ValkeyServer, **settings: str) -> Iterator[Pair]:
     given = {
-        "ASSAY_DATABASE_URL": postgres().new_database(),
+        "ASSAY_DATABASE_URL": migrated_postgresql(),
         "ASSAY_STATE_URL": server.url,
         "ASSAY_WRAPPER_PER_MINUTE": "1000000",
         "ASSAY_WRAPPER_UNREAD_MIB": "1000000",

@@ -31,8 +31,8 @@ from eth_account import Account
 
 from assay_demo.chain.accounts import LocalAccount
 from assay_demo.chain.registries import topic
+from tests.services.databases import migrated_postgresql
 from tests.services.forked import ROOT
-from tests.services.postgres import postgres
 from tests.services.seller_books import COLUMNS, Books, books
 from tests.services.shop import (
     ENGINE,
@@ -423,7 +423,7 @@ def _stored(store: str, folder: Path) -> tuple[int, str, dict[str, str]]:
     """How many processes there are over a fresh database, where it is, and what they share."""
     if store == "sqlite":
         return 1, str(folder / "assay.db"), {}
-    database = postgres().new_database()
+    database = migrated_postgresql()
     address = {"ASSAY_DATABASE_URL": database, "ASSAY_PUBLIC_URL": "http://assay.example"}
     return 2, database, {**SECRETS, **address}
 

@@ -34,8 +34,8 @@ async def test_the_migrated_schema_is_the_one_the_stores_use(database: Database)
     assert differences == []
 
 
-async def test_processes_that_start_at_once_migrate_once(database_url: str) -> None:
-    opened = [await Database.open(database_url) for _ in range(4)]
+async def test_processes_that_start_at_once_migrate_once(empty_database_url: str) -> None:
+    opened = [await Database.open(empty_database_url) for _ in range(4)]
     async with asyncio.TaskGroup() as group:
         for one in opened:
             group.create_task(one.migrate())
@@ -74,7 +74,7 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
         assert (await connection.execute(text("SELECT count(*) FROM state"))).scalar() == 0
 
 
-async def test_real_processes_that_start_at_once_all_start(database_url: str) -> None:
+async def test_real_processes_that_start_at_once_all_start(empty_database_url: str) -> None:
     code = (
         "import asyncio, sys\n"
         "from assay.db.engine import Database\n"
@@ -84,7 +84,7 @@ async def test_real_processes_that_start_at_once_all_start(database_url: str) ->
         "    await database.close()\n"
         "asyncio.run(main())\n"
     )
-    command = [sys.executable, "-c", code, database_url]
+    command = [sys.executable, "-c", code, empty_database_url]
     started = [await asyncio.create_subprocess_exec(*command, cwd=SOURCE) for _ in range(3)]
     assert [await one.wait() for one in started] == [0, 0, 0]
 

@@ -28,7 +28,6 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 async def impatient(database_url: str) -> AsyncGenerator[Database]:
     """A database of each kind that gives up on every use after a moment."""
     opened = await Database.open(database_url, use_s=0.3)
-    await opened.migrate()
     yield opened
     await opened.close()
 

@@ -14,6 +14,7 @@ from assay.common.errors import InvalidRequest, Unavailable
 from assay.db.engine import Database
 from assay.db.group_commit import AT_ONCE, GroupCommitWriter
 from assay.db.sql_transaction import SqlTransaction, Work
+from tests.services.databases import migrated_sqlite
 
 ADD = text("INSERT INTO key_agents (address, verified_us) VALUES (:address, 1)")
 ADDRESSES = text("SELECT address FROM key_agents ORDER BY address")
@@ -37,8 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def sqlite(path: Path) -> AsyncGenerator[Database]:
-    opened = await Database.open(f"sqlite:///{path}", use_s=2)
-    await opened.migrate()
+    opened = await Database.open(migrated_sqlite(path), use_s=2)
     yield opened
     await opened.close()
 

@@ -39,8 +39,8 @@ def at_0002(connection: Connection) -> None:
 
 
 @pytest.fixture
-async def old(database_url: str) -> Database:
-    opened = await Database.open(database_url)
+async def old(empty_database_url: str) -> Database:
+    opened = await Database.open(empty_database_url)
     async with opened.write(60) as connection:
         await connection.run_sync(at_0002)
         for number, (agent, payer, tier, status, payment) in enumerate(

@@ -416,8 +416,10 @@ def at_0030(connection: Connection) -> None:
     command.upgrade(config, "0030")
 
 
-async def test_streams_from_before_count_as_read_and_as_needed_today(database_url: str) -> None:
-    old = await Database.open(database_url)
+async def test_streams_from_before_count_as_read_and_as_needed_today(
+    empty_database_url: str,
+) -> None:
+    old = await Database.open(empty_database_url)
     async with old.write(60) as connection:
         await connection.run_sync(at_0030)
         row = f"('payments', '{NET}', '{SELLER}', 7, '0x1', 3, FALSE)"

@@ -13,7 +13,7 @@ from assay.common.shared_state_memory import MemorySharedState
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
 from tests.fakes.clock import FrozenClock
-from tests.services.postgres import postgres
+from tests.services.databases import migrated
 
 
 @pytest.fixture
@@ -28,12 +28,10 @@ async def state(
     if request.param == "memory":
         yield MemorySharedState(clock)
         return
-    sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path / 'a.db'}" if sqlite else postgres().new_database()
-    database = await Database.open(url)
-    await database.migrate()
-    yield SqlSharedState(database, clock)
-    await database.close()
+    with migrated(request.param, tmp_path) as url:
+        database = await Database.open(url)
+        yield SqlSharedState(database, clock)
+        await database.close()
 
 
 async def test_of_many_at_once_exactly_one_puts(state: SharedState) -> None:
