@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from assay.payments.attempts import NONCES_MAX
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.ports import Authorization
+from assay.payments.transitions import TRANSITIONS
 from assay.payments.watched_payments import SPENT
 from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain, Nonce, Use
@@ -75,6 +76,8 @@ class Invariants:
             is_seen = whose not in self.owed or self._is_deep(use)
             if is_ours or (row.state is PaymentState.FAILED and is_seen):
                 self.broken(f"{row.state} ({row.reason}) though it was paid")
+        if was is not None and row.state not in TRANSITIONS[was]:
+            self.broken(f"{was} became {row.state}, which the table of states does not have")
 
     def sent(self, signed: Authorization, raw: str, nonce: int) -> None:
         """A settlement of ours has reached a node."""

@@ -133,7 +133,7 @@ class Payment:
 
 
 class PaymentState(StrEnum):
-    """What has become of a payment; `docs/payments.md` has every legal transition.
+    """What has become of a payment; `transitions` has every legal move.
 
     claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
     and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose

@@ -287,7 +287,7 @@ class LedgerStore(UnfinishedStore, Port):
     ) -> LedgerEntry | None:
         """Move an entry on, with what it bought in the same transaction, and charge its gas.
 
-        None, and nothing changed, when it is not as `entry` says any more.
+        None, and nothing changed, when it is not as `entry` says. Raises `IllegalTransition`.
         """
         ...
 

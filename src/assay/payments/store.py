@@ -45,6 +45,7 @@ from assay.payments.store_ledger_statements import (
 )
 from assay.payments.store_paid_responses import packed, unpacked
 from assay.payments.store_rows import entry_of, look_us, moved_values, values_of
+from assay.payments.transitions import require_legal
 from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
 from assay.payments.watched_payments import first_look
@@ -111,6 +112,7 @@ class SqlLedgerStore:
         lease_until: datetime | None = None,
         stored: StoredResponse | None = None,
     ) -> LedgerEntry | None:
+        require_legal(entry.state, state)
         now = self._clock.now()
         moved = changed(
             entry,
@@ -182,6 +184,7 @@ class SqlLedgerStore:
 
         async def work(desk: SqlTransaction) -> None:
             for entry in entries:
+                require_legal(entry.state, PaymentState.PENDING)
                 moves = entry.moves + 1
                 moved = changed(entry, state=PaymentState.PENDING, updated_at=now, moves=moves)
                 values = values_of(moved)

@@ -35,6 +35,7 @@ from tests.contract.payments.transfer_stage import (
     settled,
 )
 from tests.fakes.calls import PAYER, claimed, payment
+from tests.fakes.ledger_moves import moved_on
 from tests.services.token_chain import raised
 
 
@@ -65,7 +66,7 @@ async def test_a_payment_that_has_not_arrived_is_not_given_back(stage: Stage) ->
     process = await stage.process()
     ledger = SqlLedgerStore(process.database, stage.clock)
     pending = await claimed(ledger, payment("op", "w", stage.clock.now(), 10))
-    assert await ledger.move(pending, PaymentState.PENDING) is not None
+    assert await moved_on(ledger, pending, PaymentState.PENDING) is not None
     with pytest.raises(Conflict):
         await process.transfers.refund(pending.id)
     with pytest.raises(TransferNotFound):

@@ -31,6 +31,7 @@ from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import upstream_key
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger import MemoryLedgerStore
+from tests.fakes.ledger_moves import moved_on
 
 CLOCK = FrozenClock()
 HOUR = timedelta(hours=1)
@@ -177,7 +178,7 @@ async def test_a_payment_moves_once_from_each_reading(ledger: SqlLedgerStore) ->
     moved = await ledger.move(made, PaymentState.SETTLING, attempt=attempt)
     assert moved is not None
     assert moved.attempt == attempt
-    assert await ledger.move(made, PaymentState.FAILED) is None
+    assert await ledger.move(made, PaymentState.RELEASED) is None
     found = await ledger.find(made.network, made.digest)
     assert found == moved
 
@@ -208,7 +209,7 @@ async def test_unfinished_are_those_nobody_works_on(ledger: SqlLedgerStore) -> N
         ("0x3", PaymentState.SETTLED),
     ):
         made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
-        assert await ledger.move(made, state) is not None
+        assert await moved_on(ledger, made, state) is not None
     until = CLOCK.now() + HOUR
     assert await ledger.lease_unfinished(due(), until) == []
     later = CLOCK.now() + timedelta(minutes=1)
@@ -449,7 +450,7 @@ async def test_calls_that_a_payers_payments_cut_short_count_as_failures(
 async def test_failures_of_a_payer_are_counted(ledger: SqlLedgerStore) -> None:
     for nonce in ("0x1", "0x2"):
         made = (await ledger.claim(entry(nonce), CLOCK.now() - HOUR)).entry
-        await ledger.move(made, PaymentState.FAILED, reason="transaction_failed")
+        await moved_on(ledger, made, PaymentState.FAILED, reason="transaction_failed")
     assert (await ledger.claim(entry("0x3"), CLOCK.now() - HOUR)).failures == 2
     assert (await ledger.claim(entry("0x4"), CLOCK.now() + HOUR)).failures == 0
 

@@ -20,6 +20,7 @@ from assay.payments.model import LedgerEntry, PaymentState, StoredResponse
 from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import PAYER, call, claimed, payment
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ledger_moves import moved_on
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER_S = GRACE.total_seconds() + 1
@@ -53,7 +54,8 @@ async def test_the_money_of_the_funnel_is_the_ledgers_whatever_the_log_lost(
     for _ in range(3):
         await sold(database, clock)
     failing = await claimed(SqlLedgerStore(database, clock), payment("op", "w", clock.now(), 100))
-    assert await SqlLedgerStore(database, clock).move(failing, PaymentState.FAILED) is not None
+    ledger = SqlLedgerStore(database, clock)
+    assert await moved_on(ledger, failing, PaymentState.FAILED) is not None
     found = (await stats(database, clock)).funnel
     assert (found.paid, found.settled, found.failed) == (4, 3, 1)
     assert not any((await SqlRollupProof(database).differences()).values())

@@ -17,6 +17,7 @@ from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
 from assay.payments.watcher import plan_of
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ledger_moves import moved_on
 
 LONG = timedelta(days=1)
 
@@ -37,7 +38,7 @@ async def settled(ledger: SqlLedgerStore, nonce: str = "0x1") -> LedgerEntry:
 
 
 async def moved(ledger: SqlLedgerStore, made: LedgerEntry, state: PaymentState) -> LedgerEntry:
-    found = await ledger.move(made, state, attempt=SettlementAttempt("0x" + "ee" * 32))
+    found = await moved_on(ledger, made, state, attempt=SettlementAttempt("0x" + "ee" * 32))
     assert found is not None
     return found
 
@@ -143,9 +144,8 @@ async def test_one_that_nobody_can_submit_any_more_is_not_looked_at(
     ledger: SqlLedgerStore, watches: SqlWatchStore
 ) -> None:
     made = (await ledger.claim(entry(), CLOCK.now() - HOUR)).entry
-    assert (
-        await ledger.move(made, PaymentState.FAILED, reason="authorization_cancelled") is not None
-    )
+    failed = await moved_on(ledger, made, PaymentState.FAILED, reason="authorization_cancelled")
+    assert failed is not None
     assert await due(watches, LONG) == []
 
 

@@ -21,6 +21,7 @@ from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store import SqlLedgerStore
 from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ledger_moves import moved_on
 
 START = datetime(2026, 3, 1, 23, 59, 59, 999_990, UTC)
 OPERATORS, WRAPPERS, AGENTS = ("one", "two"), ("w1", "w2", "w3"), (None, "7", "8", "0x" + "a" * 40)
@@ -102,7 +103,7 @@ async def play(database: Database, steps: Sequence[dict[str, object]], model: Mo
             made = changed(made, payment_id=entry.id, payer=PAYER)
             clock.move(1)
             state = PaymentState(str(step["payment"]))
-            moved = await ledger.move(entry, state)
+            moved = await moved_on(ledger, entry, state)
             assert moved is not None
             if state is PaymentState.SETTLED:
                 assert await ledger.move(entry, state) is None  # from an old reading
@@ -248,7 +249,7 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
         outcome="settlement_pending",
     )  # fmt: skip
     await SqlCallStore(database).add([held])
-    pending = await ledger.move(entry, PaymentState.PENDING)
+    pending = await moved_on(ledger, entry, PaymentState.PENDING)
     assert pending is not None
     [before] = await store.logs("op", LogFilter(), None, None, 10, 0)
     assert before.charged == 0

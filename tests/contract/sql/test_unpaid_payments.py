@@ -24,6 +24,7 @@ from assay.settings import load
 from tests.contract.sql.test_ledger_store import CLOCK, entry
 from tests.fakes.calls import claimed, payment
 from tests.fakes.clock import FrozenClock
+from tests.fakes.ledger_moves import moved_on
 
 NOW = CLOCK.now()
 BEFORE = NOW - timedelta(days=30)
@@ -104,10 +105,8 @@ async def test_what_was_counted_of_removed_failures_stays_and_is_proven(database
         entry = await claimed(ledger, made)
         attempt = replace(entry.attempt, raw="0x02", spent=cost)
         reason = "transaction-failed"
-        assert (
-            await ledger.move(entry, PaymentState.FAILED, attempt=attempt, reason=reason)
-            is not None
-        )
+        moved = await moved_on(ledger, entry, PaymentState.FAILED, attempt=attempt, reason=reason)
+        assert moved is not None
     retention, proof = SqlRetention(database), SqlRollupProof(database)
     analytics = SqlAnalyticsStore(database)
     counted = (await analytics.stats("op", 0)).funnel

@@ -13,6 +13,7 @@ import pytest
 from assay.analytics.model import CallLogEntry
 from assay.payments.model import PaymentState
 from tests.fakes.calls import PAYER, call, claimed, payment
+from tests.fakes.ledger_moves import moved_on
 from tests.http.house import OWNER_KEY, House, refused
 from tests.services.wire_upstream import WireUpstream, wire_upstream
 
@@ -53,7 +54,7 @@ class Stall:
     ) -> None:
         ledger, now = self.house.app.ledger, self.house.clock.now()
         entry = payment(self.operator_id, self.wrapper_id, now, amount)
-        moved = await ledger.move(await claimed(ledger, entry), state)  # type: ignore[arg-type]
+        moved = await moved_on(ledger, await claimed(ledger, entry), state)  # type: ignore[arg-type]
         assert moved is not None
         self.called(payment_id=entry.id, payer=PAYER, **fields)
 
