@@ -105,10 +105,12 @@ class Process:
         self.networks = {network.id: network}
         protocols = {"x402": PROTOCOL}
         self.gas_store = SqlGasStore(database)
-        first, second = self._view(CHAIN), self._view(replace(CHAIN, rpc_urls=CHAIN.rpc_urls[1:]))
-        witness = Witness(
-            self.networks, protocols, first, {network.id: second}, clock, SETTLEMENT_S
-        )
+        urls = CHAIN.rpc_urls[: world.terms.endpoints]
+        first = self._view(replace(CHAIN, rpc_urls=urls))
+        others: dict[str, View] = {}
+        if len(urls) > 1:
+            others[network.id] = self._view(replace(CHAIN, rpc_urls=urls[1:]))
+        witness = Witness(self.networks, protocols, first, others, clock, SETTLEMENT_S)
         lease = timedelta(seconds=LEASE_S)
         self.facilitator: Any = first.needs.facilitator
         self.settlement = Settlement(protocols, first.needs, self.ledger, clock, lease, witness)

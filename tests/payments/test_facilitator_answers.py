@@ -149,17 +149,23 @@ def test_what_may_have_settled_is_neither_refused_nor_charged_twice(folder: Path
         made.books_agree(process)
 
 
-def test_a_refusal_to_settle_what_a_stranger_has_submitted_is_a_payment(folder: Path) -> None:
+@pytest.mark.parametrize("endpoints", [1, 2])
+def test_a_refusal_to_settle_what_a_stranger_has_submitted_is_a_payment(
+    folder: Path, endpoints: int
+) -> None:
     def refuse_after_it_was_submitted() -> httpx2.Response:
         made.world.chain.submit_plain(STRANGER, made.signed)
         made.world.chain.mine()
         return said_so({"success": False, "errorReason": "invalid_transaction_state"})
 
-    with sale(folder, REMOTE, nothing) as made:
+    terms = Terms(has_facilitator=True, endpoints=endpoints)
+    with sale(folder, terms, nothing) as made:
         process = made.process()
         made.world.facilitator.script = answering("/settle", refuse_after_it_was_submitted)
         made.is_served_and_paid_once(made.comes_again(process))
         assert made.world.row().state in PAID
+        assert made.told[0] is not None
+        assert made.told[0].status != 402
 
 
 def test_a_facilitator_is_told_nothing_of_the_buyer(folder: Path) -> None:

@@ -151,7 +151,7 @@ async def steps_of(folder: Path, pay: Pay) -> int:
     return len(boundary.steps)
 
 
-@pytest.mark.parametrize("kind", ["killed", "lost"])
+@pytest.mark.parametrize("kind", ["killed", pytest.param("lost", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
 async def test_money_that_is_paid_out_is_sent_once_wherever_it_is_cut(
     folder: Path, way: str, kind: FaultKind

@@ -41,6 +41,8 @@ class Terms:
     confirmations: int = 1
     has_facilitator: bool = False
     """Whether somebody's facilitator settles, instead of our own key."""
+    endpoints: int = 2
+    """How many nodes the network is asked by."""
     is_gas_charged: bool = False
     free_settlements: int = 2
 
