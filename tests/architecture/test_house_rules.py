@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +34,38 @@ LONG_FUNCTIONS = {
     "assay/db/migrations/versions/0003_evidence.py:upgrade": "a schema, table by table",
     "assay/app/__init__.py:_compose": "the composition root names everything once, in order",
 }
+
+
+SLEEP_MAX_S = 0.3
+CLOCKS = frozenset({"monotonic", "perf_counter", "time"})
+SLEEPING = {
+    "tests/contract/sql/test_gas_store.py": 2,
+    "tests/e2e/test_e2e_crash_matrix.py": 1,
+    "tests/e2e/test_e2e_facilitator.py": 1,
+    "tests/e2e/test_e2e_paid_in_step.py": 4,
+    "tests/e2e/test_e2e_paying_callers.py": 1,
+    "tests/e2e/test_e2e_proxy_conformance.py": 4,
+    "tests/e2e/test_e2e_wrapper_proxy.py": 2,
+    "tests/fakes/push_agents.py": 1,
+    "tests/http/webhooks/test_webhooks_crash_http.py": 3,
+    "tests/http/wrap/test_wrap_left_unread_http.py": 1,
+    "tests/http/wrap/test_wrap_repeats_http.py": 2,
+    "tests/services/callers.py": 1,
+}
+"""Files of tests with longer sleeps, and how many; to become waits for what is waited for."""
+
+TIMED = {
+    "tests/contract/http/test_http_egress_replies.py": 1,
+    "tests/contract/http/test_http_rpc_endpoints.py": 2,
+    "tests/contract/http/test_http_webhooks.py": 1,
+    "tests/contract/state/test_shared_window.py": 1,
+    "tests/e2e/test_e2e_operator_commands.py": 1,
+    "tests/e2e/test_e2e_shared_limits.py": 2,
+    "tests/e2e/test_e2e_wrapper_proxy.py": 3,
+    "tests/http/solana/test_solana_liveness.py": 1,
+    "tests/http/wrap/test_wrap_repeats_http.py": 1,
+}
+"""Files of tests that compare the real clock, and how often; to become counts of what is done."""
 
 
 def name_of(path: Path) -> str:
@@ -148,3 +180,102 @@ def test_serving_imports_no_agent_library_before_it_needs_one() -> None:
         [sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def long_sleeps(text: str) -> list[int]:
+    """Lines that sleep for a fixed time of `SLEEP_MAX_S` or more."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and called(node) == "sleep"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, int | float)
+        and node.args[0].value >= SLEEP_MAX_S
+    ]
+
+
+def clock_assertions(text: str) -> list[int]:
+    """Lines of assertions about what a real clock reads, directly or by a name it was put into."""
+    tree = ast.parse(text)
+    read = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp)
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.Call) and called(part) in CLOCKS and not part.args
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.op, ast.Sub)
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assert)
+        for compared in ast.walk(node.test)
+        if isinstance(compared, ast.Compare)
+        and any(
+            (isinstance(part, ast.Call) and called(part) in CLOCKS and not part.args)
+            or (isinstance(part, ast.Name) and part.id in read)
+            for part in ast.walk(compared)
+        )
+    ]
+
+
+def called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def found_in_tests(rule: Callable[[str], list[int]]) -> dict[str, int]:
+    """How often a rule is broken, by file.
+
+    The clocks of `tests/simulation` and `tests/payments` are not the real one; agents of
+    `tests/ground_truth` are slow.
+    """
+    files = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if not {"simulation", "payments", "ground_truth"}
+        & {*path.relative_to(ROOT / "tests").parts[:1]}
+    ]
+    counted = {p.relative_to(ROOT).as_posix(): len(rule(p.read_text("utf-8"))) for p in files}
+    return {name: count for name, count in counted.items() if count}
+
+
+def test_tests_wait_for_what_happens_and_not_for_a_time() -> None:
+    """`tests.services.eventually` waits; what hangs until it is cancelled is its `never`."""
+    assert found_in_tests(long_sleeps) == SLEEPING
+
+
+def test_no_test_asserts_how_long_something_took() -> None:
+    """A busy machine is no fault of the code."""
+    assert found_in_tests(clock_assertions) == TIMED
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("import time\ntime.sleep(0.3)", [2]),
+        ("async def a():\n    await asyncio.sleep(5)", [2]),
+        ("time.sleep(0.05)\nawait asyncio.sleep(EVERY_S)", []),
+        ("eventually(lambda: seen)\nawait never()", []),
+    ],
+)
+def test_a_long_sleep_is_seen(text: str, lines: list[int]) -> None:
+    assert long_sleeps(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("begun = time.monotonic()\nassert time.monotonic() - begun < 2", [2]),
+        ("took = time.perf_counter() - begun\nassert took < 2", [2]),
+        ("assert 0.8 < loop.time() - begun_s < 3", [1]),
+        ("assert clock.now() - begun < DAY", []),
+        ("begun = time.monotonic()\nassert meter.read <= 48 * len(text)", []),
+    ],
+)
+def test_an_assertion_about_the_clock_is_seen(text: str, lines: list[int]) -> None:
+    assert clock_assertions(text) == lines

@@ -1,7 +1,6 @@
 """Real payments on a real chain, counted: what settles late is revenue when it has settled."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ import pytest
 
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
+from tests.services.eventually import eventually
 from tests.services.node_proxy import node_proxy
 from tests.services.shop import NETWORK, Dollars, Shop, shop, upstream
 
 pytestmark = pytest.mark.e2e
-WAIT_S = 30
 
 
 def told(made: Shop, path: str) -> Any:
@@ -25,11 +24,7 @@ def told(made: Shop, path: str) -> Any:
 
 def counted(made: Shop, path: str, enough: Callable[[Any], bool]) -> Any:
     """What is told once it is written down, which takes a second."""
-    deadline = time.monotonic() + WAIT_S
-    while not enough(found := told(made, path)):
-        assert time.monotonic() < deadline, found
-        time.sleep(0.2)
-    return found
+    return eventually(lambda: told(made, path), enough)
 
 
 def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(

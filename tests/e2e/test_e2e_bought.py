@@ -25,9 +25,9 @@ from tests.e2e.test_e2e_payment_attacks import (
     elsewhere,
     fresh_account,
     refused,
-    wait_for,
 )
 from tests.services.databases import migrated_postgresql
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import (
     NETWORK,
@@ -193,7 +193,7 @@ def test_what_was_paid_and_not_served_is_served_by_the_upstream_it_was_bought_fr
     assert len(keys) == 1
     assert store.pay(url, payment).content == answer.content
     assert store.chain.balance(payer.address) == MILLION - CENT
-    assert wait_for(lambda: seller.ledger()["state"] == "delivered")
+    eventually(lambda: seller.ledger()["state"] == "delivered")
 
 
 def test_what_is_pending_is_finished_when_its_wrapper_is_gone(
@@ -367,7 +367,7 @@ def test_a_redirect_is_charged_where_it_leads_to_what_was_bought(
     is_paid = is_charged or settle == "before"
     assert store.chain.balance(payer.address) == MILLION - CENT * is_paid
     state = "delivered" if is_charged else "settled" if is_paid else "released"
-    assert wait_for(lambda: seller.ledger()["state"] == state)
+    eventually(lambda: seller.ledger()["state"] == state)
     assert ("payment-response" in answer.headers) == is_paid
     assert store.upstream.calls(path) == (1 if is_charged else 2)
 

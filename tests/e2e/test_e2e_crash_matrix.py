@@ -24,7 +24,8 @@ import httpx2
 import pytest
 
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
-from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away, wait_for
+from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import NETWORK, Dollars, Shop, free_port, receipt, shop, upstream
 
@@ -175,7 +176,7 @@ def test_a_kill_changes_nothing_of_what_a_payment_rests_in(stage: Stage, state: 
         chain.mint(payer.address, CENT)
         payment, calls = shop.payment(url, payer), shop.upstream.calls(path)
         before = rest_in(stage, state, url, payment, payer)
-        assert wait_for(lambda: resting(stage) == state, 5)
+        eventually(lambda: resting(stage) == state)
         stage.kill()
         stage.start_again()
         again = shop.pay(url, payment)
@@ -213,7 +214,7 @@ def rest_in(
     calls = len(shop.upstream.seen)
     with ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(shop.pay, url, payment)
-        assert wait_for(lambda: len(shop.upstream.seen) > calls)
+        eventually(lambda: len(shop.upstream.seen) > calls)
         send_away(shop.chain.wallet, payer)
         shop.upstream.gate.set()
         answer = under_way.result()
@@ -246,10 +247,10 @@ def test_what_was_being_settled_is_finished_without_its_client(stage: Stage, poi
     assert stage.kills == kills + 1
     stage.start_again()
     if point == "settling, nothing sent":
-        assert wait_for(lambda: resting(stage) == "pending", 30)
+        eventually(lambda: resting(stage) == "pending")
         assert shop.chain.balance(payer.address) == CENT
     else:
-        assert wait_for(lambda: resting(stage) == "settled", 30)
+        eventually(lambda: resting(stage) == "settled")
         assert shop.chain.balance(payer.address) == 0
     answer = shop.pay(url, payment)
     assert answer.status_code == 200, answer.text

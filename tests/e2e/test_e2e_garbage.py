@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.e2e.test_e2e_settling_seen import until
 from tests.services.assay import Served, served
 from tests.services.desync.hostile_wrapper import free_wrapper
+from tests.services.eventually import eventually
 from tests.services.forked import SERVICE
 from tests.services.shop import NO_CHAIN
 
@@ -27,7 +27,7 @@ def _left(server: Served, file: Path) -> int:
     assert server.process is not None
     server.process.send_signal(signal.SIGUSR1)
 
-    until(lambda: file.exists() and file.read_text("ascii").count("\n") > before)
+    eventually(lambda: file.exists() and file.read_text("ascii").count("\n") > before)
     return int(file.read_text("ascii").splitlines()[-1])
 
 

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from assay_demo.chain.accounts import LocalAccount
-from tests.e2e.test_e2e_payment_attacks import fresh_account, wait_for
+from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.services.assay import resident_mib
+from tests.services.eventually import eventually
 from tests.services.shop import Dollars, Shop, encoded, shop, upstream
 
 pytestmark = pytest.mark.e2e
@@ -135,7 +136,7 @@ def test_who_fetches_again_what_he_bought_takes_no_room_from_those_who_buy(
         again = store.pay(url, first, once=True)
         assert (again.status_code, again.json()["code"]) == (503, "temporarily_unavailable")
         assert store.pay(url, second).status_code == 200
-    assert wait_for(lambda: store.pay(url, first).status_code == 200)
+    eventually(lambda: store.pay(url, first).status_code == 200)
 
 
 def test_connections_that_send_nothing_keep_no_room_from_others(

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_gas import lying
 from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.services.databases import migrated_postgresql
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import NETWORK, Dollars, Shop, Upstream, free_port, shop, upstream
 
@@ -63,12 +63,8 @@ def scraped(url: str, **headers: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def until_scraped(url: str, name: str, expected: float, seconds: float = 60) -> dict[str, float]:
-    deadline = time.monotonic() + seconds
-    while (found := scraped(url)).get(name) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
-    return found
+def until_scraped(url: str, name: str, expected: float) -> dict[str, float]:
+    return eventually(lambda: scraped(url), lambda found: found.get(name) == expected)
 
 
 def of(name: str) -> str:

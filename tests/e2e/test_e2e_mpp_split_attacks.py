@@ -5,7 +5,6 @@ The chain is real; the balances of seller and platform are read before and after
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from tests.e2e.test_e2e_mpp_attacks import asked, credential, mined, pay, refuse
 from tests.e2e.test_e2e_mpp_fees import give
 from tests.e2e.test_e2e_mpp_splits import FEE, PLATFORM, SETTINGS, balances, grown
 from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.services.eventually import eventually
 from tests.services.tempo import KEY, PATH_USD, PAYER, Tempo
 from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened
 
 pytestmark = pytest.mark.e2e
 KINDS = ("transaction", "hash")
 REST = CENT - FEE
-CHANGED_S = 30
 PLAIN = ""
 """No memo."""
 
@@ -60,10 +59,7 @@ class Split:
         """Change the account's fee, and wait until the 402 asks for it."""
         with closing(sqlite3.connect(self.folder / "assay.db")) as database, database:
             database.execute("UPDATE operators SET fee_rate = ?", (rate,))
-        deadline = time.monotonic() + CHANGED_S
-        while fee_of(asked(self.store, url)) != fee:
-            assert time.monotonic() < deadline, "the routes have not heard of it"
-            time.sleep(0.1)
+        eventually(lambda: fee_of(asked(self.store, url)) == fee)
 
     def row(self, challenge: Challenge) -> tuple[Any, ...]:
         """What the ledger says of the payment of a challenge."""

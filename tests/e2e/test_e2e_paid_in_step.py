@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.payments.attempts import RENEWED_AFTER_S
 from assay_demo.chain.accounts import LocalAccount
-from tests.e2e.test_e2e_payment_attacks import fresh_account, wait_for
+from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.shop import NETWORK, SELLER, Dollars, Shop, encoded, receipt, shop, upstream
 
@@ -137,8 +137,7 @@ def test_one_transaction_that_is_refused_holds_up_no_other_and_is_settled_later(
     place = next(n for n, answer in enumerate(answers) if answer.status_code == 503)
     assert answers[place].json()["code"] == "settlement_pending"
     # Its nonce is spent on nothing, so that no other waits; it takes another one at that age.
-    seconds = 2 * RENEWED_AFTER_S[0] + 10
-    assert wait_for(lambda: store.pay(url, payments[place], once=True).status_code == 200, seconds)
+    eventually(lambda: store.pay(url, payments[place], once=True).status_code == 200)
     assert store.upstream.calls("/echo/spoilt") == AT_ONCE
     assert store.chain.balance(payer.address) == 0
 
@@ -163,7 +162,7 @@ def test_a_payment_whose_receipt_is_late_is_not_counted_twice(
     proxy.instead = no_receipts
     with ThreadPoolExecutor(2) as pool:
         paid = pool.submit(store.pay, url, first)
-        assert wait_for(lambda: dollar_chain.balance(payer.address) == CENT)
+        eventually(lambda: dollar_chain.balance(payer.address) == CENT)
         also_paid = pool.submit(store.pay, url, second)
         time.sleep(0.5)
         proxy.instead = lambda _asked: None
@@ -196,8 +195,8 @@ def test_a_payment_whose_outcome_is_not_known_is_not_held_against_the_next(
             assert not waits.done(), waits.result().text
             proxy.instead = lambda _asked: None
             assert waits.result().status_code in {200, 503}
-        assert wait_for(lambda: made.pay(url, first).status_code == 200)
-        assert wait_for(lambda: made.pay(url, second).status_code == 200)
+        eventually(lambda: made.pay(url, first).status_code == 200)
+        eventually(lambda: made.pay(url, second).status_code == 200)
         assert up.calls("/echo/unknown") == 2
         assert dollar_chain.balance(payer.address) == 0
 

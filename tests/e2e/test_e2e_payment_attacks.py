@@ -20,6 +20,7 @@ from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet, checksum, selector
 from tests.services.assay import session
 from tests.services.databases import migrated_postgresql
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.raw_client import RawClient
 from tests.services.shop import (
@@ -117,7 +118,7 @@ def known_everywhere(url: str, *made: Shop) -> str:
     """The path of a wrapper once every process answers it: a miss is believed for half a second."""
     path = httpx2.URL(url).path
     for one in made:
-        assert wait_for(lambda: one.http.get(path).status_code == 402)  # noqa: B023
+        eventually(lambda: one.http.get(path).status_code == 402)  # noqa: B023
     return path
 
 
@@ -373,7 +374,7 @@ def test_row_05_a_payment_that_names_no_resource_is_spent_where_it_is_shown(
         page = store.http.get("/operator/analytics/logs", params=query, headers=token).json()
         return [row["paymentReference"] for row in page["logs"] if row["statusCode"] == 200]
 
-    assert wait_for(lambda: len(booked("/echo/row5d")) == 1)
+    eventually(lambda: len(booked("/echo/row5d")) == 1)
     assert booked("/echo/row5d") != [None]
     assert booked("/echo/row5c") == []
 
@@ -511,7 +512,7 @@ def test_row_10_money_that_moves_away_meanwhile_withholds_the_answer(
     store.upstream.gate.clear()
     with ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(store.pay, url, payment)
-        wait_for(lambda: store.upstream.calls("/held/row10") == 1)
+        eventually(lambda: store.upstream.calls("/held/row10") == 1)
         send_away(store.chain.wallet, payer)
         store.upstream.gate.set()
         answer = under_way.result()
@@ -569,7 +570,7 @@ def test_row_13_an_authorisation_somebody_else_submitted_is_paid(
     store.upstream.gate.clear()
     with ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(store.pay, url, payment)
-        wait_for(lambda: store.upstream.calls("/held/row13") == 1)
+        eventually(lambda: store.upstream.calls("/held/row13") == 1)
         submit(store.chain.wallet, payment["payload"])
         store.upstream.gate.set()
         answer = under_way.result()
@@ -591,7 +592,7 @@ def test_row_13_of_two_payments_submitted_in_one_transaction_each_is_looked_at(
     with ThreadPoolExecutor(2) as pool:
         under_way = [pool.submit(store.pay, *each) for each in zip(urls, payments, strict=True)]
         for name in ("a", "b"):
-            assert wait_for(lambda: store.upstream.calls(f"/held/row13-{name}") == 1)  # noqa: B023
+            eventually(lambda: store.upstream.calls(f"/held/row13-{name}") == 1)  # noqa: B023
         submit_together(store.chain.wallet, [to_himself, payments[1]["payload"]])
         store.upstream.gate.set()
         paid = [one.result() for one in under_way]
@@ -760,9 +761,8 @@ def test_row_27_failed_settlements_of_one_payer_are_limited(
         calls = store.upstream.calls("/held/row27")
         with ThreadPoolExecutor(1) as pool:
             under_way = pool.submit(store.pay, url, payment)
-            assert wait_for(  # the last is refused before it gets there
-                lambda: under_way.done() or store.upstream.calls("/held/row27") > calls,  # noqa: B023
-                30,
+            eventually(  # the last is refused before it gets there
+                lambda: under_way.done() or store.upstream.calls("/held/row27") > calls  # noqa: B023
             )
             if not under_way.done():
                 send_away(store.chain.wallet, griefer)
@@ -877,15 +877,6 @@ def stolen(store: Shop, url: str, payment: dict[str, Any]) -> list[dict[str, str
     newer = {**payment, "accepted": own["accepts"][0], "payload": payload}
     older = {"x402Version": 1, "scheme": "exact", "network": "base-sepolia", "payload": payload}
     return [{"payment-signature": encoded(newer)}, {"x-payment": encoded(older)}]
-
-
-def wait_for(holds: Callable[[], bool], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def send_away(wallet: Wallet, payer: LocalAccount) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from assay.payments.networks import FINAL_ON_BASE
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
 from tests.services.databases import migrated_postgresql
+from tests.services.eventually import eventually
 from tests.services.shop import (
     NETWORK,
     PLATFORM,
@@ -60,15 +60,14 @@ def kill_and_start(made: Shop) -> None:
 
 def wait_for_log(made: Shop, payments: int) -> list[dict[str, Any]]:
     """The calls that were paid for, once there are as many as payments: what is lost is found."""
-    until = time.monotonic() + 90
-    while True:
+
+    def paid() -> list[dict[str, Any]]:
         logs = told(made, "/operator/analytics/logs?limit=500")["items"]
-        paid = [row for row in logs if row["costCharged"] != "0.000000"]
-        if len(paid) == payments:
-            return paid
-        assert len(paid) < payments
-        assert time.monotonic() < until, logs
-        time.sleep(0.05)
+        return [row for row in logs if row["costCharged"] != "0.000000"]
+
+    found = eventually(paid, lambda rows: len(rows) >= payments)
+    assert len(found) == payments
+    return found
 
 
 @pytest.mark.slow
@@ -123,14 +122,12 @@ def bought(made: Shop, path: str, payee: str | None = None) -> str:
     payment = made.payment(url, PAYER)
     answer = made.pay(url, payment)
     assert answer.status_code == 200, answer.text
-    until = time.monotonic() + 60
-    while True:  # it is logged a moment later
+
+    def paid() -> list[dict[str, Any]]:
         logs = told(made, "/operator/analytics/logs?limit=500")["items"]
-        paid = [row for row in logs if row["path"] == path and row["costCharged"] != "0.000000"]
-        if paid:
-            return paid[0]["paymentReference"]
-        assert time.monotonic() < until, logs
-        time.sleep(0.1)
+        return [row for row in logs if row["path"] == path and row["costCharged"] != "0.000000"]
+
+    return eventually(paid)[0]["paymentReference"]  # it is logged a moment later
 
 
 def become_final(made: Shop, options: dict[str, Any]) -> None:
@@ -139,11 +136,8 @@ def become_final(made: Shop, options: dict[str, Any]) -> None:
     with closing(sqlite3.connect(options["data_dir"] / "assay.db", timeout=30)) as database:
         with database:
             database.execute("UPDATE payments SET watch_us = 1 WHERE watch_us IS NOT NULL")
-        until = time.monotonic() + 60
         watched = "SELECT COUNT(*) FROM payments WHERE watch_us IS NOT NULL"
-        while database.execute(watched).fetchone() != (0,):
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        eventually(lambda: database.execute(watched).fetchone() == (0,))
 
 
 def line_of(options: dict[str, Any]) -> dict[str, str]:

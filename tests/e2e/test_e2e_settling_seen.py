@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.e2e.test_e2e_command_line import assay
 from tests.e2e.test_e2e_gas import lying
+from tests.services.eventually import eventually
 from tests.services.node_proxy import NodeProxy, node_proxy
 from tests.services.quiet_server import QuietHandler, serving
 from tests.services.shop import ENGINE, NETWORK, Dollars, Shop, Upstream, shop, upstream
@@ -33,13 +33,6 @@ def up() -> Iterator[Upstream]:
 def proxy(dollar_chain: Dollars) -> Iterator[NodeProxy]:
     with node_proxy(dollar_chain.url) as running:
         yield running
-
-
-def until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def warnings(store: Shop) -> list[list[str]]:
@@ -95,7 +88,7 @@ def test_an_empty_key_is_told_until_it_is_filled(
         told = assay("wrappers", "edit", wrapper_id(store), "--description", "e", **own(store))
         assert f"holds 0 coins on {NETWORK}" in told.stderr
         said["eth_getBalance"] = PLENTY
-        until(lambda: warnings(store) == [[]])
+        eventually(lambda: warnings(store) == [[]])
 
 
 def test_a_price_of_gas_above_the_cap_is_told(
@@ -130,7 +123,7 @@ def test_a_network_without_an_answer_is_told_and_asked_once(
             # Made, listed and changed over fifty times; each exchange is of a few methods.
             assert len(asked) < WRAPPERS
             release.set()
-            until(lambda: not [one for some in warnings(store) for one in some])
+            eventually(lambda: not [one for some in warnings(store) for one in some])
     finally:
         release.set()
 

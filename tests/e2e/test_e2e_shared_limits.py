@@ -17,6 +17,7 @@ from assay.wrappers.route_table import MISS_BELIEVED_S
 from tests.services.assay import Served, operator, served
 from tests.services.commands import command
 from tests.services.databases import migrated_postgresql
+from tests.services.eventually import eventually
 from tests.services.shop import NO_CHAIN, Shop, upstream
 from tests.services.valkey import PASSWORD, ValkeyServer, valkey
 
@@ -142,10 +143,7 @@ def test_where_the_store_is_killed_each_process_keeps_the_limit_by_itself_and_sa
             assert pair.shop.upstream.calls("/outage") == 40
             assert pair.said("the shared state is out of reach") == [1, 1]
             store.start()
-            deadline = time.monotonic() + 20
-            while pair.said("limits are shared again") != [1, 1]:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            eventually(lambda: pair.said("limits are shared again") == [1, 1])
             assert [statuses(many(url, 3)) for url in urls] == [{429: 3}, {429: 3}]
             fresh = pair.paths(pair.shop.wrap("/after", 0, rateLimit=20))
             assert statuses(spread(fresh, 30))[200] <= 20

@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 
 from assay.http1.bounds import BOUNDS
 from tests.services.assay import Served, resident_mib, served
+from tests.services.eventually import eventually, eventually_here
 from tests.services.raw_client import CutOff, Got, RawClient, request
 from tests.services.shop import NO_CHAIN, PASSWORD
 from tests.services.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
@@ -121,13 +122,6 @@ def unread(play: Play) -> Play:
 
     begin.reads_nothing = True  # type: ignore[attr-defined] - what the upstream looks for
     return begin
-
-
-async def until(true: Callable[[], object], within_s: float = 5.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.005)
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +269,7 @@ def test_the_first_byte_arrives_before_the_last_is_sent(
         coded = b"chunked" in FRAMES[frame]
         await wire.send(b"HTTP/1.1 200 OK\r\n%b\r\n" % FRAMES[frame])
         await wire.send(b"6\r\nfirst,\r\n" if coded else b"first,")
-        await until(arrived.is_set)
+        await eventually_here(arrived.is_set)
         await wire.send(b"7\r\nsecond.\r\n0\r\n\r\n" if coded else b"second.")
         if frame == "until-end":
             wire.writer.close()
@@ -992,7 +986,7 @@ def test_a_request_is_repeated_only_where_that_cannot_do_anything_twice(
 
     async def born(wire: Wire, _asked: Asked) -> None:
         old.add(wire.number)
-        await until(lambda: len(old) >= 5)
+        await eventually_here(lambda: len(old) >= 5)
         await wire.send(OK)
 
     async def play(wire: Wire, _asked: Asked) -> None:
@@ -1055,10 +1049,7 @@ async def test_an_upstream_that_is_not_there_is_a_502_and_found_when_it_is(
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", port):
-        deadline = time.monotonic() + 5
-        while not await asyncio.to_thread(answers):
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.1)
+        await asyncio.to_thread(eventually, answers)
 
 
 # -- time, size, and callers that leave -----------------------------------------------------------

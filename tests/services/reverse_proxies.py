@@ -13,7 +13,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.services import debian
+from tests.services.eventually import eventually
 from tests.services.starting import HUNG_S
 
 STOP_S = 10
@@ -89,16 +89,15 @@ def running(
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + HUNG_S
-    while True:
+    def listens() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=HUNG_S).close()
         except OSError:
             assert process.poll() is None, log.read_text("utf-8")
-            assert time.monotonic() < deadline, log.read_text("utf-8")
-            time.sleep(0.02)
-        else:
-            return
+            return False
+        return True
+
+    eventually(listens)
 
 
 def _free_port() -> int:

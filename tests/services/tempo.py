@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ import httpx2
 
 from assay.common.keccak import keccak256
 from assay.payments.networks import ROWS
+from tests.services.eventually import eventually
 from tests.services.node import needs_node
-from tests.services.starting import HUNG_S, listening_at
+from tests.services.starting import listening_at
 
 MODERATO, MAINNET = 42431, 4217
 PATH_USD = "0x20c0000000000000000000000000000000000000"
@@ -85,10 +85,7 @@ class Tempo:
         data += "".join(word.rjust(64, "0") for word in words)
         call = {"from": owner, "to": FEE_MANAGER, "data": "0x" + data}
         sent = self.request("eth_sendTransaction", call)
-        deadline = time.monotonic() + HUNG_S
-        while (mined := self.request("eth_getTransactionReceipt", sent)) is None:
-            assert time.monotonic() < deadline, "the pool was not made"
-            time.sleep(0.05)
+        mined = eventually(lambda: self.request("eth_getTransactionReceipt", sent))
         assert mined["status"] == "0x1", mined
 
 

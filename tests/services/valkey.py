@@ -12,10 +12,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
+from tests.services.eventually import eventually
 from tests.services.starting import HUNG_S
 
 PASSWORD = "hush-this-word"
@@ -55,10 +55,7 @@ class ValkeyServer:
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C is for the tests, who end it in their turn
             )
-        deadline = time.monotonic() + HUNG_S
-        while not self._answers():
-            assert time.monotonic() < deadline, (self._folder / "log").read_text("utf-8")
-            time.sleep(0.02)
+        eventually(self._answers)
 
     def kill(self) -> None:
         """End the server at once; `start` again to see what comes back."""

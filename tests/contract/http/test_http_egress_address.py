@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 - a table of addresses, several to a line
 
-import asyncio
-
 import pytest
 
 from assay.net.egress.address import classify
@@ -13,6 +11,7 @@ from assay.net.egress.ports import EgressError, Failure, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
 from assay.net.resolver import SystemResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
+from tests.services.eventually import never
 from tests.services.raw_server import keeps_open, plain, serving
 from tests.vectors.forbidden_hosts import FORBIDDEN
 
@@ -166,8 +165,7 @@ async def test_a_look_up_that_hangs_costs_the_connect_time() -> None:
     class Hanging:
         async def resolve(self, host: str, port: int) -> list[str]:
             del host, port
-            await asyncio.sleep(60)
-            return []
+            await never()
 
     http = GuardedHttp(OPEN, Hanging())
     limits = Limits(connect_s=0.1, total_s=5.0)

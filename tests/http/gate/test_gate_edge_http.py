@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.http.house import House, open_house, refused
+from tests.services.eventually import never
 
 
 async def chunks(size: int, sent: list[int]) -> AsyncIterator[bytes]:
@@ -48,7 +49,7 @@ async def test_408_a_body_that_never_comes(house: House, monkeypatch: pytest.Mon
 
     async def slow() -> AsyncIterator[bytes]:
         yield b"{"
-        await asyncio.sleep(30)
+        await never()
 
     answer = await house.http.post("/operator/gate/7", headers=headers, content=slow())
     refused(answer, 408, "request_timeout")

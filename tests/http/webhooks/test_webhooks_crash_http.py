@@ -16,6 +16,7 @@ from assay.webhooks.service import NewWebhook
 from tests.fakes.clock import FrozenClock
 from tests.fakes.trust import NETWORK, FakeChain
 from tests.http.house import PASSWORD, agent
+from tests.services.eventually import never
 from tests.services.raw_server import RawServer, keeps_open, plain, serving
 
 
@@ -92,7 +93,7 @@ async def test_what_died_in_the_attempt_is_never_attempted_again(
 
     async def hang(*_: object) -> None:
         reached.set()
-        await asyncio.sleep(60)
+        await never()
 
     async with serving(hang) as receiver:
         async with process(tmp_path, clock, serving=True) as app:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.http.house import OWNER_KEY, STRANGER_KEY, House, address, refused
+from tests.services.eventually import never
 from tests.services.raw_server import RawServer, keeps_open, plain, serving
 
 REGISTER = "/operator/webhooks/register"
@@ -257,7 +258,7 @@ async def test_an_answer_does_not_wait_for_a_receiver_that_hangs(house: House) -
     key = await house.operator()
 
     async def hang(*_: object) -> None:
-        await asyncio.sleep(30)
+        await never()
 
     async with serving(hang) as receiver:
         await register(house, key, url=receiver.url("/hook"))

@@ -15,16 +15,15 @@ from uvicorn.server import ServerState
 from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
 from assay.http1.bounds import BOUNDS
-from tests.e2e.test_e2e_wrapper_proxy import until
 from tests.http.house import open_house
 from tests.http.wrap.test_wrap_repeats_http import Shop
+from tests.services.eventually import eventually_here
 from tests.services.wire_upstream import Asked, Wire, wire_upstream
 
 KERNEL_BYTES = 4096
 """What the system holds of an answer; asyncio holds the rest, and is not full of it."""
 
 ANSWER_BYTES = 48_000
-PATIENT_S = 30.0
 
 
 @asynccontextmanager
@@ -83,8 +82,8 @@ async def test_an_answer_left_unread_holds_its_connection_for_a_bounded_time(
             await loop.sock_connect(deaf, ("127.0.0.1", shop.port))
             data = shop.request("/some", method, Connection=last, Content_Length="0")
             await loop.sock_sendall(deaf, data)
-            await until(lambda: any(map(_waits, state.connections)), PATIENT_S)  # it is answered
-            await until(lambda: not state.connections, PATIENT_S)
+            await eventually_here(lambda: any(map(_waits, state.connections)))  # it is answered
+            await eventually_here(lambda: not state.connections)
 
 
 def _waits(connection: Any) -> bool:

@@ -54,6 +54,6 @@ def test_the_depth_of_any_value_is_exact(value: object, depth: int) -> None:
 @pytest.mark.parametrize("unit", [b"[", b'"', b'\\"', b'"\\"', b"[]", b'"[', b"{}["])
 def test_no_text_takes_long(unit: bytes, end: bytes) -> None:
     """A lone backslash at the end once made every quote before it a new beginning."""
-    started = time.monotonic()
+    started = time.thread_time()
     is_nested_beyond(b"[" * 101 + b"]" * 60 + unit * (1_000_000 // len(unit)) + end, 101)
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2  # of the processor

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from assay.common.tasks import Tasks, both
+from tests.services.eventually import never
 
 
 async def test_a_failing_task_is_reported_with_its_name() -> None:
@@ -44,7 +45,7 @@ async def test_of_both_the_first_to_fail_is_raised_as_it_is_and_the_other_ends()
 
     async def hang() -> None:
         begun.append("hang")
-        await asyncio.sleep(60)
+        await never()
 
     with pytest.raises(ValueError, match="broken"):
         await both(hang(), fail())

@@ -220,8 +220,8 @@ def test_no_text_breaks_the_patterns(text: str) -> None:
 )
 def test_no_text_takes_long(unit: str) -> None:
     text = unit * (400_000 // len(unit))
-    started = time.monotonic()
+    started = time.thread_time()
     poison(text)
     leaked_secrets(text)
     leaked_internals(text, ())
-    assert time.monotonic() - started < 2
+    assert time.thread_time() - started < 2  # of the processor

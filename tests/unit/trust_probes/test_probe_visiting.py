@@ -10,6 +10,7 @@ from assay.probing.robots import opted_out
 from assay.probing.session import USER_AGENT, VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from tests.fakes.clock import FrozenClock
+from tests.services.eventually import never
 
 Answer = Callable[[OutboundRequest], EgressResponse | EgressError]
 
@@ -173,13 +174,13 @@ class Dialers:
         del url, http
         self.dialled += 1
         if self.hangs == "dialling":
-            await asyncio.sleep(60)
+            await never()
         if self.fails:
             raise self.fails
         yield Conversation()  # type: ignore[misc]
         self.hung_up += 1
         if self.hangs == "hanging up":
-            await asyncio.sleep(60)
+            await never()
 
     a2a = mcp
 
@@ -213,6 +214,6 @@ async def test_no_line_outlives_the_visit(hangs: str) -> None:
         shared = SharedDialers(dialers, group)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05), shared.mcp("http://agent.example/", Scripted()):
-                await asyncio.sleep(1)
+                await never()
         shared.hang_up()
     assert dialers.dialled == 1

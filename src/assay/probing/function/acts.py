@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, NAMES_THING, TELLS, TELLS_PARTS
-from assay.probing.function.words import words_of
+from assay.probing.function.words import has_part, words_of
 
 TEXT_CHARS_MAX = 2_000
 _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
@@ -126,7 +126,7 @@ def asks_for_act(request: str) -> bool:
         return True
     cut = request[:TEXT_CHARS_MAX]
     words = frozenset(words_of(_SPLIT.sub(" ", cut)))
-    return not (words & _ASKS or _has_part(cut, _ASK_PARTS))
+    return not (words & _ASKS or has_part(cut, _ASK_PARTS))
 
 
 _NOUN_PHRASE = re.compile(
@@ -161,12 +161,7 @@ def names_act(text: str) -> bool:
     words = frozenset(words_of(_SPLIT.sub(" ", cut)))
     is_question = _QUESTION.fullmatch(cut.strip()) and not _JOINED.search(cut)
     asked_about = _NAMED_THINGS if is_question else _THINGS
-    return bool((words & _ACTS) - asked_about) or _has_part(cut, _ACT_PARTS)
-
-
-def _has_part(text: str, parts: Sequence[str]) -> bool:
-    """Whether a text has one of these parts, all of them of scripts other than Latin."""
-    return not text.isascii() and any(part in text for part in parts)
+    return bool((words & _ACTS) - asked_about) or has_part(cut, _ACT_PARTS)
 
 
 def tells_of_act(line: str) -> bool:
@@ -242,7 +237,7 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
     is_named = says_it_reads and (begins not in _ACTS or len(words) == 1)
     acts = frozenset(words) & _ACTS
     acts = acts - _NAMED_THINGS if asks or is_named else acts
-    if acts or _has_part(name + first, _ACT_PARTS):
+    if acts or has_part(name + first, _ACT_PARTS):
         return True
     if began in _ACTS:
         return True

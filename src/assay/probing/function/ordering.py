@@ -15,7 +15,7 @@ from assay.probing.function.acts import (
     TEXT_CHARS_MAX,
     names_act,
 )
-from assay.probing.function.words import words_of
+from assay.probing.function.words import has_part, words_of
 
 _SENTENCE_END = re.compile(r"[.!?;\n]+(?:\s|$)")
 _ADDRESS = re.compile(r"[^\d,:]{2,30},\s*")
@@ -51,7 +51,7 @@ def orders(message: str) -> bool:
     180 cm` nothing is to be dropped. Of scripts without such words any word of an act is one.
     """
     cut = message[:TEXT_CHARS_MAX]
-    if any(part in cut for part in ACT_PARTS):
+    if has_part(cut, ACT_PARTS):
         return True
     return any(map(_is_order, _SENTENCE_END.split(cut)))
 

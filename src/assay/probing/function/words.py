@@ -84,6 +84,11 @@ def words_of(text: str) -> list[str]:
     return found
 
 
+def has_part(text: str, parts: Iterable[str]) -> bool:
+    """Whether a text has one of these parts, all of them of scripts other than Latin."""
+    return not text.isascii() and any(part in text for part in parts)
+
+
 def substance(answer: str, known: frozenset[str]) -> frozenset[str]:
     """What an answer says beyond `known` words: numbers, and words with a meaning.
 
