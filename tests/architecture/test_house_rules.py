@@ -228,6 +228,9 @@ def called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
+OTHER_CLOCKS = {"simulation", "payments", "ground_truth"}
+
+
 def found_in_tests(rule: Callable[[str], list[int]]) -> dict[str, int]:
     """How often a rule is broken, by file.
 
