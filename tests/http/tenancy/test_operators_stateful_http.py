@@ -59,7 +59,10 @@ class Operators(RuleBasedStateMachine):
     def open(self) -> None:
         async def work() -> House:
             opened = open_house(
-                Path(self.folder.name), sandbox_per_minute=9999, sandbox_per_agent_minute=9999
+                Path(self.folder.name),
+                sandbox_per_minute=9999,
+                sandbox_per_agent_minute=9999,
+                keyed_per_minute=99_999,
             )
             house = await self.stack.enter_async_context(opened)
             house.clock.set(house.clock.now().replace(hour=23, minute=30))

@@ -2,6 +2,7 @@ import pytest
 from eth_abi.abi import encode
 
 from assay.chains.evm.abi import AbiReader, BadAnswer, word
+from assay.chains.rpc import ContractCall
 from assay.registries import erc8004
 from assay.registries.model import Feedback
 from tests.fakes.chain import feedback, wallet
@@ -37,7 +38,7 @@ def columns(**changed: object) -> bytes:
         (erc8004.identity_registry(REGISTRY), "bc4d861b"),
     ],
 )
-def test_calls_are_encoded_as_the_reference_codec_does(call: erc8004.Call, expected: str) -> None:
+def test_calls_are_encoded_as_the_reference_codec_does(call: ContractCall, expected: str) -> None:
     assert call.to == REGISTRY
     assert call.data.hex() == expected
 
