@@ -63,7 +63,7 @@ NOW = {
     "ASSAY_GAS_FREE_SETTLEMENTS": "1000000",
     "ASSAY_GAS_FREE_SETTLEMENTS_SHARED": "1000000",
 }
-"""What the commit does not know."""
+"""What an old commit may not know: a service refuses settings that it does not have."""
 
 
 @contextmanager
@@ -142,7 +142,9 @@ def main() -> None:
         with on_core(1):
             upstream = stack.enter_context(static_nginx(folder, make_files(folder)))
         both: list[tuple[Proxy, Dollars]] = []
-        for name, source, own in (("now", ROOT / "src", more), ("then", folder / "src", {})):
+        settings = (folder / "src/assay/settings.py").read_text("utf-8")
+        known = {k: v for k, v in NOW.items() if k.removeprefix("ASSAY_").lower() in settings}
+        for name, source, own in (("now", ROOT / "src", more), ("then", folder / "src", known)):
             chain = stack.enter_context(dollars())
             if chain is None:
                 raise SystemExit("Node.js with npm is missing: the chain is anvil of npm.")
