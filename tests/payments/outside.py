@@ -118,13 +118,13 @@ class FakeUpstream:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamClient:
-    """Implements `wrapper.ports.Upstream`, as one process reaches it."""
+    """Implements `http1.model.Upstream`, as one process reaches it."""
 
     upstream: FakeUpstream
     boundary: Boundary
 
     def prepare(self, request: UpstreamRequest) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # paid calls are never prepared
 
     async def send(self, request: UpstreamRequest) -> FakeReply:
         return await self.boundary.cross(

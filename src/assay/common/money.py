@@ -2,6 +2,9 @@
 
 from decimal import Decimal
 
+DECIMALS = 6
+"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""
+
 MICRO = 1_000_000
 """Millionths in a dollar."""
 
@@ -9,7 +12,3 @@ MICRO = 1_000_000
 def usd(micro: int) -> str:
     """Micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
     return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"
-
-
-DECIMALS = 6
-"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""

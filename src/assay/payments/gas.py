@@ -21,7 +21,6 @@ from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
 from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable, Quote
 
-DAY_US: Final = 86_400_000_000
 RETRY_S: Final = 5
 UNSETTLED: Final = "Payments cannot be settled now."
 DEAR_RETRY_S: Final = 60

@@ -7,10 +7,10 @@ from typing import Final
 
 from sqlalchemy import bindparam, case, func, select
 
+from assay.common.clock import DAY_US
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments
 from assay.db.schema.gas import daily_budgets
-from assay.payments.gas import DAY_US
 from assay.payments.model import PaymentState
 from assay.payments.store_gas import ALL, SHARED
 

@@ -15,13 +15,14 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.cache import BoundedMap
+from assay.common.clock import DAY_US
 from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database, to_us
 from assay.db.schema.accounts import operators
 from assay.db.schema.everything import payments, wrappers
 from assay.db.schema.gas import gas_accounts
 from assay.db.sql_transaction import SqlRow, SqlTransaction
-from assay.payments.gas import DAY_US, RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
+from assay.payments.gas import RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.gas_cost import Gas, GasPayer
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.store_gas_in_flight import IN_FLIGHT, LIVE_CLAIM
