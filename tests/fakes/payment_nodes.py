@@ -121,7 +121,7 @@ class Node:
 
 @dataclass
 class Nodes:
-    """Implements `chains.ports.Rpc` over nodes by their addresses, the first that answers."""
+    """Implements `chains.rpc.Rpc` over nodes by their addresses, the first that answers."""
 
     by_url: dict[str, Node]
 

@@ -13,7 +13,7 @@ class Time(Protocol):
 
 
 class MemoryWindow:
-    """Implements `kit.shared_window.SharedWindow`, with whatever can go wrong on the way."""
+    """Implements `common.shared_window.SharedWindow`, with whatever can go wrong on the way."""
 
     def __init__(self, clock: Time) -> None:
         self._clock = clock

@@ -200,7 +200,7 @@ async def open_database(url: str, boundary: Boundary) -> FaultyDatabase:
 
 @dataclass(slots=True)
 class NodeClient:
-    """Implements `chains.ports.Rpc` over the model of a node; each endpoint by its address."""
+    """Implements `chains.rpc.Rpc` over the model of a node; each endpoint by its address."""
 
     nodes: Callable[[str], Node]
     boundary: Boundary

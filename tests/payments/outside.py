@@ -75,7 +75,7 @@ class InlineLoop(SimulatedLoop):
 
 @dataclass(slots=True)
 class FakeReply:
-    """Implements `wrapper.ports.UpstreamReply`."""
+    """Implements `http1.model.UpstreamResponse`."""
 
     status: int = 200
     headers: HeaderPairs = ((b"content-type", b"text/plain"),)

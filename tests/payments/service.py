@@ -1,4 +1,4 @@
-"""A service that sells one call, put together as `wiring.wrappers` does, and its processes.
+"""A service that sells one call, put together as `app.wrappers` does, and its processes.
 
 Real are the pipeline, the till, our own x402 engine, its key, and the SQLite database. Fake is what
 no process of ours is: the chain's nodes, a facilitator, the upstream, and the time.

@@ -113,7 +113,7 @@ class FakeTempo:
 
 @dataclass(slots=True)
 class TempoClient:
-    """Implements `chains.ports.Rpc`, as one process reaches it."""
+    """Implements `chains.rpc.Rpc`, as one process reaches it."""
 
     tempo: FakeTempo
     boundary: Boundary

@@ -43,7 +43,7 @@ AMOUNT = 1000
 
 @dataclass(slots=True)
 class TokenClient:
-    """Implements as much of `chains.ports.Rpc` as payouts ask for; `down` endpoints are silent."""
+    """Implements as much of `chains.rpc.Rpc` as payouts ask for; `down` endpoints are silent."""
 
     nodes: dict[str, TokenNode]
     boundary: Boundary

@@ -1,7 +1,7 @@
-"""A process of the service: the real parts, put together as `wiring.wrappers` does, and its calls.
+"""A process of the service: the real parts, put together as `app.wrappers` does, and its calls.
 
-`Process._answer` is the paid part of `wrapper.pipeline` and `wrapper.paid`, step for step; the rest
-of a call moves no money.
+`Process._answer` is the paid part of `wrappers.pipeline` and `wrappers.paid_call`, step for step;
+the rest of a call moves no money.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Reply:
 
 @dataclass(slots=True)
 class SimulatedClock:
-    """Implements `kit.clock.Clock` over the loop's time, a little wrong if need be."""
+    """Implements `common.clock.Clock` over the loop's time, a little wrong if need be."""
 
     loop: SimulatedLoop
     skew_s: float = 0.0
@@ -263,7 +263,7 @@ class Process:
         return Reply(stored.status, body=stored.body), entry
 
     def _view(self, chain: Network) -> View:
-        """As `wiring.wrappers` makes them."""
+        """As `app.wrappers` makes them."""
         outside, chains = self._outside, {NETWORK.id: chain}
         signer: Any = outside.key
         prices = ample_gas(self.node, {NETWORK.id: CHAIN}, signer.address, self.clock)
@@ -298,7 +298,7 @@ def _replayed(replay: Replay) -> tuple[Reply, Any]:
 
 
 def _refusal(error: ServiceError) -> Reply:
-    """As `web.errors` has it."""
+    """As `server.errors` has it."""
     status = next(status for kind, status in _STATUSES.items() if isinstance(error, kind))
     return Reply(status, error.code, reason=str(error.extras.get("reason", "")))
 

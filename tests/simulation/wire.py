@@ -250,7 +250,7 @@ def at_once(work: Any) -> Any:
 
 
 class NodeClient:
-    """A node as one process reaches it: implements `chains.ports.Rpc`."""
+    """A node as one process reaches it: implements `chains.rpc.Rpc`."""
 
     def __init__(self, node: Node, wire: Wire, process: Killable) -> None:
         self._node = node

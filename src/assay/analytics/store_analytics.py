@@ -45,7 +45,7 @@ _ORDERS: Mapping[AgentOrder, ColumnElement[int]] = MappingProxyType(
 
 
 class SqlAnalyticsStore:
-    """Implements `calls.ports.AnalyticsStore`."""
+    """Implements `analytics.ports.AnalyticsStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

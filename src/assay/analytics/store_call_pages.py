@@ -45,7 +45,7 @@ class CallPages:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
-        """As `calls.ports.AnalyticsStore.logs`."""
+        """As `analytics.ports.AnalyticsStore.logs`."""
         wanted = _indexed(operator_id, which, self._database.kind)
         if first_day is not None:
             wanted.append(calls.c.at_us >= first_day * DAY_US)

@@ -30,7 +30,7 @@ _KEPT_DAYS = 7
 
 
 class SqlCallStore:
-    """Implements `calls.ports.CallStore`; the roll-ups are written with the rows."""
+    """Implements `analytics.ports.CallStore`; the roll-ups are written with the rows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

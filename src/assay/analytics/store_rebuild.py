@@ -14,7 +14,7 @@ REBUILD_S: Final = 3600.0
 
 
 class SqlRollupProof:
-    """Implements `calls.ports.RollupProof`."""
+    """Implements `analytics.ports.RollupProof`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -16,7 +16,7 @@ _WITH_PERSONAL_DETAILS: tuple[Action, ...] = ("account.renamed", "key.issued", "
 
 
 class SqlAuditStore:
-    """Implements `accounts.audit.AuditStore`."""
+    """Implements `audit.service.AuditStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

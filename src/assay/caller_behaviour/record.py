@@ -29,7 +29,7 @@ class Purchases(Protocol):
 
 
 class ConductRecord:
-    """Implements `trust.sources.ConductSource`."""
+    """Implements `evaluation.signal_sources.CallerBehaviourSource`."""
 
     def __init__(
         self,

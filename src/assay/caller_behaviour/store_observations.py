@@ -21,7 +21,7 @@ _ADD = (
 
 
 class SqlConductStore:
-    """Implements `calls.conduct.ConductStore`."""
+    """Implements `caller_behaviour.observations.ObservationStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

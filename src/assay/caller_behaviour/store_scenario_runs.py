@@ -14,7 +14,7 @@ from assay.db.schema.everything import course_calls, course_runs
 
 
 class SqlCourseStore:
-    """Implements `trust.course.CourseStore`."""
+    """Implements `caller_behaviour.scenario_run.ScenarioRunStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

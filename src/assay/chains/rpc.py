@@ -80,8 +80,8 @@ class Rpc(Protocol):
 
         What it burns is its own loss: a contract that does not answer within its gas or its time
         is `Reverted`, is left alone for a while after several times, and counts against no
-        endpoint. Who bears the costs takes turns with others; raises `kit.errors.TooMany` for one
-        that has too many calls waiting.
+        endpoint. Who bears the costs takes turns with others; raises `common.errors.TooMany` for
+        one that has too many calls waiting.
         """
         ...
 

@@ -141,7 +141,7 @@ class BudgetSpent:
 class BudgetLedger(Protocol):
     """Counts kept by all processes together. Every method is one atomic step.
 
-    Raises `kit.errors.Unavailable` when it cannot be used: then nothing may be sent.
+    Raises `common.errors.Unavailable` when it cannot be used: then nothing may be sent.
     """
 
     async def claim(self, claim: EgressClaim) -> BudgetSpent | None:

@@ -7,7 +7,7 @@ class SharedState(Protocol):
     """A key-value store whose entries end by themselves. Every operation is atomic.
 
     Keys are at most 200 characters, values at most 4,096. A lost or unreachable store raises
-    `kit.errors.Unavailable`: what guards access must fail closed.
+    `common.errors.Unavailable`: what guards access must fail closed.
     """
 
     async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""The sizes every implementation of `kit.state.SharedState` keeps to, so that they are one."""
+"""The sizes that every implementation of `common.shared_state.SharedState` keeps to."""
 
 KEY_CHARS_MAX = 200
 VALUE_CHARS_MAX = 4096

@@ -11,7 +11,7 @@ ENTRIES_MAX = 100_000
 
 
 class MemorySharedState:
-    """Implements `kit.state.SharedState` for one process; lost with it.
+    """Implements `common.shared_state.SharedState` for one process; lost with it.
 
     Bounded: when it is full of unexpired entries it refuses, for forgetting one would let a used
     challenge or a revoked session live again.

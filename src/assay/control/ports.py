@@ -102,7 +102,7 @@ class Past:
 
 
 class ControlStore(Protocol):
-    """What is kept about control. Raises `kit.errors.Unavailable`."""
+    """What is kept about control. Raises `common.errors.Unavailable`."""
 
     async def past(self, agent: str) -> Past:
         """Of the agent with this subject key."""

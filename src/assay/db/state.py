@@ -27,7 +27,7 @@ _PURGE = text(
 
 
 class SqlSharedState:
-    """Implements `kit.state.SharedState`.
+    """Implements `common.shared_state.SharedState`.
 
     What has ended is removed by those who put something, a bounded number every few seconds.
     """

@@ -22,7 +22,7 @@ _ROWS = daily_costs
 
 
 class SqlCostStore:
-    """Implements `kit.costs.CostStore`."""
+    """Implements `common.costs.CostStore`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

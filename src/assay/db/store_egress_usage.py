@@ -85,7 +85,7 @@ class _Left:
 
 
 class SqlBudgetLedger:
-    """Implements `egress.budget.BudgetLedger`, on the wall clock all processes share.
+    """Implements `common.egress_budget.BudgetLedger`, on the wall clock all processes share.
 
     A clock put back keeps what was counted for longer, one put forward forgives what it skips.
     """

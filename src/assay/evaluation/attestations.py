@@ -79,7 +79,7 @@ def eas_source(row: Mapping[str, object], networks: Networks) -> EasSource:
 
 
 class EasAttestations:
-    """Implements `trust.sources.AttestationSource` over the Ethereum Attestation Service."""
+    """Implements `evaluation.signal_sources.AttestationSource` over EAS."""
 
     def __init__(self, rpc: Rpc, sources: Sequence[EasSource], clock: Clock) -> None:
         self._rpc = rpc

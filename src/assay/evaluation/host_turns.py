@@ -103,7 +103,7 @@ class _Line:
 
 
 class HostTurns:
-    """Implements `egress.ports.VisitTurns` over the state that all processes share."""
+    """Implements `net.egress.ports.VisitTurns` over the state that all processes share."""
 
     def __init__(
         self,

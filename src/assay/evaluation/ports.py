@@ -64,7 +64,7 @@ class SnapshotBlobs(Protocol):
     async def store(self, data: bytes) -> str | None:
         """Encrypt and keep; returns `ipfs://<CIDv1>`, or None when storing is switched off.
 
-        Raises `kit.errors.Unavailable` when the store is there but does not take it.
+        Raises `common.errors.Unavailable` when the store is there but does not take it.
         """
         ...
 
@@ -112,7 +112,7 @@ class SignalDependencies:
     control: Control | None = None
     """Without it nothing is found out of who controls the services: for tests of the rest."""
     may_recheck: bool = False
-    """Whether a few requests will do where a whole visit has no room: see `trust.rechecking`."""
+    """Whether a few requests will do where a whole visit has no room: see `evaluation.recheck`."""
 
 
 class Signal(Protocol):

@@ -28,7 +28,7 @@ class SiblingVisits:
     """Names of checks that may fail critically."""
 
     async def find(self, subject: Subject) -> VisitRecord | None:
-        """None where the agent has to be visited itself. Raises `kit.errors.Unavailable`.
+        """None where the agent has to be visited itself. Raises `common.errors.Unavailable`.
 
         Both declare the same addresses, and nothing else that is called; each of these was proven
         for each of the two; and the owner is who it was then.

@@ -26,7 +26,7 @@ class AttestationSource(Protocol):
     async def newest(self, address: str) -> Attestation | None:
         """The newest that holds now, of a lower-case address.
 
-        Raises `kit.errors.Unavailable` when that cannot be told: none is never a guess.
+        Raises `common.errors.Unavailable` when that cannot be told: none is never a guess.
         """
         ...
 

@@ -35,7 +35,7 @@ stored."""
 
 
 class SqlEvaluationStore:
-    """Implements `trust.ports.EvaluationStore`."""
+    """Implements `evaluation.ports.EvaluationStore`."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ _SWEEP_S = 1.0
 
 
 class UpstreamPool:
-    """Implements `wrapper.ports.Upstream`."""
+    """Implements `http1.model.Upstream`."""
 
     def __init__(
         self,

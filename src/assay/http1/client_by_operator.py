@@ -6,7 +6,7 @@ from assay.http1.model import PreparedUpstreamRequest, Upstream, UpstreamRequest
 
 
 class UpstreamsByOperator:
-    """Implements `wrapper.ports.Upstream` over two of them.
+    """Implements `http1.model.Upstream` over two of them.
 
     A kept connection to an opened address is found by its host name. So named operators have a
     pool of their own: nobody else's request for the same name is ever sent on its connections.

@@ -10,7 +10,7 @@ from assay.http1.model import ResponseSink, UpstreamFailed, UpstreamRequest
 
 
 class StreamedResponse:
-    """Implements `wrapper.ports.UpstreamReply`; gives its connection back when it is over."""
+    """Implements `http1.model.UpstreamResponse`; gives its connection back when it is over."""
 
     __slots__ = ("_connection", "_give_back", "_sending", "_whole", "headers", "status")
 
@@ -74,7 +74,7 @@ class EncodedRequestHead(NamedTuple):
 
 
 class SinkExchange:
-    """Implements `wrapper.ports.Reserved`; gives its connection back when the answer is over."""
+    """Implements `http1.model.ReservedExchange`; gives its connection back at the answer's end."""
 
     __slots__ = (
         "_connection", "_give_back", "_is_over", "_request", "_sink",

@@ -143,7 +143,7 @@ class UpstreamHost:
 
 
 class PreparedUpstream:
-    """Implements `wrapper.ports.Prepared`."""
+    """Implements `http1.model.PreparedUpstreamRequest`."""
 
     __slots__ = ("_find", "_host", "_operator_id", "_request", "_target")
 

@@ -149,8 +149,8 @@ class Upstream(Protocol):
     async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         """One request, and the head of its answer (any status but 1xx).
 
-        Raises `UpstreamFailed`, and where nothing was sent: `kit.errors.Unavailable` for one that
-        waited for this service, and `UpstreamBusy` for a caller with too many.
+        Raises `UpstreamFailed`, and where nothing was sent: `common.errors.Unavailable` for one
+        that waited for this service, and `UpstreamBusy` for a caller with too many.
         A request is sent at most once, but for one that met a kept connection just being closed and
         has no body: that one is sent again.
         """

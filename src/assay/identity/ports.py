@@ -39,8 +39,8 @@ class ContractWallets(Protocol):
     async def accept(self, address: str, digest: bytes, signature: bytes) -> ContractProof | None:
         """On which of the chains we ask a contract at `address` accepts (ERC-1271); None: on none.
 
-        Raises `kit.errors.Unavailable` when none accepts and one could not be asked, and `TooMany`
-        for a caller that has too many signatures looked at.
+        Raises `common.errors.Unavailable` when none accepts and one could not be asked, and
+        `TooMany` for a caller that has too many signatures looked at.
         """
         ...
 

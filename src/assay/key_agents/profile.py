@@ -63,7 +63,7 @@ class KeyProfiles:
     async def attestation(self, address: str) -> Attestation | None:
         """What a trusted attester says of a lower-case address.
 
-        Raises `kit.errors.Unavailable` when that cannot be told now.
+        Raises `common.errors.Unavailable` when that cannot be told now.
         """
         source = self._sources.attestations
         return None if source is None else await source.newest(address)

@@ -36,7 +36,7 @@ _USE: Final = text(
 
 
 class SqlAttestedPeople:
-    """Implements `trust.sources.AttestedPeople`."""
+    """Implements `evaluation.signal_sources.AttestedPeople`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -58,7 +58,7 @@ class SqlAttestedPeople:
 
 
 class SqlPurchases:
-    """Implements `trust.record.Purchases` over our own ledger."""
+    """Implements `caller_behaviour.record.Purchases` over our own ledger."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ _SHA = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class ValkeyWindow:
-    """Implements `kit.shared_window.SharedWindow`. Connects when first asked, and again when cut.
+    """Implements `common.shared_window.SharedWindow`. Connects when first asked, again when cut.
 
     Raises `StateUrlError` when the client library is not installed.
     """

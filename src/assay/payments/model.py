@@ -64,7 +64,7 @@ class DirectFee:
     amount: int
 
 
-@dataclass(frozen=True)  # without slots, for `kit.records.changed`
+@dataclass(frozen=True)  # without slots, for `common.dataclass_copy.changed`
 class Quote:
     """What one call of a wrapper costs, to whom, and what exactly is bought."""
 
@@ -150,7 +150,7 @@ class PaymentState(StrEnum):
     REVERSED = "reversed"
 
 
-@dataclass(frozen=True)  # without slots, for `kit.records.changed`
+@dataclass(frozen=True)  # without slots, for `common.dataclass_copy.changed`
 class LedgerEntry:
     """A row of the ledger."""
 

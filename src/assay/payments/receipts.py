@@ -1,4 +1,4 @@
-"""Receipts of many payments in one exchange. Implements `payments.witness.Receipts`."""
+"""Receipts of many payments in one exchange. Implements `payments.finality.Receipts`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -45,7 +45,7 @@ async def _any_size(_size: int) -> None:
     """Room for whatever comes."""
 
 
-@dataclass(frozen=True)  # without slots, for `kit.records.changed`
+@dataclass(frozen=True)  # without slots, for `common.dataclass_copy.changed`
 class PaidRequest:
     """The request a payment is attached to."""
 

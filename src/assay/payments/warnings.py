@@ -1,6 +1,6 @@
 """What the seller of a priced wrapper should know: sentences beside an answer that refuses nothing.
 
-To add a warning, write a function of the form `Check`, and add it where `wiring.wrappers` makes
+To add a warning, write a function of the form `Check`, and add it where `app.wrappers` makes
 `SaleWarnings`. It is asked whenever a wrapper is made, changed or listed: what it reads from a
 chain must be remembered, failures included.
 """

@@ -23,7 +23,7 @@ def contract_of(text: str, networks: Networks, what: str) -> tuple[Network, str]
 
 
 class SelfHumans:
-    """Implements `trust.sources.HumanRegistry`."""
+    """Implements `personhood.model.HumanRegistry`."""
 
     def __init__(self, rpc: Rpc, network: Network, registry: str, clock: Clock) -> None:
         self._rpc = rpc

@@ -65,7 +65,7 @@ class HumanRegistry(Protocol):
     """A registry of agents with a human behind each."""
 
     async def find(self, address: str) -> HumanRecord:
-        """What it holds of a lower-case address. Raises `kit.errors.Unavailable`."""
+        """What it holds of a lower-case address. Raises `common.errors.Unavailable`."""
         ...
 
 

@@ -9,7 +9,7 @@ from assay.personhood.model import HumanTaken, Personhood
 
 
 class SqlPersonhoodStore:
-    """Implements `trust.sources.PersonhoodStore`."""
+    """Implements `personhood.model.PersonhoodStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -22,7 +22,7 @@ _NOT_THE_PROOFS_FAULT = frozenset({"invalid_action", "action_inactive", "not_fou
 
 
 class RouterVerifier:
-    """Implements `trust.sources.PersonhoodVerifier` by `eth_call`; no transaction, no key."""
+    """Implements `personhood.model.PersonhoodVerifier` by `eth_call`; no transaction, no key."""
 
     def __init__(self, rpc: Rpc, network: Network, router: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"
@@ -65,7 +65,7 @@ class RouterVerifier:
 
 
 class CloudVerifier:
-    """Implements `trust.sources.PersonhoodVerifier` by the developer portal's API, version 2."""
+    """Implements `personhood.model.PersonhoodVerifier` by the developer portal's API, version 2."""
 
     def __init__(self, url: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"

@@ -59,7 +59,7 @@ class ProxyCaller:
     """Sends what operators ask for to addresses that operators name, in our own name.
 
     The target learns who calls from `User-Agent` and `Via`. It is told nothing that only a proxy or
-    we may say, and no credential of ours (`egress.fields`, `egress.credentials`).
+    we may say, and no credential of ours (`net.egress.fields`, `net.egress.credentials`).
     """
 
     def __init__(

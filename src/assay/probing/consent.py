@@ -24,7 +24,7 @@ _OK = 200
 
 
 class HostConsents:
-    """Reads and keeps what hosts agree to. Implements `trust.ports.ReadsConsents`."""
+    """Reads and keeps what hosts agree to. Implements `evaluation.ports.ReadsConsents`."""
 
     def __init__(self, consents: Consents, policy: EgressPolicy, rules: BudgetRules) -> None:
         self._consents = consents

@@ -15,7 +15,7 @@ TOOL_CHARS_MAX = 4_000
 
 @dataclass(frozen=True, slots=True)
 class VisitReader:
-    """Implements `egress.ports.SafeHttp` and `control.ports.ServiceReader` over one visit."""
+    """`net.egress.ports.EgressClient` and `control.ports.ServiceReader` over one visit."""
 
     visit: ProbeSession
 

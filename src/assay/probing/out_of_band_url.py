@@ -23,7 +23,7 @@ _WORD = re.compile(r"([0-9a-f-]{36}\.([0-9a-f]{16}))\.([0-9a-f]{32})")
 
 
 class OutOfBandCall:
-    """One address, and whether it was called. Implements `trust.sources.Lure`."""
+    """One address, and whether it was called. Implements `probing.ports.OutOfBandUrl`."""
 
     def __init__(self, url: str, subject: str, state: SharedState) -> None:
         self.url = url

@@ -69,7 +69,7 @@ class Spending:
 
 
 class PaidCallStore(Protocol):
-    """Claims, durable before they are answered. Raises `kit.errors.Unavailable`."""
+    """Claims, durable before they are answered. Raises `common.errors.Unavailable`."""
 
     async def claim(self, wanted: PaidCall, day_budget: int) -> PaidCall | None:
         """The claim, an earlier one that may still be spent, or None where a limit is reached."""

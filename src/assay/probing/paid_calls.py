@@ -71,7 +71,7 @@ class PaidCallDependencies:
 
 @dataclass(slots=True)
 class _Purse:
-    """Implements `probing.buying.Purse`."""
+    """Implements `probing.purchases.Purse`."""
 
     call: PaidCall
     network: PaymentNetwork
@@ -98,7 +98,7 @@ class _Purse:
 
 
 class BoughtCalls:
-    """Implements `probing.buying.PaidCalls`."""
+    """Implements `probing.purchases.PaidCalls`."""
 
     def __init__(self, needs: PaidCallDependencies) -> None:
         self._needs = needs

@@ -3,7 +3,7 @@
 Precision before recall: an honest agent that is accused loses its grade, a dishonest one meets
 several probes. So a pattern is in here only when ordinary error messages do not match it. Every
 quantifier is bounded: the text is hostile. So is the work: a text is read in windows of fixed size,
-and the computations yield after every few thousand characters (`kit.slices`).
+and the computations yield after every few thousand characters (`common.sliced_work`).
 Source: checks.md#error-bodies.
 """
 

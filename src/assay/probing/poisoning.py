@@ -4,7 +4,7 @@ Precision before recall: an honest agent that is accused loses its grade, a dish
 several probes. So a pattern is in here only when ordinary tool descriptions do not match it. Every
 quantifier is bounded: the text is hostile. So is the work: a text is read in windows of fixed size,
 normalised piece by piece, and the computations yield after every few thousand characters
-(`kit.slices`).
+(`common.sliced_work`).
 Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 

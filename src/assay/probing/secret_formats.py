@@ -3,7 +3,7 @@
 A key counts only if it has the entropy of a real one, a right checksum where its format has one,
 and does not read like a placeholder. Browser keys (Firebase `apiKey`, maps, search-only and
 publishable keys) are made to be seen. What is ambiguous is none where the service's own public
-pages show the same. Every quantifier is bounded and the computation yields (`kit.slices`).
+pages show the same. Every quantifier is bounded and the computation yields (`common.sliced_work`).
 Sources: GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
 identifiers"; evidence.md#leaks.
 """

@@ -44,7 +44,7 @@ _CHARS_MAX: Final = {"service": 2048, "owner": 64, "site": 255, "domain": 255, "
 
 
 class SqlPaidCallStore:
-    """Implements `payments.paid_calls.PaidCallStore`."""
+    """Implements `probing.paid_calls.PaidCallStore`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

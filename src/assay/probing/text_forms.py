@@ -1,7 +1,7 @@
 """Finds a word in a text however it is spelled: spaced, reversed, encoded or in look-alikes. Pure.
 
-A text is read in bounded slices (`kit.slices`). Only words of at least eight letters are looked
-for: a shorter one stands in some long text by chance.
+A text is read in bounded slices (`common.sliced_work`). Only words of at least eight letters are
+looked for: a shorter one stands in some long text by chance.
 """
 
 import base64

@@ -18,7 +18,7 @@ _ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
 
 
 class DerivedWallets:
-    """Implements `payments.paid_calls.VisitWallets`: whoever has the key and an id has a wallet."""
+    """Implements `probing.paid_calls.VisitWallets`: whoever has the key and an id has a wallet."""
 
     def __init__(self, private_key: str) -> None:
         """Raises `ValueError` for what is no key of 64 hex digits."""
@@ -37,7 +37,7 @@ class DerivedWallets:
 
 
 class AssetBalances:
-    """Implements `payments.paid_calls.Balances`."""
+    """Implements `probing.paid_calls.Balances`."""
 
     def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
         self._rpc = rpc

@@ -1,4 +1,4 @@
-"""Indexers of the 8004 registry on Solana. Implements `chains.ports.AgentIndex`.
+"""Indexers of the 8004 registry on Solana. Implements `registries.ports.AgentIndex`.
 
 Each speaks GraphQL, some also an older REST form; of several addresses the first that answers is
 taken. Wire formats: solana-registry.md#indexer (8004-solana-indexer 998c2e1, npm 8004-solana

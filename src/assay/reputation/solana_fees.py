@@ -20,7 +20,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class SolanaFees:
-    """Implements `trust.feedback.WriteFees`: counted exactly, over all processes and restarts."""
+    """Implements `reputation.write_back.WriteFees`, exact over all processes and restarts."""
 
     def __init__(
         self, writer: ChainWriter, budgets: DailyBudgets, per_day: int, clock: Clock

@@ -1,4 +1,4 @@
-"""Writes scores to the 8004 registry on Solana. Implements `chains.ports.ChainWriter`.
+"""Writes scores to the 8004 registry on Solana. Implements `registries.ports.ChainWriter`.
 
 Source of the recipe: solana-registry.md#writing-scores. Only imported where a keypair is
 configured.

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-"""Always as `kit.clock.iso` writes it."""
+"""Always as `common.clock.iso` writes it."""
 
 
 class ResponseModel(BaseModel):

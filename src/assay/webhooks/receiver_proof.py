@@ -64,7 +64,7 @@ class ReceiverProofs:
         return Verification(origin + WELL_KNOWN, TOKEN_PREFIX + mac.hex())
 
     async def use_of(self, operator_id: str, url: str) -> EgressUse:
-        """What a delivery is counted as. Raises `kit.errors.Unavailable`."""
+        """What a delivery is counted as. Raises `common.errors.Unavailable`."""
         name = _name(operator_id, url)
         if await self._consents.find(name) is None:
             return EgressUse(account=operator_id)
@@ -75,7 +75,7 @@ class ReceiverProofs:
 
         Unless it has to be found out `now`, one that was asked lately is not asked again. A request
         for which the budget had no room was not sent and does not count. Raises
-        `kit.errors.Unavailable` when what it showed cannot be kept.
+        `common.errors.Unavailable` when what it showed cannot be kept.
         """
         shown = self.verification(operator_id, url)
         name = _name(operator_id, url)

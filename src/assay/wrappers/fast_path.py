@@ -46,7 +46,7 @@ class CallerConnection(Protocol):
 class FastCycle:
     """One request of the fast lane, in the place of the server's own cycle; the answer's sink.
 
-    Implements `wrapper.ports.Trip` and `ReplySink`.
+    Implements `wrappers.ports.FastPathCall` and `ReplySink`.
     """
 
     __slots__ = (

@@ -50,7 +50,7 @@ class ParsedRequestCache:
     """Requests of the fast lane by their bytes: what came before need not be parsed again.
 
     A parser between two messages gives the same result for the same bytes. Only that is skipped:
-    whether the request may be sent on is asked each time (`wrapper.direct.Direct.begin`).
+    whether the request may be sent on is asked each time (`wrappers.fast_calls.FastCalls.begin`).
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ _REVISIONS = select(wrapper_revisions, operators.c.fee_rate, operators.c.suspend
 
 
 class SqlWrapperStore:
-    """Implements `wrapper.ports.WrapperStore`."""
+    """Implements `wrappers.ports.WrapperStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

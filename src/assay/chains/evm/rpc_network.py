@@ -1,4 +1,4 @@
-"""A network's JSON-RPC endpoints as one that can be believed. Implements `chains.ports.Rpc`.
+"""A network's JSON-RPC endpoints as one that can be believed. Implements `chains.rpc.Rpc`.
 
 Source of the rules: evm-nodes.md#client-rules.
 """

@@ -45,7 +45,7 @@ class Consents:
     """Consents by name, in the state all processes share; each ends by itself.
 
     The name is an origin, or whatever else a consent is kept under. Every method raises
-    `kit.errors.Unavailable` when the state cannot be used.
+    `common.errors.Unavailable` when the state cannot be used.
     """
 
     def __init__(self, state: SharedState, clock: Clock) -> None:

@@ -215,7 +215,7 @@ def may_be_in(values: bytes) -> bool:
 
 
 def _is_session(text: bytes) -> bool:
-    """Whether it begins with an agent session (`infra.crypto.tokens.HmacSessionTokens`).
+    """Whether it begins with an agent session (`identity.tokens.HmacSessionTokens`).
 
     What is behind it may be somebody's glue: the form of its text is enough.
     """

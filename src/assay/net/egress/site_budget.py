@@ -16,7 +16,7 @@ from assay.net.egress.ports import (
 
 
 class SiteBudgetHttp:
-    """Implements `egress.ports.SafeHttp` over another one.
+    """Implements `net.egress.ports.EgressClient` over another one.
 
     Every request counts, each hop of a redirect too: nobody makes us call a third host often by way
     of their own. Requests to the IPFS gateway have a budget of theirs, and are let through.

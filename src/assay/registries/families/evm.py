@@ -45,7 +45,7 @@ agent's reputation cannot be told, for a part of it could be any part."""
 
 
 class EvmReader:
-    """Implements `chains.ports.ChainReader`."""
+    """Implements `registries.ports.ChainReader`."""
 
     def __init__(self, needs: ReaderDependencies) -> None:
         rpc, clock = needs.rpc, needs.clock

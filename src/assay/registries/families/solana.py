@@ -54,7 +54,7 @@ _WalletSource = Literal["owner", "agentWallet"]
 
 
 class SolanaReader:
-    """Implements `chains.ports.ChainReader`."""
+    """Implements `registries.ports.ChainReader`."""
 
     def __init__(self, needs: ReaderDependencies) -> None:
         clock = needs.clock

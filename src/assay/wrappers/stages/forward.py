@@ -77,7 +77,7 @@ class ForwardStage:
         """The upstream's answer.
 
         Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and where nothing was sent:
-        `UpstreamBusy` and `kit.errors.Unavailable`.
+        `UpstreamBusy` and `common.errors.Unavailable`.
         """
         matched = paid.admitted.matched
         body, length = await body_to_send(paid)
