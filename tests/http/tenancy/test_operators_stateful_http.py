@@ -63,6 +63,7 @@ class Operators(RuleBasedStateMachine):
                 sandbox_per_minute=9999,
                 sandbox_per_agent_minute=9999,
                 keyed_per_minute=99_999,
+                guesses_per_minute=99_999,  # what a suspended account asks is counted as guesses
             )
             house = await self.stack.enter_async_context(opened)
             house.clock.set(house.clock.now().replace(hour=23, minute=30))
