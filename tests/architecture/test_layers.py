@@ -100,7 +100,6 @@ BORROWED = {
     "admin.store_retention": "analytics, evaluation, payments, wrappers: removes old rows by turns",
     "analytics.store_analytics": "payments: what is being settled",
     "key_agents.store_scarce": "reputation: what was spent at other sellers",
-    "payments.store": "analytics: roll-ups of settled payments, until that is a callback",
 }
 """Stores and routes that use those of other features, with the reason."""
 

@@ -5,7 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from assay.analytics.model import CallKind, CallLogEntry
+from assay.analytics.store_rollups import RollupWriter
+from assay.common.clock import Clock
 from assay.common.ids import new_id
+from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
@@ -57,6 +60,11 @@ def payment(
         updated_at=at,
     )
     return replace(made, **fields)
+
+
+def counted_ledger(database: Database, clock: Clock) -> SqlLedgerStore:
+    """A ledger whose moves are counted in the roll-ups, as the service puts it together."""
+    return SqlLedgerStore(database, clock, on_move=RollupWriter(database.kind).add_move)
 
 
 async def claimed(ledger: SqlLedgerStore, entry: LedgerEntry) -> LedgerEntry:

@@ -20,7 +20,7 @@ from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
-from assay.payments.store import SqlLedgerStore
+from tests.fakes.calls import counted_ledger
 from tests.payments.boundary import Boundary, Fault, open_database
 from tests.payments.outside import PAYEE, PRICE
 from tests.payments.tempo import NETWORK, PAYER, FakeTempo, TempoClient
@@ -79,7 +79,7 @@ class Service:
         view = View(self.needs, ChainReceipts(rpc, chains))
         protocols = {"mpp": PROTOCOL}
         witness = Witness(networks, protocols, view, {}, clock, 2.0)
-        self.ledger = SqlLedgerStore(database, clock)
+        self.ledger = counted_ledger(database, clock)
         lease = timedelta(seconds=5)
         self.settlement = Settlement(protocols, self.needs, self.ledger, clock, lease, witness)
         self.till = PaymentService(self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))

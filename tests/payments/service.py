@@ -29,7 +29,6 @@ from assay.payments.ports import Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
-from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.unpaid_rows import UnpaidRows
@@ -51,6 +50,7 @@ from assay.wrappers.stages.limit import LimitStage
 from assay.wrappers.stages.pay import PayStage
 from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
+from tests.fakes.calls import counted_ledger
 from tests.payments.boundary import (
     Boundary,
     Fault,
@@ -100,7 +100,7 @@ class Process:
         self._world = world
         self._database = database
         self.rpc = NodeClient(world.nodes.__getitem__, boundary, world.down)
-        self.ledger = SqlLedgerStore(database, world.clock)
+        self.ledger = counted_ledger(database, world.clock)
         network, clock = world.network, world.clock
         self.networks = {network.id: network}
         protocols = {"x402": PROTOCOL}

@@ -20,14 +20,13 @@ from assay.payments.model import PaymentState
 from assay.payments.networks import payment_networks
 from assay.payments.payout_wallet import PayoutWallet
 from assay.payments.statement import Statements
-from assay.payments.store import SqlLedgerStore
 from assay.payments.store_statement import SqlStatementStore
 from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import Transfer, TransferState
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
-from tests.fakes.calls import PAYER, claimed, payment
+from tests.fakes.calls import PAYER, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 from tests.payments.boundary import Boundary, Fault, FaultKind, interrupted, open_database
 from tests.services.databases import migrated_sqlite
@@ -107,7 +106,7 @@ class Books:
         """A payment to the platform that has settled for good."""
         database = await open_database(self.url, Boundary())
         self.databases.append(database)
-        ledger = SqlLedgerStore(database, self.clock)
+        ledger = counted_ledger(database, self.clock)
         plain = payment("op", "w", self.clock.now(), AMOUNT)
         fresh = replace(plain, network=NETWORK.id, asset=USDC, pay_to=PLATFORM)
         moved = await ledger.move(await claimed(ledger, fresh), PaymentState.SETTLED)

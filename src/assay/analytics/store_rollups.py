@@ -1,8 +1,8 @@
 """The roll-ups of the call log, written in the transaction of what they count."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import cast
 
@@ -13,7 +13,7 @@ from assay.common.clock import DAY_US
 from assay.db.connect import DatabaseKind
 from assay.db.engine import to_us
 from assay.db.schema.rollups import AGENTS, MEASURES, ROLLUPS, TOTALS, Rollup
-from assay.db.sql_transaction import places
+from assay.db.sql_transaction import SqlTransaction, places
 from assay.payments.model import LedgerEntry, PaymentState
 
 _AT_ONCE = 200
@@ -64,6 +64,16 @@ class RollupWriter:
             self._known.move_to_end(who)
         while len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
+
+    async def add_move(
+        self, transaction: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry
+    ) -> Callable[[], None] | None:
+        """Implements `payments.store.OnMove`: add what a payment's change of state counts for."""
+        tally = _tally_move(entry, moved)
+        if tally is None:
+            return None
+        await self.write(transaction.connection, tally)
+        return partial(self.written, tally)
 
     async def _introduce(self, connection: AsyncConnection, tally: Tally) -> set[AgentKey]:
         """Make the rows of new agents, and count exactly those that this transaction made."""
@@ -120,7 +130,7 @@ def short_key(*parts: str) -> int:
     return int.from_bytes(digest) >> 1
 
 
-def tally_move(entry: LedgerEntry, moved: LedgerEntry) -> Tally | None:
+def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> Tally | None:
     """What a payment's change of state adds; None when it adds nothing."""
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:

@@ -14,6 +14,7 @@ from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import RollupWriter
 from assay.app.egress import opened_upstreams
 from assay.app.gas import GasGround, GasParts, gas_parts
 from assay.app.log import Log
@@ -123,7 +124,7 @@ def wrapping(ground: WrapperDependencies, stack: AsyncExitStack) -> WrapperServi
     settings, clock, leases = ground.settings, ground.clock, ground.leases
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
-    ledger = SqlLedgerStore(ground.database, clock)
+    ledger = SqlLedgerStore(ground.database, clock, RollupWriter(ground.database.kind).add_move)
     settlement, witness, gas, engines, settling = _settlement(ground, networks, ledger, stack)
     till = _till(ground, settlement, UnpaidRows(ground.costs, ledger))
     egress = _egress(settings)

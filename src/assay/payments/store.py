@@ -1,11 +1,11 @@
 """The payment ledger in SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from sqlalchemy import delete, select
 
-from assay.analytics.store_rollups import RollupWriter, tally_move
 from assay.common.clock import Clock
 from assay.common.dataclass_copy import changed
 from assay.common.tasks import finish
@@ -50,19 +50,26 @@ from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
 from assay.payments.watched_payments import first_look
 
+OnMove: TypeAlias = Callable[
+    [SqlTransaction, LedgerEntry, LedgerEntry], Awaitable[Callable[[], None] | None]
+]
+"""Runs inside the transaction that moves an entry, and only writes: it is given the entry as it was
+and as it is now. What it returns, if anything, is called once the transaction is committed."""
+
 _WATCHED = (PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED)
 
 
 class SqlLedgerStore:
     """Implements `payments.ports.LedgerStore` and `payments.unpaid_rows.PayerStore`.
 
-    `moves` counts a row's changes, so that one made from an old reading comes to nothing.
+    `moves` counts a row's changes, so that one made from an old reading comes to nothing. A move
+    and what `on_move` writes of it are committed together, or neither is.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, on_move: OnMove | None = None) -> None:
         self._database = database
         self._clock = clock
-        self._rollups = RollupWriter(database.kind)
+        self._on_move = on_move
         self._gas = GasReservations(database)
         self._storing = storing(database.kind)
 
@@ -125,8 +132,6 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         moved = _with_gas(entry, moved)
-        tally = tally_move(entry, moved)
-
         values = moved_values(entry, moved)
         if moved.state is PaymentState.RELEASED or (
             moved.state in _WATCHED and moved.state is not entry.state
@@ -136,20 +141,23 @@ class SqlLedgerStore:
         values |= _as_read(entry)
         kept = None if stored is None else packed(moved.id, to_us(now), stored)
 
+        committed: Callable[[], None] | None = None
+
         async def work(desk: SqlTransaction) -> bool:
+            nonlocal committed
             if await desk.change(statement, values) != 1:
                 return False
             if kept is not None:
                 await desk.change(self._storing, kept)
             await self._gas.settle_up(desk, entry, moved)
-            if tally is not None:
-                await self._rollups.write(desk.connection, tally)
+            if self._on_move is not None:
+                committed = await self._on_move(desk, entry, moved)
             return True
 
         if not await self._database.change(work, is_sure=True):
             return None
-        if tally is not None:
-            self._rollups.written(tally)
+        if committed is not None:
+            committed()
         return moved
 
     async def stored_bytes(self, entry_id: str) -> int | None:

@@ -29,6 +29,7 @@ from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.protocol import X402
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import LocalAccount
+from tests.fakes.calls import counted_ledger
 from tests.fakes.gas import ample_gas
 from tests.services.shop import ENGINE, NETWORK, SELLER, USDC
 
@@ -139,7 +140,7 @@ def room(
         others = {NETWORK: view(network.rpc_urls[1:])}
     protocols = {"x402": X402()}
     witness = Witness(networks, protocols, first, others, clock, settlement_s)
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     lease = timedelta(seconds=5)
     settlement = Settlement(protocols, first.needs, ledger, clock, lease, witness)
     watcher = Watcher(settlement, witness, SqlWatchStore(database), clock)

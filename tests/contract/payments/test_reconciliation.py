@@ -26,10 +26,10 @@ from assay.payments.recheck_schedule import LATE_S, MISSED_MOST_S
 from assay.payments.reconciliation import OF_PAYER
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.store import SqlLedgerStore
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.protocol import X402
+from tests.fakes.calls import counted_ledger
 from tests.fakes.clock import FrozenClock
 from tests.fakes.gas import ample_gas
 from tests.fakes.payment_nodes import BLOCK_S, Node, Nodes
@@ -53,7 +53,7 @@ class Stage:
     has_key: bool = False
 
     def __post_init__(self) -> None:
-        self.ledger = SqlLedgerStore(self.database, self.clock)
+        self.ledger = counted_ledger(self.database, self.clock)
         self.settlement = self.started()
 
     def started(self) -> Settlement:

@@ -27,6 +27,7 @@ from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore
 from assay.payments.x402.gas_price import KNOWN_S, GasPrices
 from assay.payments.x402.protocol import PROTOCOL
+from tests.fakes.calls import counted_ledger
 from tests.fakes.clock import FrozenClock
 from tests.fakes.witness import lone_witness
 from tests.services.databases import migrated_postgresql, migrated_sqlite
@@ -92,7 +93,7 @@ async def seller(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
     now = clock.now()
     owner = Operator("o" * 36, "o@x.example", "n", Role.ADMIN, Plan.FREE, Decimal(0), now, now)
     await SqlOperatorStore(databases[0]).add(owner, "hash", None, None)
-    ledgers = [SqlLedgerStore(database, clock) for database in databases]
+    ledgers = [counted_ledger(database, clock) for database in databases]
     tills = [
         _till(node, ledger, SqlGasStore(database), clock)
         for ledger, database in zip(ledgers, databases, strict=True)

@@ -11,7 +11,6 @@ from sqlalchemy import text
 from assay.common.errors import Conflict, InvalidRequest
 from assay.payments.model import PaymentState, PaymentsUnavailable
 from assay.payments.outcomes import SettlementAttempt
-from assay.payments.store import SqlLedgerStore
 from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.transfer_model import (
     NotOwed,
@@ -34,7 +33,7 @@ from tests.contract.payments.transfer_stage import (
     owed,
     settled,
 )
-from tests.fakes.calls import PAYER, claimed, payment
+from tests.fakes.calls import PAYER, claimed, counted_ledger, payment
 from tests.fakes.ledger_moves import moved_on
 from tests.services.token_chain import raised
 
@@ -64,7 +63,7 @@ async def test_a_refund_is_at_most_what_was_received(stage: Stage, amount: int) 
 
 async def test_a_payment_that_has_not_arrived_is_not_given_back(stage: Stage) -> None:
     process = await stage.process()
-    ledger = SqlLedgerStore(process.database, stage.clock)
+    ledger = counted_ledger(process.database, stage.clock)
     pending = await claimed(ledger, payment("op", "w", stage.clock.now(), 10))
     assert await moved_on(ledger, pending, PaymentState.PENDING) is not None
     with pytest.raises(Conflict):
@@ -383,7 +382,7 @@ async def test_a_transaction_is_of_one_transfer(stage: Stage) -> None:
 async def test_a_transaction_that_bought_calls_gave_nothing_back(stage: Stage) -> None:
     """Two sellers who buy of each other in a circle: no payment is the refund of another."""
     process, entry = await stage.process(), await stage.paid(rate=None, pay_to=OWN)
-    ledger = SqlLedgerStore(process.database, stage.clock)
+    ledger = counted_ledger(process.database, stage.clock)
     back = payment("other", "w", stage.clock.now(), 1000)
     fields: dict[str, Any] = {"network": NETWORK, "asset": USDC, "pay_to": PAYER, "payer": OWN}
     back = await claimed(ledger, replace(back, **fields))

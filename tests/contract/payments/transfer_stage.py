@@ -14,14 +14,13 @@ from assay.payments.networks import payment_networks
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.payout_wallet import PayoutWallet
 from assay.payments.statement import Statements
-from assay.payments.store import SqlLedgerStore
 from assay.payments.store_statement import SqlStatementStore
 from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import Transfer
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
-from tests.fakes.calls import claimed, payment
+from tests.fakes.calls import claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 from tests.services.token_chain import TokenChain, TokenNode
 
@@ -81,7 +80,7 @@ class Stage:
     ) -> LedgerEntry:
         """A payment that has settled, and that the watcher has found final."""
         process = await self.process(None)
-        ledger = SqlLedgerStore(process.database, self.clock)
+        ledger = counted_ledger(process.database, self.clock)
         made = payment("op", "w", self.clock.now(), amount)
         fee_rate = None if rate is None else Decimal(rate)
         fields: dict[str, Any] = {"network": NETWORK, "asset": USDC, "pay_to": pay_to}

@@ -1,6 +1,10 @@
 """What a crash loses of the call log, on every database: the figures are those of the ledger."""
 
 import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,13 +18,17 @@ from assay.analytics.store_call_rows import BOUGHT_BY
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_missing_calls import AT_ONCE, GRACE, SqlMissingCalls
 from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import RollupWriter
+from assay.common.errors import Unavailable
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import payments
+from assay.db.sql_transaction import SqlTransaction
 from assay.payments.model import LedgerEntry, PaymentState, StoredResponse
 from assay.payments.store import SqlLedgerStore
-from tests.fakes.calls import PAYER, call, claimed, payment
+from tests.fakes.calls import PAYER, call, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger_moves import moved_on
+from tests.services.forked import ROOT
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER_S = GRACE.total_seconds() + 1
@@ -33,7 +41,7 @@ def clock() -> FrozenClock:
 
 async def sold(database: Database, clock: FrozenClock, **fields: object) -> LedgerEntry:
     """A call that was served and paid for; its row is lost."""
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     made = payment("op", "w", clock.now(), 7)
     made = replace(made, lease_until=clock.now() + timedelta(seconds=5), **fields)  # type: ignore[arg-type]
     entry = await claimed(ledger, made)
@@ -53,11 +61,84 @@ async def test_the_money_of_the_funnel_is_the_ledgers_whatever_the_log_lost(
 ) -> None:
     for _ in range(3):
         await sold(database, clock)
-    failing = await claimed(SqlLedgerStore(database, clock), payment("op", "w", clock.now(), 100))
-    ledger = SqlLedgerStore(database, clock)
+    failing = await claimed(counted_ledger(database, clock), payment("op", "w", clock.now(), 100))
+    ledger = counted_ledger(database, clock)
     assert await moved_on(ledger, failing, PaymentState.FAILED) is not None
     found = (await stats(database, clock)).funnel
     assert (found.paid, found.settled, found.failed) == (4, 3, 1)
+    assert not any((await SqlRollupProof(database).differences()).values())
+
+
+async def settle_and_be_killed(url: str, digest: str, at: str) -> None:
+    """Settles a payment in a process that is killed before, in or after the counting of it."""
+    database = await Database.open(url)
+    rollups = RollupWriter(database.kind)
+
+    def kill() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def on_move(
+        transaction: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry
+    ) -> Callable[[], None] | None:
+        kill() if at == "before" else None
+        await rollups.add_move(transaction, entry, moved)
+        kill() if at == "counted" else None
+        return kill
+
+    ledger = SqlLedgerStore(database, FrozenClock(START), on_move)
+    entry = await ledger.find("eip155:8453", digest)
+    assert entry is not None
+    await ledger.move(entry, PaymentState.SETTLED)
+
+
+@pytest.mark.parametrize("at", ["before", "counted", "committed"])
+async def test_a_move_and_the_count_of_it_survive_a_kill_together_or_not_at_all(
+    database: Database, database_url: str, clock: FrozenClock, at: str
+) -> None:
+    ledger = counted_ledger(database, clock)
+    entry = await claimed(ledger, payment("op", "w", clock.now(), 7))
+    code = (
+        "import asyncio, sys;"
+        "from tests.contract.sql.test_missing_calls import settle_and_be_killed;"
+        "asyncio.run(settle_and_be_killed(*sys.argv[1:]))"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, database_url, entry.digest, at), cwd=ROOT
+    )
+    assert await process.wait() == -signal.SIGKILL
+    is_kept = at == "committed"
+    found = await ledger.find(entry.network, entry.digest)
+    assert found is not None
+    assert found.state is (PaymentState.SETTLED if is_kept else PaymentState.CLAIMED)
+    assert (await stats(database, clock)).funnel.settled == is_kept
+    again = await ledger.move(entry, PaymentState.SETTLED)
+    assert (again is None) == is_kept
+    assert (await stats(database, clock)).funnel.settled == 1
+    assert not any((await SqlRollupProof(database).differences()).values())
+
+
+async def test_a_move_whose_count_fails_is_undone(database: Database, clock: FrozenClock) -> None:
+    rollups, called = RollupWriter(database.kind), list[str]()
+
+    async def on_move(
+        transaction: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry
+    ) -> Callable[[], None]:
+        await rollups.add_move(transaction, entry, moved)
+        if not called:
+            called.append("failed")
+            raise ValueError("no")
+        return lambda: called.append("committed")
+
+    ledger = SqlLedgerStore(database, clock, on_move)
+    entry = await claimed(ledger, payment("op", "w", clock.now(), 7))
+    with pytest.raises((ValueError, Unavailable)):  # whose work shared the commit, is undone too
+        await ledger.move(entry, PaymentState.SETTLED)
+    assert await ledger.find(entry.network, entry.digest) == entry
+    assert (await stats(database, clock)).funnel.settled == 0
+    assert await ledger.move(entry, PaymentState.SETTLED) is not None
+    assert called == ["failed", "committed"]
+    assert await ledger.move(entry, PaymentState.SETTLED) is None  # an old reading is not counted
+    assert called == ["failed", "committed"]
     assert not any((await SqlRollupProof(database).differences()).values())
 
 
@@ -116,7 +197,7 @@ async def test_a_call_that_is_being_answered_is_waited_for(
 ) -> None:
     """However long it takes: what is looked at later is not forgotten."""
     slow = {"lease_until": START + timedelta(hours=1)}
-    ledger, missing = SqlLedgerStore(database, clock), SqlMissingCalls(database, clock)
+    ledger, missing = counted_ledger(database, clock), SqlMissingCalls(database, clock)
     made = replace(payment("op", "w", clock.now(), 7), **slow)
     entry = await ledger.move(await claimed(ledger, made), PaymentState.SETTLED)
     assert entry is not None

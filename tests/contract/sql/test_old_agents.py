@@ -13,10 +13,9 @@ from assay.app.retention import Retention
 from assay.db.engine import Database, to_us
 from assay.db.store_costs import SqlCostStore
 from assay.payments.model import PaymentState
-from assay.payments.store import SqlLedgerStore
 from assay.settings import load
 from tests.contract.sql.test_old_calls import CLOCK, NOW, TODAY, analytics, logged, made, remove_all
-from tests.fakes.calls import call, claimed, payment
+from tests.fakes.calls import call, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 
 DAYS = 400
@@ -39,7 +38,7 @@ async def counted(database: Database, table: str) -> int:
 
 async def paid(database: Database, payer: str, *, is_reversed: bool = False) -> None:
     """A payment of 500 days ago."""
-    ledger = SqlLedgerStore(database, FrozenClock(NOW - timedelta(days=500)))
+    ledger = counted_ledger(database, FrozenClock(NOW - timedelta(days=500)))
     entry = payment("op", "w", NOW - timedelta(days=500), 5, payer=payer)
     settled = await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)
     assert settled is not None

@@ -22,9 +22,8 @@ from assay.db.engine import Database, to_us
 from assay.db.schema.everything import calls, payments
 from assay.db.store_costs import SqlCostStore
 from assay.payments.model import PaymentState
-from assay.payments.store import SqlLedgerStore
 from assay.settings import load
-from tests.fakes.calls import call, claimed, payment
+from tests.fakes.calls import call, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
@@ -126,7 +125,7 @@ async def test_the_log_and_its_total_hold_the_days_that_are_kept(database: Datab
 
 async def test_payments_stay_and_their_removed_calls_do_not_come_back(database: Database) -> None:
     clock = FrozenClock(NOW - timedelta(days=500))
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     entry = payment("op", "w", clock.now(), 5)
     await claimed(ledger, entry)
     settled = await ledger.move(entry, PaymentState.SETTLED)
@@ -180,7 +179,7 @@ async def test_rows_that_may_be_looked_for_again_stay_whatever_the_setting(
 ) -> None:
     """Just after midnight a payment of the last day may still be asked for its call."""
     clock = FrozenClock(NOW.replace(hour=23, minute=59, second=30))
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     entry = payment("op", "w", clock.now(), 5)
     settled = await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)
     assert settled is not None

@@ -16,6 +16,7 @@ from assay.payments.store_watches import SqlWatchStore
 from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
 from assay.payments.watcher import plan_of
 from tests.contract.sql.test_ledger_store import CLOCK, HOUR, NETWORK, entry
+from tests.fakes.calls import counted_ledger
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger_moves import moved_on
 
@@ -24,7 +25,7 @@ LONG = timedelta(days=1)
 
 @pytest.fixture
 def ledger(database: Database) -> SqlLedgerStore:
-    return SqlLedgerStore(database, CLOCK)
+    return counted_ledger(database, CLOCK)
 
 
 @pytest.fixture
@@ -114,7 +115,7 @@ async def test_a_reversed_payment_takes_its_revenue_back_on_the_day_it_had_settl
     database: Database, watches: SqlWatchStore
 ) -> None:
     clock = FrozenClock()
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     made, other = await settled(ledger), await settled(ledger, "0x2")
     assert await funnel(database) == (20, 2, 0)
     clock.move(3 * 86_400)

@@ -20,8 +20,7 @@ from assay.common.errors import Unavailable
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
 from assay.payments.model import PaymentState
-from assay.payments.store import SqlLedgerStore
-from tests.fakes.calls import call, claimed, payment
+from tests.fakes.calls import call, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,7 +50,7 @@ async def test_the_platform_is_the_sum_of_its_accounts(database: Database) -> No
     yesterday = NOW - timedelta(days=1)
     calls = [call(ann, "w", NOW, agent_id="7"), call(bea, "w", yesterday, agent_id="7", status=500)]
     await SqlCallStore(database).add(calls)
-    ledger = SqlLedgerStore(database, FrozenClock(NOW))
+    ledger = counted_ledger(database, FrozenClock(NOW))
     entry = await claimed(ledger, payment(bea, "w", NOW, 7))
     await ledger.move(entry, PaymentState.SETTLED)
     stats = await SqlAdminStore(database).stats_for_admin(TODAY)

@@ -18,8 +18,16 @@ from assay.analytics.store_rebuild import SqlRollupProof
 from assay.common.clock import DAY_US
 from assay.db.engine import Database, to_us
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.store import SqlLedgerStore
-from tests.fakes.calls import CALL_FIELDS, KIND_FIELDS, PAYER, call, changed, claimed, payment
+from tests.fakes.calls import (
+    CALL_FIELDS,
+    KIND_FIELDS,
+    PAYER,
+    call,
+    changed,
+    claimed,
+    counted_ledger,
+    payment,
+)
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger_moves import moved_on
 
@@ -90,7 +98,7 @@ def day_of(at: datetime | None) -> int:
 
 async def play(database: Database, steps: Sequence[dict[str, object]], model: Model) -> None:
     clock = FrozenClock(START)
-    ledger, store = SqlLedgerStore(database, clock), SqlCallStore(database)
+    ledger, store = counted_ledger(database, clock), SqlCallStore(database)
     batch: list[CallLogEntry] = []
     kinds: dict[tuple[object, ...], CallKind] = {}
     for number, step in enumerate(steps):
@@ -242,7 +250,7 @@ async def test_a_batch_that_fails_counts_nothing_and_its_agents_are_new_again(
 
 async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database: Database) -> None:
     clock = FrozenClock(START)
-    ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
+    ledger, store = counted_ledger(database, clock), SqlAnalyticsStore(database)
     entry = await claimed(ledger, payment("op", "w", START, 2_500_000))
     held = call(
         *("op", "w", START), payment_id=entry.id, payer=PAYER, status=503,
@@ -271,7 +279,7 @@ async def test_a_payment_that_settles_days_later_is_revenue_of_that_day(database
 
 async def test_money_is_shown_with_the_call_it_bought_and_with_no_other(database: Database) -> None:
     clock = FrozenClock(START)
-    ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
+    ledger, store = counted_ledger(database, clock), SqlAnalyticsStore(database)
     entry = await claimed(ledger, payment("op", "w", START, 10))
     await ledger.move(entry, PaymentState.SETTLED)
     paid = {"payment_id": entry.id, "payer": PAYER}
@@ -289,7 +297,7 @@ async def test_money_is_shown_though_another_sellers_call_with_it_is_logged_late
     database: Database,
 ) -> None:
     clock = FrozenClock(START)
-    ledger, store = SqlLedgerStore(database, clock), SqlAnalyticsStore(database)
+    ledger, store = counted_ledger(database, clock), SqlAnalyticsStore(database)
     entry = await claimed(ledger, payment("op", "w", START, 10))
     await ledger.move(entry, PaymentState.SETTLED)
     paid = {"payment_id": entry.id, "payer": PAYER}
@@ -341,7 +349,7 @@ async def test_a_call_of_another_operator_has_no_position(database: Database) ->
 
 async def test_a_call_and_its_money_are_of_one_agent_whoever_pays(database: Database) -> None:
     clock = FrozenClock(START)
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     entry = await claimed(ledger, payment("op", "w", START, 5, agent_id="7"))
     await ledger.move(entry, PaymentState.SETTLED)
     made = call("op", "w", START, agent_id="7", payer=PAYER, payment_id=entry.id)

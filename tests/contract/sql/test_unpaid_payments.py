@@ -17,12 +17,11 @@ from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.service import FAILURES_WINDOW
-from assay.payments.store import SqlLedgerStore
 from assay.payments.store_old_payments import REMOVE
 from assay.payments.store_rows import values_of
 from assay.settings import load
 from tests.contract.sql.test_ledger_store import CLOCK, entry
-from tests.fakes.calls import claimed, payment
+from tests.fakes.calls import claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 from tests.fakes.ledger_moves import moved_on
 
@@ -98,7 +97,7 @@ async def test_only_what_moved_nothing_and_has_ended_leaves_in_batches(database:
 
 async def test_what_was_counted_of_removed_failures_stays_and_is_proven(database: Database) -> None:
     clock = FrozenClock(OLD - timedelta(days=2))
-    ledger = SqlLedgerStore(database, clock)
+    ledger = counted_ledger(database, clock)
     for cost in (5, 7, None):
         gas = NO_GAS if cost is None else Gas("prepaid", "usd", 9)
         made = payment("op", "w", clock.now(), 5, gas=gas)
@@ -125,7 +124,7 @@ async def test_what_was_counted_of_removed_failures_stays_and_is_proven(database
 async def test_a_failure_counts_against_its_payer_for_its_hour_however_old_its_end(
     database: Database,
 ) -> None:
-    ledger = SqlLedgerStore(database, FrozenClock(NOW))
+    ledger = counted_ledger(database, FrozenClock(NOW))
     await added(database, entry("0x1", state=PaymentState.FAILED, expires_at=OLD, updated_at=NOW))
     assert await SqlRetention(database).remove_unpaid_payments(NOW - timedelta(days=1), 9) == 0
     assert (await ledger.claim(entry("0x2"), NOW - FAILURES_WINDOW)).failures == 1

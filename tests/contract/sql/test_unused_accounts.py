@@ -24,11 +24,10 @@ from assay.common.errors import TooMany
 from assay.common.ids import new_id
 from assay.db.engine import Database
 from assay.db.store_costs import SqlCostStore
-from assay.payments.store import SqlLedgerStore
 from assay.settings import load
 from assay.webhooks.model import WebhookRegistration
 from assay.webhooks.store import SqlWebhookStore
-from tests.fakes.calls import call, claimed, payment
+from tests.fakes.calls import call, claimed, counted_ledger, payment
 from tests.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
@@ -151,7 +150,7 @@ USES: dict[str, Callable[[Database, str, str], Awaitable[object]]] = {
         d, "INSERT INTO gas_accounts (operator_id, currency, balance) VALUES (:who, 'usd', 1)",
         who=who,
     ),
-    "money": lambda d, who, _: claimed(SqlLedgerStore(d, THEN), payment(who, "w", NOW, 5)),
+    "money": lambda d, who, _: claimed(counted_ledger(d, THEN), payment(who, "w", NOW, 5)),
     "a plan": lambda d, who, _: executed(
         d, "UPDATE operators SET plan = 'pro' WHERE id = :who", who=who
     ),
