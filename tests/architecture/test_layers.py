@@ -140,6 +140,24 @@ def test_nobody_borrows_what_it_no_longer_uses() -> None:
     assert used == {module: borrowed(module) for module in BORROWED}
 
 
+POOLS = re.compile(r"\bUpstreamPool\(([^,]*),")
+CONNECTS = r"\b(?:create_connection|open_connection|sock_connect|connect_ex|create_datagram_\w+)\b"
+
+
+def test_the_client_pool_connects_to_nothing_by_itself() -> None:
+    """`http1` sends on what it is given; only the egress guard's dialer is given to it."""
+    own = [path for path in (SOURCES / "http1").glob("*.py") if re.search(CONNECTS, read(path))]
+    assert own == []
+    made = [one for path in SOURCES.rglob("*.py") for one in POOLS.findall(read(path))]
+    assert set(made) == {"dialer.connect", "self._dialer.connect"}
+    dialers = [path for path in SOURCES.rglob("*.py") if POOLS.search(read(path))]
+    assert all("dialer = UpstreamDialer(" in read(path) for path in dialers)
+
+
+def read(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
 def test_the_rules_find_what_they_are_for() -> None:
     assert list(hidden("gate.service", frozenset({"assay.webhooks.store.SqlWebhookStore"})))
     assert list(hidden("gate.service", frozenset({"assay.webhooks.schemas"})))

@@ -3,8 +3,9 @@ from ipaddress import IPv4Address, IPv6Address
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.http1.model import Target
 from assay.net.egress.address import classify
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)
 IPV4 = st.integers(0, 2**32 - 1).map(IPv4Address)

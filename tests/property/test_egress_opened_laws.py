@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.clock import SystemClock
-from assay.http1 import client as upstream
 from assay.http1.client import UpstreamPool
 from assay.http1.client_by_operator import UpstreamsByOperator
 from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.net.egress import dial
 from assay.net.egress.address import BlockReason, classify
 from assay.net.egress.called_ports import is_called
+from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedEntry, OpenedForOperators
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.fakes.scripted_resolver import ScriptedResolver
@@ -128,7 +129,8 @@ def test_no_address_outside_the_list_is_connected_to(
         rules = policy(listed)
         texts = [[str(one) for one in answer] for answer in answers]
         resolver = ScriptedResolver(**{host.replace(".", "_"): texts})
-        pools = [UpstreamPool(one, SystemClock(), resolver) for one in (rules, rules.of(NAMED))]
+        dialers = [UpstreamDialer(one, resolver) for one in (rules, rules.of(NAMED))]
+        pools = [UpstreamPool(one.connect, SystemClock()) for one in dialers]
         both = UpstreamsByOperator(*pools, frozenset({NAMED}))
         target = parse_target(f"{scheme}://{host}:{port}/", rules.of(account))
         if isinstance(target, RefusedUrl):
@@ -142,7 +144,7 @@ def test_no_address_outside_the_list_is_connected_to(
             await pool.aclose()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(upstream, "connected_socket", record)
+        patch.setattr(dial, "connected_socket", record)
         asyncio.run(calls())
     own = listed if account == NAMED else ()
     assert all(may_be_dialled(own, scheme, host, port, address) for address in dialled)

@@ -10,11 +10,12 @@ from assay.db.engine import Database
 from assay.db.state import SqlSharedState
 from assay.db.store_egress_usage import SqlBudgetLedger
 from assay.evaluation.host_turns import HostTurns
+from assay.http1.model import Target
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.consent import Consents, origin_of
 from assay.net.egress.domain import domain_of, is_exempt
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.settings import Settings, bind_address
 
 KIB = 1024

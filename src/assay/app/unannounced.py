@@ -15,11 +15,12 @@ from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.service import EVER
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.evaluation.store_visit_seeds import SqlSeeds
+from assay.http1.model import Target
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.dial import HttpProxy
 from assay.net.egress.ports import EgressClient
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.unannounced import UnannouncedVisits
 from assay.settings import Settings

@@ -39,6 +39,7 @@ from assay.http1.client_by_operator import UpstreamsByOperator
 from assay.http1.host import UpstreamConnections
 from assay.http1.model import Upstream
 from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.url import EgressPolicy
 from assay.payments.finality import View, Witness
 from assay.payments.model import PaymentNetwork
@@ -188,14 +189,18 @@ def _upstreams(
 ) -> Upstream:
     """One pool for everybody; where addresses are opened, another one for their operators."""
     connections = UpstreamConnections(connections_max)
-    pool = UpstreamPool(egress, clock, connections=connections)
-    stack.push_async_callback(pool.aclose)
-    operators = egress.opened_for.operators
+
+    def pool(policy: EgressPolicy) -> UpstreamPool:
+        dialer = UpstreamDialer(policy)
+        stack.callback(dialer.close)
+        made = UpstreamPool(dialer.connect, clock, connections)
+        stack.push_async_callback(made.aclose)
+        return made
+
+    everybody, operators = pool(egress), egress.opened_for.operators
     if not operators:
-        return pool
-    named = UpstreamPool(egress.of(next(iter(operators))), clock, connections=connections)
-    stack.push_async_callback(named.aclose)
-    return UpstreamsByOperator(pool, named, operators)
+        return everybody
+    return UpstreamsByOperator(everybody, pool(egress.of(next(iter(operators)))), operators)
 
 
 def _refused_note(log: Log) -> Callable[[CallLogEntry, str], None]:

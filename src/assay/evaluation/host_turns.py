@@ -26,11 +26,12 @@ from assay.common.errors import TooMany, Unavailable
 from assay.common.fair_queue import FairQueue
 from assay.common.ids import new_id
 from assay.common.shared_state import SharedState
+from assay.http1.model import Target
 from assay.net.egress.consent import Consents, origin_of
 from assay.net.egress.domain import domain_of, is_exempt
 from assay.net.egress.host_timeout import own_wait
 from assay.net.egress.ports import Begins
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 
 VISIT_MOST: Final = Ceiling(60, 256 * 1024)
 """What a visit takes at most. As many visits are under way at a host as it has room for these."""

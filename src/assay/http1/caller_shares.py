@@ -8,17 +8,20 @@ from typing import Final
 
 from assay.common.errors import ServiceError, Unavailable
 from assay.http1.callers import Caller, UpstreamBusy
-from assay.http1.connection import failed
-from assay.net.egress.request_slots import RETRY_S, SlotShare
+from assay.http1.model import upstream_failed
 
-CALLS: Final = SlotShare(1024, 768)
-"""Under way at one upstream from one process; a quarter is left to calls that are paid for.
+CALLS_MAX: Final = 1024
+"""Under way at one upstream from one process."""
+
+UNPAID_CALLS_MAX: Final = 768
+"""Those among them that are not paid for; a quarter is left to calls that are.
 
 A caller has at most half as many as are free, a network as many, an operator twice as many. Where
 nobody else calls, that is 256, 384 and 512. Source: dynamic thresholds (Choudhury and Hahne, 1998).
 """
 
-_RETRY_S = int(RETRY_S)
+_RETRY_S: Final = 1
+"""When a place may be free again: nobody knows how long the calls in the way will take."""
 
 
 class UpstreamShares:
@@ -44,7 +47,7 @@ class UpstreamShares:
         find, held, calls = self._find, self._held, self.calls
         own_key, group_key = caller.own, caller.group
         own, group, operator = find(own_key, 0), find(group_key, 0), find(operator_id, 0)
-        if calls >= CALLS.shared // 4:  # where fewer are under way, nobody has too many of them
+        if calls >= UNPAID_CALLS_MAX // 4:  # where fewer are under way, nobody has too many of them
             free = self._free(caller)
             if own * 2 >= free or group >= free or operator >= free * 2:
                 return False
@@ -69,7 +72,7 @@ class UpstreamShares:
         """Why `take` has just said no. The upstream has done nothing."""
         free = self._free(caller)
         if caller is None:
-            return failed("too many requests to it are under way")
+            return upstream_failed("too many requests to it are under way")
         if free > 0:
             own, group = self._held.get(caller.own, 0), self._held.get(caller.group, 0)
             if own * 2 >= free or group >= free:
@@ -84,7 +87,7 @@ class UpstreamShares:
         return _unavailable("Too many calls of this wrapper's upstream are under way.")
 
     def _free(self, caller: Caller | None) -> int:
-        may = CALLS.total if caller is None or caller.is_paid else CALLS.shared
+        may = CALLS_MAX if caller is None or caller.is_paid else UNPAID_CALLS_MAX
         return may - self.calls
 
 

@@ -1,40 +1,36 @@
-"""The guarded way to operators' upstreams: a small keep-alive client on httptools.
+"""Upstreams over HTTP/1.1: a small keep-alive client on httptools.
 
-It judges every address a name resolves to and dials what was judged, passes bodies on in both
-directions as they come, and holds no more than a bound of either. General clients cost ten times
-the processor time of the whole hop (measurements.md#forwarding-requests).
+It passes bodies on in both directions as they come, and holds no more than a bound of either.
+General clients cost ten times the processor time of the whole hop
+(measurements.md#forwarding-requests).
 """
 
 import asyncio
-import ssl
 from collections import OrderedDict
-
-import httpcore2
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
-from assay.common.egress_budget import EgressUse, egress_use
-from assay.common.errors import Unavailable
 from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.connection import Connection, ConnectionContext, StaleConnection, failed
+from assay.http1.connection import Connection, ConnectionContext, StaleConnection
 from assay.http1.exchange import StreamedResponse, head_of, pump
 from assay.http1.host import PreparedUpstream, UpstreamConnections, UpstreamHost
 from assay.http1.model import (
     PreparedUpstreamRequest,
+    Target,
     UpstreamFailed,
     UpstreamRequest,
     UpstreamResponse,
+    upstream_failed,
 )
 from assay.http1.shared_reads import SharedReads
-from assay.http1.sockets import connected_socket
-from assay.net.egress.dial import judged_addresses
-from assay.net.egress.host_timeout import host_timeout
-from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.request_slots import SlotShare
-from assay.net.egress.url import EgressPolicy, Target
-from assay.net.resolver import LOOKUPS_MAX, NameResolver, SystemResolver
 
-CONNECT_S = 5.0
+Connect: TypeAlias = Callable[[Target, str, Callable[[], Connection]], Awaitable[Connection]]
+"""Opens a connection to a target, for an operator: the protocol that the given function makes, once
+it is connected and, over https, TLS is established. Raises `UpstreamFailed` where the upstream
+cannot be reached, and `Unavailable` where this service had no place for the attempt."""
+
 KEEP_ALIVE_S = 4.0
 """Idle time before a connection is closed: below the 5 s of Node's servers."""
 
@@ -56,25 +52,24 @@ class UpstreamPool:
 
     def __init__(
         self,
-        policy: EgressPolicy | None,
+        connect: Connect,
         clock: Clock,
-        resolver: NameResolver | None = None,
-        tls: ssl.SSLContext | None = None,
         connections: UpstreamConnections | None = None,
+        *,
+        has_breaker: bool = True,
     ) -> None:
-        """Without a `policy` for configured addresses: nobody is judged or left alone.
+        """A pool of what `connect` opens; it opens nothing by itself.
 
-        Pools that are given the same `connections` have them together.
+        `connect` must have put every address that it connects to through the egress guard: the pool
+        sends requests on its connections, and on kept ones for the same scheme, name and port,
+        without another check. Pools that are given the same `connections` have them together.
+        Without a breaker an upstream is tried again however often it failed.
         """
         self._connections = connections or UpstreamConnections()
-        self._policy = policy
+        self._connect = connect
+        self._has_breaker = has_breaker
         self._clock = clock
-        # No gate asks here, so nothing is kept for one.
-        shares = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
-        self._system = SystemResolver(shares)
         self._reads, self._outbox = SharedReads(), WriteCoalescer()
-        self._resolver = resolver or self._system
-        self._tls = tls
         self._hosts: OrderedDict[tuple[str, str, int], UpstreamHost] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -98,7 +93,7 @@ class UpstreamPool:
                     continue  # a kept connection that was just being closed
                 if isinstance(error, UpstreamFailed):
                     raise
-                raise failed("it closed the connection") from None
+                raise upstream_failed("it closed the connection") from None
             except BaseException:
                 connection.close()
                 host.give_back(connection)
@@ -126,7 +121,6 @@ class UpstreamPool:
         for host in self._hosts.values():
             while host.idle:
                 host.close_oldest()
-        self._system.close()
 
     def _host(self, target: Target) -> UpstreamHost:
         key = (target.scheme, target.host, target.port)
@@ -158,54 +152,24 @@ class UpstreamPool:
 
     async def _dial(self, request: UpstreamRequest, host: UpstreamHost) -> Connection:
         """A new connection, for a call that is counted already."""
-        if self._policy is not None and not host.breaker.lets_through():
+        if self._has_breaker and not host.breaker.lets_through():
             host.shares.give_back(request.caller, request.account)
-            raise failed("it is left alone after failures")
+            raise upstream_failed("it is left alone after failures")
         host.count_one()
+        loop = asyncio.get_running_loop()
         try:
-            with egress_use(EgressUse(account=request.account)):
-                async with host_timeout(CONNECT_S):
-                    connection = await self._connect(request.target, host)
+            connection = await self._connect(
+                request.target, request.account, lambda: Connection(loop, host.shared)
+            )
         except BaseException as error:
             host.forget_one()
             host.shares.give_back(request.caller, request.account)
-            if isinstance(error, EgressError) and error.failure is Failure.BUDGET:
-                # It waited for us in vain, which says nothing about its upstream.
-                raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
-            if isinstance(error, TimeoutError | OSError | EgressError | ssl.SSLError):
+            if isinstance(error, UpstreamFailed):
                 host.breaker.failed()
-                raise failed(f"it cannot be reached: {error!r}") from error
             raise
         host.breaker.succeeded()
         connection.caller, connection.operator_id = request.caller, request.account
         return connection
-
-    async def _connect(self, target: Target, host: UpstreamHost) -> Connection:
-        """To the first judged address that answers."""
-        loop = asyncio.get_running_loop()
-        addresses = await judged_addresses(
-            target.host, target.port, self._policy, self._resolver, target.scheme
-        )
-        tls = self._context() if target.scheme == "https" else None
-        problem: OSError | None = None
-        for address in addresses[:3]:
-            try:
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop, host.shared),
-                    sock=await connected_socket(address, target.port),
-                    ssl=tls,
-                    server_hostname=target.host if tls else None,
-                )
-            except OSError as error:
-                problem = error
-            else:
-                return connection
-        raise problem or OSError("no address")
-
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = httpcore2.default_ssl_context()
-        return self._tls
 
     def _sweep_later(self) -> None:
         if self._sweeper is None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from assay.common.http_heads import END
 from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.callers import Caller
-from assay.http1.model import ResponseHead, ResponseSink, UpstreamFailed
+from assay.http1.model import ResponseHead, ResponseSink, UpstreamFailed, upstream_failed
 from assay.http1.response_heads import HEAD_BYTES_MAX, CachedResponseHead, ResponseHeadCache
 from assay.http1.shared_reads import SharedReads
 
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fail(self, why: str) -> None:
         if self._error is None and not self._complete:
-            self._error = failed(why)
+            self._error = upstream_failed(why)
         self.close()
         self._tell_sink()
         self._wake()
@@ -405,7 +405,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._until_end and self.status >= _FINAL and exc is None:
                 self._complete = True
             elif self._error is None:
-                self._error = failed("it closed the connection")
+                self._error = upstream_failed("it closed the connection")
                 self.was_stale = not self.received
             self._tell_sink()
         self._wake()
@@ -494,8 +494,3 @@ class Connection(asyncio.BufferedProtocol):
         """The end, unless it was a 1xx."""
         if self.status >= _FINAL:
             self._complete = True
-
-
-def failed(detail: str) -> UpstreamFailed:
-    """The refusal a caller is told; `detail` is for our log."""
-    return UpstreamFailed("The upstream failed or gave no valid answer.", detail=detail)

@@ -11,8 +11,7 @@ from assay.http1.caller_shares import UpstreamShares
 from assay.http1.callers import Caller
 from assay.http1.connection import Connection, ConnectionContext
 from assay.http1.exchange import EncodedRequestHead, SinkExchange, head_of
-from assay.http1.model import ReservedExchange, ResponseSink, UpstreamRequest
-from assay.net.egress.url import Target
+from assay.http1.model import ReservedExchange, ResponseSink, Target, UpstreamRequest
 
 AGE_MAX_S = 60.0
 """A name is resolved and judged again at least this often."""

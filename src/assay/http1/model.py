@@ -1,19 +1,45 @@
 """A request to an upstream and its answer, whoever sends it: what the HTTP/1.1 client offers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from assay.common.errors import ServiceError
 from assay.common.http_heads import HeaderPairs
 from assay.http1.callers import Caller
-from assay.net.egress.url import Target
+
+Scheme: TypeAlias = Literal["http", "https"]
+
+DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
+"""Source: RFC 9110, sections 4.2.1 and 4.2.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes: `host` is lower-case ASCII (an IPv6 address without brackets)."""
+
+    scheme: Scheme
+    host: str
+    port: int
+    path_and_query: str
+    is_literal_ip: bool
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header: brackets for IPv6, no port when it is the default."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class UpstreamFailed(ServiceError):
     """The upstream failed or answered with what is no answer (interface.md#wrapper-errors)."""
 
     code = "wrapper_request_failed"
+
+
+def upstream_failed(detail: str) -> UpstreamFailed:
+    """The refusal as the caller receives it; `detail` is for our log."""
+    return UpstreamFailed("The upstream failed or gave no valid answer.", detail=detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,7 @@ import base64
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from assay.net.egress.url import Target
-
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+from assay.http1.model import DEFAULT_PORTS, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +19,10 @@ class Configured:
 def configured(url: str) -> Configured:
     """Raises `ValueError` for what is no http(s) address."""
     parts = urlsplit(url)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         raise ValueError("not an http(s) address")
     scheme = "https" if parts.scheme == "https" else "http"
-    port = parts.port or _DEFAULT_PORTS[scheme]
+    port = parts.port or DEFAULT_PORTS[scheme]
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
     headers: tuple[tuple[bytes, bytes], ...] = ()

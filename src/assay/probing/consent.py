@@ -9,10 +9,11 @@ from urllib.parse import urljoin
 
 from assay.common.egress_budget import BudgetRules
 from assay.common.json import JsonValue, is_array, is_object
+from assay.http1.model import Target
 from assay.net.egress.consent import Consents, origin_of
 from assay.net.egress.domain import is_exempt
 from assay.net.egress.ports import EgressClient, EgressError, EgressResponse, OutboundRequest
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.ports import BudgetExhausted
 from assay.probing.probe_client import decode
 from assay.registries.subject import Subject

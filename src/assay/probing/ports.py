@@ -8,9 +8,10 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work_runner import Slices
+from assay.http1.model import Target
 from assay.net.egress.consent import origin_of
 from assay.net.egress.ports import EgressClient
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.judge import TextJudge
 from assay.probing.purchases import PaidCalls
 from assay.probing.session_memo import AskedOnce

@@ -19,9 +19,10 @@ from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject
 from assay.common.shared_state import SharedState
+from assay.http1.model import Target
 from assay.net.egress.consent import origin_of
 from assay.net.egress.ports import EgressClient
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.ports import AgentDialers, BudgetExhausted, Probe, Severity
 from assay.probing.robots import refused_prefixes
 from assay.probing.session import VisitHttp

@@ -19,6 +19,7 @@ from assay.http1.model import UpstreamFailed
 from assay.net.body import BodyBroken
 from assay.net.bounded_exchange import ExchangeBounds, exchange
 from assay.net.configured_address import configured
+from assay.net.egress.dial import UpstreamDialer
 from assay.registries.model import Feedback
 from assay.registries.refusals import too_much_feedback
 from assay.registries.solana_index_wire import (
@@ -123,7 +124,8 @@ class HttpAgentIndex:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._client = UpstreamPool(None, clock)
+        self._dialer = UpstreamDialer(None)
+        self._client = UpstreamPool(self._dialer.connect, clock, has_breaker=False)
         self._indexers: dict[str, _Indexer] = {}
 
     async def find_number(self, network: Network, number: int) -> str | None:
@@ -166,6 +168,7 @@ class HttpAgentIndex:
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.aclose()
+        self._dialer.close()
 
     async def _assets(self, network: Network, query: Query) -> Sequence[str]:
         async def ask(indexer: _Indexer) -> Sequence[str]:

@@ -1,8 +1,9 @@
 """What a webhook's address says of its receiver. Pure."""
 
+from assay.http1.model import Target
 from assay.net.egress.consent import origin_of
 from assay.net.egress.domain import domain_of
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 
 _ANY = EgressPolicy(allow_private=True, require_https=False)
 """Addresses were judged when they were registered, and are again when they are dialled."""

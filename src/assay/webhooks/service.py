@@ -14,7 +14,8 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.http1.model import Target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.registries.model import TOKEN_ID_MAX
 from assay.webhooks.model import (
     EVENTS,

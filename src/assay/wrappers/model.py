@@ -18,8 +18,8 @@ from assay.common.http_heads import HeaderPairs
 from assay.gate.denial import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.callers import Caller
+from assay.http1.model import Target
 from assay.identity.model import AgentHeaders
-from assay.net.egress.url import Target
 from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
 from assay.wrappers.caller_terms import Terms
 from assay.wrappers.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits

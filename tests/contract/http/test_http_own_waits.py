@@ -12,11 +12,12 @@ from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
 from assay.http1.client import UpstreamPool
-from assay.http1.model import UpstreamRequest
+from assay.http1.model import Target, UpstreamRequest
 from assay.net import resolver as resolving
 from assay.net.egress.client import GuardedHttp
+from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from tests.fakes.clock import FrozenClock
 from tests.fakes.name_servers import NameServers
 from tests.services.egress_process import DEVELOPMENT, Process
@@ -141,7 +142,8 @@ async def test_a_wrapper_that_waits_in_vain_is_503_and_opens_no_breaker(
     def request(url: str, account: str) -> UpstreamRequest:
         return UpstreamRequest("GET", target(url), b"/", (), b"", 0, timeout_s=20, account=account)
 
-    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    dialer = UpstreamDialer(DEVELOPMENT)
+    pool = UpstreamPool(dialer.connect, SystemClock())
     async with serving(keeps_open(plain(b"ok"))) as server, asyncio.TaskGroup() as group:
         fine = f"http://localhost:{server.port}/"
         slow = [
@@ -160,3 +162,4 @@ async def test_a_wrapper_that_waits_in_vain_is_503_and_opens_no_breaker(
             task.cancel()
         servers.answer.set()
     await pool.aclose()
+    dialer.close()

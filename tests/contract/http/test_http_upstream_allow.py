@@ -1,6 +1,7 @@
 """Opened upstreams on real sockets: whose wrappers reach them, and over which connections."""
 
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,9 +12,10 @@ from assay.common.clock import SystemClock
 from assay.http1.callers import anonymous_at
 from assay.http1.client import UpstreamPool
 from assay.http1.client_by_operator import UpstreamsByOperator
-from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.http1.model import Target, UpstreamFailed, UpstreamRequest
+from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry
-from assay.net.egress.url import EgressPolicy, Target, parse_target
+from assay.net.egress.url import EgressPolicy, parse_target
 from assay.net.resolver import NameResolver
 from tests.fakes.scripted_resolver import ScriptedResolver
 from tests.services.certificates import TestAuthority
@@ -29,11 +31,11 @@ def policy(*entries: str) -> EgressPolicy:
 
 @asynccontextmanager
 async def pools(
-    rules: EgressPolicy, resolver: NameResolver | None = None, tls: object = None
+    rules: EgressPolicy, resolver: NameResolver | None = None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[UpstreamsByOperator]:
     """As the service puts them together."""
     made = [
-        UpstreamPool(one, SystemClock(), resolver, tls)  # type: ignore[arg-type]
+        UpstreamPool(UpstreamDialer(one, resolver, tls).connect, SystemClock())
         for one in (rules, rules.of(NAMED))
     ]
     try:

@@ -8,8 +8,9 @@ from assay.common.clock import SystemClock
 from assay.common.errors import InvalidRequest
 from assay.common.secretbox import SecretBox
 from assay.http1.client import UpstreamPool
-from assay.http1.model import UpstreamFailed, UpstreamRequest
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.http1.model import Target, UpstreamFailed, UpstreamRequest
+from assay.net.egress.dial import UpstreamDialer
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.networks import payment_networks
 from assay.wrappers.service import ConfigRules, Endpoints, NewEndpoint
 from tests.contract.http.test_http_egress_address import DENIED_ANSWERS
@@ -69,7 +70,8 @@ async def test_a_name_that_resolves_to_a_denied_address_is_not_dialled(answer: s
     target = parse_target("http://api.example/", LENIENT)
     assert isinstance(target, Target)
     for script in ([answer], ["93.184.216.34", answer], [answer, "93.184.216.34"]):
-        pool = UpstreamPool(LENIENT, SystemClock(), ScriptedResolver(api_example=[script]))
+        resolver = ScriptedResolver(api_example=[script])
+        pool = UpstreamPool(UpstreamDialer(LENIENT, resolver).connect, SystemClock())
         with pytest.raises(UpstreamFailed):
             await pool.send(request(target))
         await pool.aclose()
@@ -80,7 +82,7 @@ async def test_an_answer_that_changes_between_look_ups_is_judged_each_time() -> 
     async with serving(keeps_open(plain(b"ok"))) as server:
         development = EgressPolicy(allow_private=True, require_https=False)
         resolver = ScriptedResolver(api_example=[["127.0.0.1"], ["169.254.169.254"]])
-        pool = UpstreamPool(development, SystemClock(), resolver)
+        pool = UpstreamPool(UpstreamDialer(development, resolver).connect, SystemClock())
         target = parse_target(f"http://api.example:{server.port}/", development)
         assert not isinstance(target, RefusedUrl)
         reply = await pool.send(request(target))

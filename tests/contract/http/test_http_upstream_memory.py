@@ -9,12 +9,17 @@ from assay.http1 import client as upstream
 from assay.http1.callers import anonymous_at
 from assay.http1.client import HOSTS_MAX, UpstreamPool
 from assay.http1.host import UpstreamConnections
-from assay.http1.model import ResponseHead, UpstreamRequest
+from assay.http1.model import ResponseHead, Target, UpstreamRequest
 from assay.http1.response_heads import HEADS_BYTES_MAX, HEADS_MAX, ResponseHeadCache
-from assay.net.egress.url import EgressPolicy, Target
+from assay.net.egress.dial import UpstreamDialer
+from assay.net.egress.url import EgressPolicy
 from tests.services.raw_server import Request, keeps_open, plain, serving
 
 DEVELOPMENT = EgressPolicy(allow_private=True, require_https=False)
+
+
+def pool_of(connections: UpstreamConnections | None = None) -> UpstreamPool:
+    return UpstreamPool(UpstreamDialer(DEVELOPMENT).connect, SystemClock(), connections)
 
 
 def request(host: str, port: int = 443) -> UpstreamRequest:
@@ -28,7 +33,7 @@ async def read(pool: UpstreamPool, port: int, host: str = "127.0.0.1") -> None:
 
 
 async def test_a_million_upstreams_leave_no_more_than_the_bound() -> None:
-    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    pool = pool_of()
     for number in range(1_000_000):
         pool._host(Target("https", f"a{number}.example", 443, "/", is_literal_ip=False))
     assert len(pool._hosts) == HOSTS_MAX
@@ -38,7 +43,7 @@ async def test_a_million_upstreams_leave_no_more_than_the_bound() -> None:
 async def test_an_upstream_nobody_calls_any_more_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    pool = pool_of()
     async with serving(keeps_open(plain(b"ok"))) as server:
         await read(pool, server.port)
         prepared = pool.prepare(request("127.0.0.1", server.port))
@@ -56,7 +61,7 @@ async def test_an_upstream_nobody_calls_any_more_is_forgotten(
 
 
 async def test_an_upstream_with_connections_stays_whoever_else_comes() -> None:
-    pool = UpstreamPool(DEVELOPMENT, SystemClock())
+    pool = pool_of()
     async with serving(keeps_open(plain(b"ok"))) as server:
         reply = await pool.send(request("127.0.0.1", server.port))
         busy = next(iter(pool._hosts.values()))
@@ -88,7 +93,7 @@ async def test_idle_connections_to_many_hosts_stay_below_one_bound_the_oldest_cl
     None
 ):
     together = UpstreamConnections(8)
-    pools = [UpstreamPool(DEVELOPMENT, SystemClock(), connections=together) for _ in range(2)]
+    pools = [pool_of(together) for _ in range(2)]
     async with serving(keeps_open(plain(b"ok")), address="0.0.0.0") as server:
         for number, host in enumerate(HOSTS):
             await read(pools[number % 2], server.port, host)
@@ -110,7 +115,7 @@ async def test_idle_connections_to_many_hosts_stay_below_one_bound_the_oldest_cl
 @pytest.mark.allow_hosts(HOSTS)
 async def test_calls_under_way_are_never_closed_for_others() -> None:
     together = UpstreamConnections(2)
-    pool = UpstreamPool(DEVELOPMENT, SystemClock(), connections=together)
+    pool = pool_of(together)
     done = asyncio.Event()
 
     async def slowly(_: Request, writer: asyncio.StreamWriter) -> None:

@@ -10,20 +10,20 @@ from typing import Any, cast
 import pytest
 
 from assay.http1 import caller_shares as upstream_shares
-from assay.net.egress.request_slots import SlotShare
 from assay.wrappers import inbound_body as wrapper_body
 from tests.http.house import OWNER_KEY
 from tests.http.wrap.test_wrap_repeats_http import OK, Got, Shop, opened
 from tests.services.wire_upstream import Asked, Wire
 
-FEW = SlotShare(24, 18)
+FEW, FEW_UNPAID = 24, 18
 ONE, NETWORK, OPERATOR = 6, 9, 12
 """What one caller, one network and one operator have of so few."""
 
 
 @pytest.fixture
 async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Shop]:
-    monkeypatch.setattr(upstream_shares, "CALLS", FEW)
+    monkeypatch.setattr(upstream_shares, "CALLS_MAX", FEW)
+    monkeypatch.setattr(upstream_shares, "UNPAID_CALLS_MAX", FEW_UNPAID)
     monkeypatch.setattr(wrapper_body, "PIECE_S", 600.0)  # however slow the machine is
     async with opened(tmp_path, trusted_proxies=["127.0.0.0/8"]) as made:
         yield made

@@ -1,11 +1,14 @@
 """`ASSAY_UPSTREAM_ALLOW` through the whole service: wrappers of named operators alone."""
 
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.net import resolver
+from assay.net.egress import dial
 from tests.http.house import House, open_house, refused
 from tests.services.raw_server import RawServer, keeps_open, plain, serving
 
@@ -138,6 +141,50 @@ async def test_400_proxy_playground_and_webhooks_of_the_named_operator_stay_shut
             answer = await house.http.post(path, headers=who, json=body)
             refused(answer, 400, "invalid_request")
     assert inside.connections == 0
+
+
+PUBLIC = "93.184.216.34"
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+@pytest.mark.parametrize(
+    ("answers", "dialled"),
+    [
+        ([PUBLIC], [PUBLIC]),
+        (["127.0.0.1"], []),
+        (["169.254.169.254"], []),
+        (["10.0.3.7", PUBLIC], []),
+        ([PUBLIC, "fd12::7"], []),
+        (["::ffff:127.0.0.1"], []),
+    ],
+)
+async def test_502_a_name_that_leads_inside_is_not_connected_to_by_any_wrapper(
+    tmp_path: Path,
+    inside: RawServer,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[str],
+    dialled: list[str],
+    is_opened: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    """Whether there is one pool for everybody or another one for the named operator."""
+    asked: list[str] = []
+
+    async def record(address: str, _port: int) -> socket.socket:
+        asked.append(address)
+        raise OSError("not from a test")
+
+    monkeypatch.setattr(resolver, "_look_up", lambda _host, _port: answers)
+    monkeypatch.setattr(dial, "connected_socket", record)
+    named, stranger = await accounts(tmp_path / "data")
+    settings = opened(named, inside) if is_opened else {"allow_private_upstreams": False}
+    async with open_house(tmp_path / "data", **settings) as house:
+        for email, operator_id in (("named", named), ("stranger", stranger)):
+            token = await house.token(f"{email}@example.com")
+            made = await wrap(house, token, "https://api.example.com/v1")
+            assert made.status_code == 200, made.text
+            answer = await house.http.get(f"/wrap/{operator_id}/quote")
+            refused(answer, 502, "wrapper_request_failed")
+    assert asked == dialled * 2
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from ipaddress import ip_network
 
 import pytest
 
+from assay.http1.model import Target
 from assay.net.egress.upstream_allowlist import (
     OpenedAddresses,
     OpenedEntry,
     OpenedForOperators,
     opened_entry,
 )
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.vectors.forbidden_hosts import FORBIDDEN
 
 OWN_PORT = 8787

@@ -2,7 +2,8 @@
 
 import pytest
 
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.http1.model import Target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.vectors.forbidden_hosts import DENIED_LITERALS, FORBIDDEN, MALFORMED, NAMES
 
 OPEN = EgressPolicy(allow_private=False, require_https=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.http1.caller_shares import CALLS, UpstreamShares
+from assay.http1.caller_shares import CALLS_MAX, UNPAID_CALLS_MAX, UpstreamShares
 from assay.http1.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
 from assay.http1.model import UpstreamFailed
 
@@ -23,7 +23,7 @@ def taken(shares: UpstreamShares, callers: Iterable[Caller | None], operator: st
 
 def test_one_caller_has_a_part_and_others_find_theirs() -> None:
     shares = UpstreamShares()
-    assert taken(shares, [anonymous_at(FROM)]) == CALLS.shared // 3
+    assert taken(shares, [anonymous_at(FROM)]) == UNPAID_CALLS_MAX // 3
     with_credential = [agent_at("0xa", FROM), payer_at("0xb", FROM), payer_at("0xc", FROM)]
     for caller in (*with_credential, anonymous_at("198.51.100.1"), anonymous_at("2001:db8::1")):
         assert shares.take(caller, "a")
@@ -41,7 +41,7 @@ def test_one_caller_has_a_part_and_others_find_theirs() -> None:
 )
 def test_all_callers_of_one_network_have_a_part_together(names: list[Caller]) -> None:
     shares = UpstreamShares()
-    assert taken(shares, names) == CALLS.shared // 2
+    assert taken(shares, names) == UNPAID_CALLS_MAX // 2
     assert isinstance(shares.refusal(names[-1], "a"), UpstreamBusy)
     assert shares.take(anonymous_at("198.51.100.1"), "a")
 
@@ -49,7 +49,7 @@ def test_all_callers_of_one_network_have_a_part_together(names: list[Caller]) ->
 def test_one_operator_has_a_part_whoever_calls_and_payers_find_more() -> None:
     shares = UpstreamShares()
     strangers = [anonymous_at(f"10.{n}.0.1") for n in range(250)]
-    assert taken(shares, strangers) == CALLS.shared * 2 // 3
+    assert taken(shares, strangers) == UNPAID_CALLS_MAX * 2 // 3
     told = shares.refusal(strangers[0], "a")
     assert isinstance(told, UpstreamBusy)  # which has its own part as well
     newcomer = anonymous_at("198.51.100.1")
@@ -65,14 +65,14 @@ def test_many_strangers_over_many_operators_leave_a_quarter_to_payers() -> None:
     shares = UpstreamShares()
     for number in range(300):
         taken(shares, [anonymous_at(f"10.{n}.{number}.1") for n in range(20)], f"{number}")
-    assert shares.calls == CALLS.shared
+    assert shares.calls == UNPAID_CALLS_MAX
     assert isinstance(shares.refusal(anonymous_at(FROM), "new"), Unavailable)
-    assert taken(shares, [payer_at("0xb", FROM)], "new") >= (CALLS.total - CALLS.shared) // 3
+    assert taken(shares, [payer_at("0xb", FROM)], "new") >= (CALLS_MAX - UNPAID_CALLS_MAX) // 3
 
 
 def test_calls_of_the_service_itself_are_bounded_by_the_whole_alone() -> None:
     shares = UpstreamShares()
-    assert taken(shares, [None], "") == CALLS.total
+    assert taken(shares, [None], "") == CALLS_MAX
     assert isinstance(shares.refusal(None, ""), UpstreamFailed)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli.serve import listen
-from assay.http1.sockets import connected_socket
+from assay.net.egress.dial import connected_socket
 from assay.settings import Settings
 
 

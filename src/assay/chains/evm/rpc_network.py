@@ -29,6 +29,7 @@ from assay.common.clock import Clock
 from assay.common.costs import CostLedger
 from assay.common.json import JsonValue
 from assay.http1.client import UpstreamPool
+from assay.net.egress.dial import UpstreamDialer
 
 HEAD_FRESH_S = 5.0
 """How old the known height may be before a request that pins no block asks for it again."""
@@ -67,7 +68,8 @@ class JsonRpc:
         self._costs = CostLedger(clock) if costs is None else costs
         self._limits = limits or RpcLimits()
         self._ids = count(1)
-        self._client = UpstreamPool(None, clock)
+        self._dialer = UpstreamDialer(None)
+        self._client = UpstreamPool(self._dialer.connect, clock, has_breaker=False)
         self.endpoints: dict[tuple[str, str], RpcEndpoint] = {}
         """Those asked so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
@@ -202,6 +204,7 @@ class JsonRpc:
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.aclose()
+        self._dialer.close()
 
     async def _first_believable(self, network: Network, attempt: Attempt[T]) -> T:
         deadline_s = self._clock.monotonic_s() + self._limits.total_s

@@ -21,12 +21,13 @@ from assay.common.egress_budget import (
 )
 from assay.common.errors import Unavailable
 from assay.common.ids import new_id
+from assay.http1.model import Target
 from assay.net.egress.address import classify
 from assay.net.egress.budget_claims import ClaimQueue, refused_for_budget
 from assay.net.egress.consent import Consent, Consents, origin_of
 from assay.net.egress.domain import domain_of, is_exempt, network_of
 from assay.net.egress.ports import EgressError, Limits
-from assay.net.egress.url import EgressPolicy, Target
+from assay.net.egress.url import EgressPolicy
 
 WINDOW_BYTES = 16 * 1024
 """What a host that has not consented may have under way to us without our reading it: the receive

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import httpcore2
 
 from assay.common.clock import Clock, SystemClock
+from assay.http1.model import Target
 from assay.net.body import (
     ACCEPTED_ENCODINGS,
     BodyBroken,
@@ -35,7 +36,7 @@ from assay.net.egress.ports import (
     OutboundRequest,
     Tap,
 )
-from assay.net.egress.url import EgressPolicy, RefusedUrl, Target, parse_target
+from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.net.resolver import NameResolver, SystemResolver
 
 KEEP_ALIVE_S = 2.0

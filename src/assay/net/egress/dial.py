@@ -1,26 +1,43 @@
 """Connections to exactly the addresses that were judged: one look-up, then no name any more."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Sequence
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Final, TypeVar
 
 import httpcore2
 from typing_extensions import override
 
+from assay.common.egress_budget import EgressUse, egress_use
+from assay.common.errors import Unavailable
+from assay.http1.model import Scheme, Target, upstream_failed
 from assay.net.egress.budget_client import current_exchange
 from assay.net.egress.counted_stream import dial_counted
 from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.url import EgressPolicy, Scheme
-from assay.net.resolver import NameResolver
+from assay.net.egress.request_slots import SlotShare
+from assay.net.egress.url import EgressPolicy
+from assay.net.resolver import LOOKUPS_MAX, NameResolver, SystemResolver
 
 DIAL_ATTEMPTS_MAX = 3
 """Addresses of one name tried before giving up; they share the connect time."""
 
+UPSTREAM_CONNECT_S = 5.0
+"""How long an upstream may take to be connected to; what it waits for this service aside."""
+
+WINDOW_BYTES: Final = 192 * 1024
+"""Asked for as receive buffer; Linux doubles it, and offers about half of that as the window. At 50
+ms of round trip that is 4 MB a second. Left alone, Linux takes up to 32 MiB that no caller may ever
+want."""
 
 PROXY_HEAD_BYTES_MAX = 8_192
 _TUNNELLED = re.compile(rb"HTTP/1\.[01] 2[0-9][0-9]")
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
@@ -126,6 +143,88 @@ async def _head(stream: httpcore2.AsyncNetworkStream, timeout_s: float | None) -
             raise httpcore2.ConnectError("the proxy does not speak HTTP")
         head += byte
     return head
+
+
+class UpstreamDialer:
+    """The way of the pools of `http1` to the network: every address is judged before it is dialled.
+
+    Its look-ups are shared out by operator; `close` lets their threads end.
+    """
+
+    def __init__(
+        self,
+        policy: EgressPolicy | None,
+        resolver: NameResolver | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Without a `policy` for configured addresses alone: they are dialled as they are."""
+        self._policy = policy
+        # No gate asks here, so nothing is kept for one.
+        shares = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
+        self._system = SystemResolver(shares)
+        self._resolver = resolver or self._system
+        self._tls = tls
+
+    async def connect(self, target: Target, account: str, make: Callable[[], P]) -> P:
+        """Implements `http1.client.Connect`."""
+        try:
+            with egress_use(EgressUse(account=account)):
+                async with host_timeout(UPSTREAM_CONNECT_S):
+                    return await self._connect(target, make)
+        except EgressError as error:
+            if error.failure is Failure.BUDGET:
+                # It waited for us in vain, which says nothing about its upstream.
+                raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
+            raise upstream_failed(f"it cannot be reached: {error!r}") from error
+        except OSError as error:  # no answer in time and a failure of TLS among them
+            raise upstream_failed(f"it cannot be reached: {error!r}") from error
+
+    def close(self) -> None:
+        """Let the threads of look-ups end; nothing is connected to afterwards."""
+        self._system.close()
+
+    async def _connect(self, target: Target, make: Callable[[], P]) -> P:
+        """To the first judged address that answers."""
+        addresses = await judged_addresses(
+            target.host, target.port, self._policy, self._resolver, target.scheme
+        )
+        tls = self._context() if target.scheme == "https" else None
+        problem: OSError | None = None
+        for address in addresses[:DIAL_ATTEMPTS_MAX]:
+            try:
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    make,
+                    sock=await connected_socket(address, target.port),
+                    ssl=tls,
+                    server_hostname=target.host if tls else None,
+                )
+            except OSError as error:
+                problem = error
+            else:
+                return connection
+        raise problem or OSError("no address")
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = httpcore2.default_ssl_context()
+        return self._tls
+
+
+async def connected_socket(address: str, port: int) -> socket.socket:
+    """A connected socket to a judged address. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)  # noqa: FBT003 - its only form
+        # A small body is not held until its head is acknowledged.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Before it connects: a window that was offered cannot be taken back.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW_BYTES)
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 async def judged_addresses(

@@ -6,11 +6,12 @@ One spelling in, one meaning out: what is dialled is the `Target`, never the ori
 import re
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
-from typing import Literal, cast
+from typing import cast
 from urllib.parse import quote
 
 import idna
 
+from assay.http1.model import DEFAULT_PORTS, Scheme, Target
 from assay.net.egress.address import Address, BlockedAddress, classify
 from assay.net.egress.called_ports import is_called
 from assay.net.egress.upstream_allowlist import (
@@ -38,9 +39,6 @@ _HIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-
-Scheme = Literal["http", "https"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +89,6 @@ class EgressPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a request goes: `host` is lower-case ASCII (an IPv6 address without brackets)."""
-
-    scheme: Scheme
-    host: str
-    port: int
-    path_and_query: str
-    is_literal_ip: bool
-
-    @property
-    def authority(self) -> str:
-        """The value of the Host header: brackets for IPv6, no port when it is the default."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
 class RefusedUrl:
     """An address that is not dialled, and why in a sentence."""
 
@@ -142,7 +123,7 @@ def _parse(url: str, policy: EgressPolicy) -> Target:
     rest = url[found.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     host_text, port_text = _split_authority(authority)
-    port = _port(port_text) if port_text else _DEFAULT_PORTS[scheme]
+    port = _port(port_text) if port_text else DEFAULT_PORTS[scheme]
     host = _host(host_text)
     is_literal = not isinstance(host, str)
     if isinstance(host, str):
