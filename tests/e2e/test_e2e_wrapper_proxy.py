@@ -20,7 +20,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.http1.bounds import BOUNDS
+from assay.http1.connections import BOUNDS
 from tests.services.assay import Served, resident_mib, served
 from tests.services.eventually import eventually, eventually_here
 from tests.services.raw_client import CutOff, Got, RawClient, request

@@ -8,9 +8,8 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.connection import Connection, ConnectionContext, SharedReads
 from assay.http1.model import ResponseHead, UpstreamFailed
-from assay.http1.shared_reads import SharedReads
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.address import classify
 from assay.net.egress.credentials import OwnCredentials

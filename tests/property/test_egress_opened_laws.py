@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.clock import SystemClock
-from assay.http1.client import UpstreamPool
-from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.model import UpstreamFailed, UpstreamRequest
 from assay.net.egress import dial
 from assay.net.egress.address import BlockReason, classify

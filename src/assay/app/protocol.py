@@ -19,9 +19,14 @@ from assay.caller_behaviour.routes import CUT
 from assay.common.errors import InvalidRequest, ServiceError, Unavailable
 from assay.common.ids import new_id
 from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.bounds import BOUNDS, ConnectionBounds
 from assay.http1.callers import Caller, agent_at, anonymous_at
-from assay.http1.connections import ALWAYS_ANSWERED, ConnectionCaps, Connections
+from assay.http1.connections import (
+    ALWAYS_ANSWERED,
+    BOUNDS,
+    ConnectionBounds,
+    ConnectionCaps,
+    Connections,
+)
 from assay.http1.request_parser import RequestParser
 from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCycle
 from assay.http1.unread_answers import BEGUN_BYTES, STALLED_BYTES, unread_bytes

@@ -34,8 +34,7 @@ from assay.common.quota_lease import QuotaLease
 from assay.common.secretbox import SecretBox
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
-from assay.http1.client import UpstreamPool
-from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.host import UpstreamConnections
 from assay.http1.model import Upstream
 from assay.net.egress.credentials import OwnCredentials

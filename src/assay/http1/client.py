@@ -8,23 +8,24 @@ General clients cost ten times the processor time of the whole hop
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
 from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.connection import Connection, ConnectionContext, StaleConnection
+from assay.http1.connection import Connection, ConnectionContext, SharedReads, StaleConnection
 from assay.http1.exchange import StreamedResponse, head_of, pump
 from assay.http1.host import PreparedUpstream, UpstreamConnections, UpstreamHost
 from assay.http1.model import (
     PreparedUpstreamRequest,
     Target,
+    Upstream,
     UpstreamFailed,
     UpstreamRequest,
     UpstreamResponse,
     upstream_failed,
 )
-from assay.http1.shared_reads import SharedReads
 
 Connect: TypeAlias = Callable[[Target, str, Callable[[], Connection]], Awaitable[Connection]]
 """Opens a connection to a target, for an operator: the protocol that the given function makes, once
@@ -185,6 +186,28 @@ class UpstreamPool:
             if not host.open and host.used_s < now - FORGOTTEN_S:
                 self._forget(key)
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep) if self._hosts else None
+
+
+class UpstreamsByOperator:
+    """Implements `http1.model.Upstream` over two of them.
+
+    A kept connection to an opened address is found by its host name. So named operators have a
+    pool of their own: nobody else's request for the same name is ever sent on its connections.
+    """
+
+    def __init__(self, everybody: Upstream, named: Upstream, operators: AbstractSet[str]) -> None:
+        self._everybody = everybody
+        self._named = named
+        self._operators = operators
+
+    def prepare(self, request: UpstreamRequest) -> PreparedUpstreamRequest:
+        return self._of(request).prepare(request)
+
+    async def send(self, request: UpstreamRequest) -> UpstreamResponse:
+        return await self._of(request).send(request)
+
+    def _of(self, request: UpstreamRequest) -> Upstream:
+        return self._named if request.account in self._operators else self._everybody
 
 
 async def _send_streamed(

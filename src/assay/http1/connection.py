@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import httptools
 from typing_extensions import override
@@ -13,7 +14,6 @@ from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.callers import Caller
 from assay.http1.model import ResponseHead, ResponseSink, UpstreamFailed, upstream_failed
 from assay.http1.response_heads import HEAD_BYTES_MAX, CachedResponseHead, ResponseHeadCache
-from assay.http1.shared_reads import SharedReads
 
 HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200
@@ -28,10 +28,28 @@ as much as a large one, and nobody else gets a turn meanwhile."""
 CHOPPY_READ_BYTES = 16 * 1024
 TRAILER_BYTES_MAX = 8 * 1024
 
+READ_BYTES: Final = 256 * 1024
+"""As much as is read at once."""
+
 _SLICE_BYTES = 16 * 1024
 _NO_BODY = frozenset({204, 304})
 _INTERIM, _SWITCHING, _LAST = 100, 101, 599
 _FINAL = 200
+
+
+class SharedReads:
+    """One piece of memory for all connections of a loop.
+
+    What was read stands in it until the next read of whichever connection. Who has handed it to
+    somebody that still needs it then takes it out of use.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Read into new memory from now on; the old belongs to whoever still needs it."""
+        self.memory = memoryview(bytearray(READ_BYTES))
 
 
 class StaleConnection(Exception):

@@ -10,7 +10,7 @@ from typing import Final
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.common.memory_budget import SMALL_BYTES, MemoryBudget, Reservation
-from assay.http1.bounds import BOUNDS, PIECE_BYTES
+from assay.http1.connections import BOUNDS, PIECE_BYTES
 from assay.server.request_context import AsgiMessage, RequestContext, Send, date_header, refuse
 
 ANSWERS_BYTES: Final = 128 * 1024 * 1024

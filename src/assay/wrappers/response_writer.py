@@ -4,7 +4,7 @@ import asyncio
 
 from assay.common.clock import Clock
 from assay.common.errors import RequestTimeout, ServiceError
-from assay.http1.bounds import BOUNDS, PIECE_BYTES
+from assay.http1.connections import BOUNDS, PIECE_BYTES
 from assay.payments.model import PaymentRequired
 from assay.payments.service import PaymentPending
 from assay.server.errors import envelope, error_headers, status_of

@@ -10,8 +10,7 @@ import pytest
 
 from assay.common.clock import SystemClock
 from assay.http1.callers import anonymous_at
-from assay.http1.client import UpstreamPool
-from assay.http1.client_by_operator import UpstreamsByOperator
+from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.model import Target, UpstreamFailed, UpstreamRequest
 from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry

@@ -20,7 +20,7 @@ from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
 from assay.common.write_coalescer import Sender, WriteCoalescer
 from assay.gate.service import CONTROLLERS_MAX_AGE_S
-from assay.http1.bounds import BOUNDS, ConnectionBounds
+from assay.http1.connections import BOUNDS, ConnectionBounds
 from assay.identity.model import SESSION_TTL
 from assay.wrappers.fast_calls import FastPathRequest
 from assay.wrappers.fast_path import FastCycle

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.http1 import caller_shares as upstream_shares
+from assay.http1 import host as upstream_shares
 from assay.wrappers import inbound_body as wrapper_body
 from tests.http.house import OWNER_KEY
 from tests.http.wrap.test_wrap_repeats_http import OK, Got, Shop, opened

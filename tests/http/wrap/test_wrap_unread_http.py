@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
-from assay.http1.bounds import BOUNDS
+from assay.http1.connections import BOUNDS
 from tests.http.house import open_house
 from tests.http.wrap.test_wrap_repeats_http import Shop
 from tests.services.eventually import eventually_here

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.http1.caller_shares import CALLS_MAX, UNPAID_CALLS_MAX, UpstreamShares
 from assay.http1.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
+from assay.http1.host import CALLS_MAX, UNPAID_CALLS_MAX, UpstreamShares
 from assay.http1.model import UpstreamFailed
 
 FROM = "203.0.113.7"

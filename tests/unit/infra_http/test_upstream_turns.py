@@ -5,11 +5,11 @@ import asyncio
 from assay.http1.connection import (
     CHOPPY_READ_BYTES,
     CHUNKS_PER_READ,
+    READ_BYTES,
     TRAILER_BYTES_MAX,
     Connection,
 )
 from assay.http1.model import ResponseHead, UpstreamFailed
-from assay.http1.shared_reads import READ_BYTES
 from tests.fakes.silent_transport import SilentTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
