@@ -142,7 +142,7 @@ class Names(ast.NodeVisitor):
         self.imported |= {(alias.name, "") for alias in node.names}
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.module and node.module.split(".")[0] != "assay":
+        if node.module:
             self.imported |= {(node.module, alias.name) for alias in node.names}
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -196,11 +196,20 @@ def members(cls: type) -> frozenset[str]:
     return frozenset(own | {name for name in dir(cls) if not name.startswith("__")})
 
 
+def inherited(thing: object) -> Iterator[tuple[str, str]]:
+    """The undocumented classes that a class of ours is derived from."""
+    for cls in inspect.getmro(thing) if inspect.isclass(thing) else ():
+        if UNDOCUMENTED.match(f"{cls.__module__}."):
+            yield cls.__module__, cls.__name__
+
+
 def undocumented(names: Names) -> Iterator[tuple[str, str]]:
     """The modules that a source uses beyond what is documented, each with a name of it."""
     for module, name in names.imported:
         parts = module.split(".")
-        if UNDOCUMENTED.match(f"{module}.") or any(map(is_private, [*parts, name])):
+        if parts[0] == "assay":
+            yield from inherited(getattr(importlib.import_module(module), name, None))
+        elif UNDOCUMENTED.match(f"{module}.") or any(map(is_private, [*parts, name])):
             yield module, name
     for module, name in UNDOCUMENTED_CLASSES:
         if ((module, "") in names.imported and name in names.used) or (
@@ -291,4 +300,6 @@ def test_the_search_finds_what_it_is_for() -> None:
     assert of("def f(entry):\n entry._left = 1") == {"_left"}
     protocol = "from uvicorn.protocols.http.flow_control import FlowControl\nflow.read_paused"
     assert of(protocol) == {_FLOW, f"{_FLOW}.read_paused"}
+    derived = "from assay.http1.response_cycles import EarlyCycle\nclass A(EarlyCycle): x.body"
+    assert of(derived) == {_CYCLE, f"{_CYCLE}.body"}
     assert of("import uvicorn\nuvicorn.Server(config).startup()") == {_SERVER, f"{_SERVER}.startup"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from assay.common.addresses import caller_of, network_around
+from assay.common.errors import TooMany
 
 ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
 """Paths that share no limit with strangers: each is a constant answer to a GET or HEAD."""
@@ -60,6 +61,12 @@ class ConnectionCaps:
     """Of an IPv4 address, or an IPv6 network of 64 bits."""
     per_network: int = 1024
     """Of an IPv4 network of 24 bits, or an IPv6 network of 48."""
+
+
+class TooManyConnections(TooMany):
+    """The caller's address or network holds as many connections as it may."""
+
+    code = "too_many_connections"
 
 
 class Connection(Protocol):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from assay.common.errors import ServiceError, TooMany
+from assay.common.errors import ServiceError
 from assay.common.json import JsonValue
 
 STATUS: Mapping[str, int] = MappingProxyType(
@@ -87,12 +87,6 @@ STATUS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Source: interface.md#errors; conventions.md#error-envelope."""
-
-
-class TooManyConnections(TooMany):
-    """The caller's address or network holds as many connections as it may."""
-
-    code = "too_many_connections"
 
 
 def fault() -> ServiceError:

@@ -1,0 +1,434 @@
+"""The server's protocol over HTTP/1.1: strict requests, one at a time, and bounds; fast paths.
+
+A subclass of the server's own, with another parser (`http1/request_parser.py`) and with what the
+server leaves open: a head that is endless in size or time, a caller that never reads, one that
+leaves with requests sent ahead, one that knows no chunks, one that holds too many connections.
+"""
+
+import asyncio
+import socket
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
+
+from httptools import HttpParserError
+from typing_extensions import override
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from assay.common.errors import InvalidRequest, ServiceError, Unavailable
+from assay.http1.connections import (
+    ALWAYS_ANSWERED,
+    ConnectionBounds,
+    Connections,
+    TooManyConnections,
+)
+from assay.http1.request_parser import RequestParser
+from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCycle
+from assay.http1.unread_answers import BEGUN_BYTES, STALLED_BYTES, unread_bytes
+
+_UNREAD_BYTES: Final = 64 * 1024
+
+_RETRY_S: Final = 5
+"""When a caller beyond a cap of connections may try again."""
+
+
+class Reject(Protocol):
+    """Writes a refusal as a whole answer, behind which the connection ends."""
+
+    def __call__(self, error: ServiceError, *, is_head: bool) -> bytes:
+        """Of a HEAD request, the head of it."""
+        ...
+
+
+class FastCall(Protocol):
+    """A request that is answered without the application, in the place of the server's cycle."""
+
+    is_waiting: bool
+    """Whether some of its answer waits for the end of the turn."""
+    response_complete: bool
+
+    def send(self) -> None:
+        """Write what waits."""
+        ...
+
+    def pause(self) -> None:
+        """The caller takes no more for now."""
+        ...
+
+    def resume(self) -> None:
+        """Go on."""
+        ...
+
+
+C = TypeVar("C", bound=FastCall)
+
+
+class _HeldFlow(FlowControl):
+    """The server's flow control, which does not resume what the protocol holds back."""
+
+    is_held = False
+
+    @override
+    def resume_reading(self) -> None:
+        if not self.is_held:
+            super().resume_reading()
+
+
+class ServerProtocol(HttpToolsProtocol, Generic[C]):
+    """Uvicorn's protocol with a strict parser, bounds, and fast paths that a subclass may have.
+
+    A request is parsed when the one before it has been answered: what comes earlier waits as
+    bytes, so that a refusal is never taken for the answer to another request.
+    """
+
+    _bounds: ConnectionBounds
+    _all_connections: Connections
+    _reject: Reject
+    requests: RequestParser
+    _flow: _HeldFlow
+    fast: C | None = None
+    """The last call of a fast path."""
+    running: Any = None
+    """The cycle being answered; the server's own `cycle` is the last one that came."""
+    _ahead = b""
+    is_admitted = True
+    """Whether the connection is within the caps."""
+    _goes_on = False
+    """Whether the parser is called again at the next turn."""
+    _is_lingering = False
+    """Whether a request is answered whose body is not whole."""
+    _late_bytes = 0
+    """What came of a body after its request was answered, or behind the last request."""
+    _head_timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
+    _idle_timer: asyncio.TimerHandle | None = None
+    _idle_since_s = 0.0
+
+    @classmethod
+    def configured(
+        cls, bounds: ConnectionBounds, connections: Connections, reject: Reject, **own: object
+    ) -> "type[Self]":
+        """The protocol of one server: all its connections have these and the subclass's `own`."""
+        common = {
+            "_bounds": bounds,
+            "_all_connections": connections,
+            "_reject": staticmethod(reject),
+        }
+        made = type("Protocol", (cls,), common | own)
+        return cast("type[Self]", made)  # the checker does not read the bases that `type` is given
+
+    # -- fast paths, which a subclass has --------------------------------------------------------
+
+    def begin_repeated(self, data: bytes) -> bool:
+        """Whether the request of these very bytes is being answered; else nothing is done."""
+        del data
+        return False
+
+    def begin_fast(self) -> bool:
+        """Whether the request whose head was parsed is being answered; else nothing is done."""
+        return False
+
+    def remember(self, data: bytes, call: C) -> None:
+        """These bytes were the one request of a call."""
+
+    def answer_by(self, call: C) -> None:
+        """Let a call answer the request; it says `on_response_complete` at its end."""
+        self.fast = self.running = call
+        self.cycle = cast("Any", call)
+        self._stop_head_timer()
+        self._unset_keepalive_if_required()
+
+    def begin_whole(self) -> None:
+        """Give a request without a body to the application, which a fast path left alone."""
+        self.begin_ordinary()
+        super().on_message_complete()
+
+    def left_unread_bytes(self) -> int:
+        """What was sent and not read; with an answer under way, also what is held on the way."""
+        left_bytes = unread_bytes(self.transport)
+        if self.running is not None and not self.running.response_complete:
+            is_stalled = left_bytes > 0 or self.flow.write_paused
+            left_bytes += STALLED_BYTES if is_stalled else BEGUN_BYTES
+        return left_bytes
+
+    # -- the connection --------------------------------------------------------------------------
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.parser = cast("Any", RequestParser(self, self._bounds.head_bytes))
+        self.requests = cast("RequestParser", self.parser)
+        self.flow = self._flow = _HeldFlow(transport)
+        peer = self.client[0] if self.client else "unknown"
+        self.is_admitted = self._all_connections.admit(self, peer)
+        head_s = self._bounds.head_s if self.is_admitted else self._bounds.provisional_s
+        self._head_timer = self.loop.call_later(head_s, transport.abort)
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self.transport.abort()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.fast is not None and self.fast.is_waiting:
+            self.fast.send()  # whatever this means, its answer goes out behind the last one
+        requests = self.requests
+        if requests.is_idle:
+            if self._ahead or not self.is_free():
+                self._keep_ahead(data)
+                return
+            if self.begin_repeated(data):
+                return
+        elif (self._is_lingering and not requests.keep_alive) or requests.is_stopped:
+            self._bound_late(len(data))
+        self.feed(data)
+
+    def feed(self, data: bytes) -> None:
+        """Parse on; what belongs to the next request waits until this one is answered."""
+        requests, before = self.requests, self.fast
+        was_idle, was_behind = requests.is_idle, requests.is_behind
+        self._unset_keepalive_if_required()
+        try:
+            rest = requests.feed(data)
+        except ServiceError as error:
+            self._refuse(error)
+            return
+        except (HttpParserError, UnicodeError):  # of the server's own reading of the target
+            self._refuse(InvalidRequest("The request target is not well formed."))
+            return
+        fast = self.fast
+        if rest:
+            self._keep_ahead(rest)
+            self.loop.call_soon(self._take_ahead)
+        elif was_idle and requests.is_idle and fast is not None and fast is not before:
+            self.remember(data, fast)
+        if requests.is_behind or was_behind:
+            self._hold()
+        if requests.is_in_head and self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
+
+    def _go_on(self) -> None:
+        """Parse on where the parser gave others a turn."""
+        self._goes_on = False
+        if not self.transport.is_closing() and self.requests.is_behind:
+            self.feed(b"")
+
+    def _refuse(self, error: ServiceError) -> None:
+        """End the connection, with an answer where the request has none yet."""
+        self.requests.stop()
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            is_unanswered = not self._is_lingering
+        else:
+            is_unanswered = not cycle.response_started
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if is_unanswered:
+            self.transport.write(self._reject(error, is_head=self.requests.method == b"HEAD"))
+        self.transport.close()
+        self._cut_unread()
+
+    def _bound_late(self, more_bytes: int) -> None:
+        """What nobody waits for (the rest of a refused body) is not parsed or read for ever."""
+        self._late_bytes += more_bytes
+        if self.requests.is_chunked and self._late_bytes > self._bounds.late_parsed_bytes:
+            self.requests.stop()
+        if self._late_bytes > self._bounds.late_bytes:
+            self.requests.stop()
+            self._flow.pause_reading()
+            self._flow.is_held = True
+            # The system would go on taking megabytes for us (Linux: up to tcp_rmem's last number).
+            sock = self.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
+
+    # -- the parser's events ---------------------------------------------------------------------
+
+    def on_head(self) -> None:
+        """Answer the request whose head was just parsed."""
+        self._stop_head_timer()
+        requests = self.requests
+        self.on_message_begin()
+        self.url = requests.target
+        self.headers.extend(requests.headers)
+        self.expect_100_continue = requests.expects_continue
+        self._late_bytes = 0
+        if not self.is_admitted:
+            self._require_place()
+        if not self.begin_fast():
+            self.begin_ordinary()
+
+    def begin_ordinary(self) -> None:
+        """Give the request whose head was parsed to the application."""
+        super().on_headers_complete()
+        if self.scope["http_version"] == "1.0":
+            self.cycle.__class__ = UnchunkedCycle
+        elif self.requests.is_in_body:
+            early = ExpectingCycle if self.expect_100_continue else EarlyCycle
+            self.cycle.__class__ = early
+            cast("EarlyCycle", self.cycle).is_left_unread = self._leaves_body
+
+    def _require_place(self) -> None:
+        """Raises unless the path is answered beyond every cap."""
+        requests = self.requests
+        requests.keep_alive = False
+        if requests.target in ALWAYS_ANSWERED and requests.method in {b"GET", b"HEAD"}:
+            return
+        if self._all_connections.is_full:
+            raise Unavailable("Every connection is taken: try again soon.", retry_after_s=_RETRY_S)
+        raise TooManyConnections(
+            "Your address or network holds as many connections as it may: close some of them.",
+            retry_after_s=_RETRY_S,
+        )
+
+    @override
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self.running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    @override
+    def on_response_complete(self) -> None:
+        if self.requests.is_in_body:  # each piece of it puts off the end of an idle connection
+            self._is_lingering = True
+            self.loop.call_later(self._bounds.linger_s, self._end_unfinished, self.cycle)
+        elif self.requests.is_stopped:
+            self.transport.close()
+        if self.fast is None or self.running is not self.fast:
+            super().on_response_complete()
+        else:
+            self._await_next()
+        if self._ahead:
+            self.loop.call_soon(self._take_ahead)
+        self._cut_unread()
+
+    def _cut_unread(self) -> None:
+        """Give what a closed connection has left to send its time, and no more.
+
+        The transport itself waits for its reader for ever.
+        """
+        transport = self.transport
+        if (
+            self._unread_timer is None
+            and transport.is_closing()
+            and transport.get_write_buffer_size()
+        ):
+            self._unread_timer = self.loop.call_later(self._bounds.unread_s, transport.abort)
+
+    @override
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._cut_unread()
+
+    @override
+    def on_message_complete(self) -> None:
+        if self._is_lingering and self.requests.is_stopped:
+            self.transport.close()
+            self._cut_unread()
+        self._is_lingering = False
+        super().on_message_complete()
+
+    def _leaves_body(self) -> bool:
+        """Whether more of the body comes than is read of it; the connection then ends with it."""
+        rest_bytes = self.requests.rest_bytes
+        if rest_bytes is not None and rest_bytes <= self._bounds.late_bytes:
+            return False
+        self.requests.keep_alive = False
+        return True
+
+    def _end_unfinished(self, cycle: RequestResponseCycle) -> None:
+        """Close a connection on which an answered request's body is still coming."""
+        if self._is_lingering and self.cycle is cycle:
+            self.transport.close()
+            self._cut_unread()
+
+    @override
+    def shutdown(self) -> None:
+        if self.fast is not None:
+            self.fast.send()
+        super().shutdown()
+        self._cut_unread()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._unread_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
+        self._ahead = b""
+        self._all_connections.release(self)
+        if self.running is not None and not self.running.response_complete:
+            self.running.disconnected = True
+            self.running.message_event.set()
+        super().connection_lost(exc)
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+        self._unread_timer = self.loop.call_later(self._bounds.unread_s, self.transport.abort)
+        if self.fast is not None and not self.fast.response_complete:
+            self.fast.pause()
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread_timer is not None and not self.transport.is_closing():
+            self._unread_timer.cancel()
+            self._unread_timer = None
+        if self.fast is not None and not self.fast.response_complete:
+            self.fast.resume()
+
+    def _keep_ahead(self, data: bytes) -> None:
+        self._ahead += data
+        self._hold()
+
+    def _take_ahead(self) -> None:
+        """Parse what came ahead, now that its turn has come."""
+        if self._ahead and self.is_free() and not self.transport.is_closing():
+            data, self._ahead = self._ahead, b""
+            self._hold()
+            self.data_received(data)
+
+    def _hold(self) -> None:
+        """Read from the caller unless more waits here than is kept; then its leaving is unheard."""
+        flow = self._flow
+        is_behind = self.requests.is_behind
+        if is_behind and not self._goes_on:
+            self._goes_on = True
+            self.loop.call_soon(self._go_on)
+        flow.is_held = is_behind or len(self._ahead) > self._bounds.ahead_bytes
+        if flow.is_held:
+            flow.pause_reading()
+        else:
+            flow.resume_reading()
+
+    def is_free(self) -> bool:
+        """Whether nothing is being answered here."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is None or cycle.response_complete
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _await_next(self) -> None:
+        """As the server does after an answer, but with one timer for many answers."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self._idle_since_s = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._end_idle)
+
+    def _end_idle(self) -> None:
+        """Close a connection that has been idle for so long; look again where it has not."""
+        self._idle_timer = None
+        is_ours = self.requests.is_idle and self.timeout_keep_alive_task is None
+        is_ours = is_ours and self.is_free()
+        if not is_ours:
+            return  # an answer is under way, or another timer is set: the next answer looks again
+        left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._idle_timer = self.loop.call_later(left_s, self._end_idle)
+        else:
+            self.timeout_keep_alive_handler()
