@@ -140,6 +140,33 @@ def test_nobody_borrows_what_it_no_longer_uses() -> None:
     assert used == {module: borrowed(module) for module in BORROWED}
 
 
+HTTP1 = {
+    "callers": "Caller agent_at anonymous_at payer_at",
+    "client": "UpstreamPool UpstreamsByOperator",
+    "connections": "ALWAYS_ANSWERED BOUNDS ConnectionBounds ConnectionCaps Connections PIECE_BYTES",
+    "host": "UpstreamConnections",
+    "model": (
+        "DEFAULT_PORTS PreparedUpstreamRequest ResponseHead ResponseSink Scheme Target Upstream"
+        " UpstreamExchange UpstreamFailed UpstreamRequest UpstreamResponse upstream_failed"
+    ),
+    "request_parser": "RequestParser",
+    "server_protocol": "ServerProtocol",
+}
+"""What the rest of the package uses of the HTTP/1.1 engine; everything else of it is its own."""
+
+
+def test_the_http1_engine_shows_no_more_than_is_listed() -> None:
+    shown = {f"assay.http1.{module}.{n}" for module, ns in HTTP1.items() for n in ns.split()}
+    used = {
+        name
+        for module, imported in imports().items()
+        if not module.startswith("http1")
+        for name in imported
+        if re.match(r"assay\.http1\.\w+\.", name)
+    }
+    assert used == shown
+
+
 POOLS = re.compile(r"\bUpstreamPool\(([^,]*),")
 CONNECTS = r"\b(?:create_connection|open_connection|sock_connect|connect_ex|create_datagram_\w+)\b"
 

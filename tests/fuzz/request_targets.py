@@ -1,7 +1,7 @@
 """The requests of a connection, as our own server reads them."""
 
-from assay.common.errors import InvalidRequest
-from assay.http1.request_parser import MethodNotAllowed, RequestParser, UpgradeNotSupported
+from assay.common.errors import InvalidRequest, MethodNotAllowed
+from assay.http1.request_parser import RequestParser, UpgradeNotSupported
 from tests.fuzz.target import Target, pieces
 
 HEAD_BYTES_MAX = 2048

@@ -14,7 +14,6 @@ from assay.common.addresses import address_of_hop
 from assay.common.costs import serve_for
 from assay.common.errors import NotFound, ServiceError
 from assay.common.memory_budget import MemoryBudget
-from assay.http1.unread_answers import UnreadAnswers
 from assay.server.cors import Cors
 from assay.server.errors import fault
 from assay.server.rate_limits import RateLimit, RateLimitVerdict, parsed_address
@@ -35,6 +34,7 @@ from assay.server.request_context import (
     request_id_of,
 )
 from assay.server.response_writer import ANSWERS_BYTES, ApiResponseWriter
+from assay.wrappers.unread_answers import UnreadAnswers
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 

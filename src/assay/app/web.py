@@ -20,12 +20,11 @@ from assay.app.application import Application
 from assay.app.openapi import document
 from assay.caller_behaviour import routes as course
 from assay.caller_behaviour.routes import ScenarioHandler
-from assay.common.errors import InvalidRequest, NotFound, Problem, ServiceError
+from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
 from assay.evaluation import routes_credentials as service_credentials
 from assay.evaluation import routes_visits as visits
 from assay.gate.routes import GateHandler
-from assay.http1.request_parser import MethodNotAllowed
 from assay.key_agents import routes as key_agents
 from assay.payments import routes_statement as statement
 from assay.personhood import routes as personhood

@@ -5,6 +5,7 @@
     ├── Unauthorized          no credential, or one that does not hold
     ├── Forbidden             a credential that holds but does not reach this far
     ├── NotFound              nothing of that name
+    ├── MethodNotAllowed      the path is there, the method is not
     ├── Conflict              it collides with what is already there
     ├── TooLarge              more bytes than are accepted
     ├── TooMany               too often; `retry_after_s` says when again
@@ -80,6 +81,12 @@ class NotFound(ServiceError):
     """Nothing of that name."""
 
     code: ClassVar[str] = "not_found"
+
+
+class MethodNotAllowed(ServiceError):
+    """The path is there, the method is not."""
+
+    code: ClassVar[str] = "method_not_allowed"
 
 
 class Conflict(ServiceError):

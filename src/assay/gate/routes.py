@@ -16,11 +16,10 @@ from assay.accounts.auth import Credential, agent_headers
 from assay.accounts.scopes import scope_of
 from assay.app import App
 from assay.chains.model import Network, is_address
-from assay.common.errors import InvalidRequest, NotFound
+from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound
 from assay.gate.model import Decision, GateInput
 from assay.gate.schemas import GateRequest, GateResponse, gate
 from assay.gate.service import GateCaller
-from assay.http1.request_parser import MethodNotAllowed
 from assay.identity.service import agent_address
 from assay.registries.model import number_asked
 from assay.server.request_body import read_body

@@ -17,7 +17,7 @@ that nginx and h11 both refuse.
 import re
 from typing import Final, Protocol
 
-from assay.common.errors import InvalidRequest, ServiceError
+from assay.common.errors import InvalidRequest, MethodNotAllowed
 from assay.common.http_heads import END
 
 METHOD_BYTES_MAX: Final = 24
@@ -496,12 +496,6 @@ def _framing(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 def _listed(value: bytes) -> set[bytes]:
     """The members of a comma-separated header, in lower case."""
     return {part.strip(_OWS) for part in value.lower().split(b",")}
-
-
-class MethodNotAllowed(ServiceError):
-    """The path is there, the method is not."""
-
-    code = "method_not_allowed"
 
 
 class RequestHeadTooLarge(InvalidRequest):

@@ -6,7 +6,10 @@ leaves with requests sent ahead, one that knows no chunks, one that holds too ma
 """
 
 import asyncio
+import fcntl
 import socket
+import struct
+import termios
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
 
 from httptools import HttpParserError
@@ -23,12 +26,21 @@ from assay.http1.connections import (
 )
 from assay.http1.request_parser import RequestParser
 from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCycle
-from assay.http1.unread_answers import BEGUN_BYTES, STALLED_BYTES, unread_bytes
 
 _UNREAD_BYTES: Final = 64 * 1024
 
 _RETRY_S: Final = 5
 """When a caller beyond a cap of connections may try again."""
+
+_STALLED_BYTES: Final = 1024 * 1024
+"""What an upstream may have sent beyond what a caller that stalls was sent: the receive buffer of
+its connection, and what is held here until the caller reads."""
+
+_BEGUN_BYTES: Final = 16 * 1024
+"""The same where nothing of the answer was flowing when the caller left: what a server sends before
+it hears of anything. Source: RFC 6928, ten segments."""
+
+_INT: Final = struct.Struct("i")
 
 
 class Reject(Protocol):
@@ -144,10 +156,10 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
 
     def left_unread_bytes(self) -> int:
         """What was sent and not read; with an answer under way, also what is held on the way."""
-        left_bytes = unread_bytes(self.transport)
+        left_bytes = _unread_bytes(self.transport)
         if self.running is not None and not self.running.response_complete:
             is_stalled = left_bytes > 0 or self.flow.write_paused
-            left_bytes += STALLED_BYTES if is_stalled else BEGUN_BYTES
+            left_bytes += _STALLED_BYTES if is_stalled else _BEGUN_BYTES
         return left_bytes
 
     # -- the connection --------------------------------------------------------------------------
@@ -432,3 +444,16 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self._idle_timer = self.loop.call_later(left_s, self._end_idle)
         else:
             self.timeout_keep_alive_handler()
+
+
+def _unread_bytes(transport: asyncio.BaseTransport) -> int:
+    """What was sent to a caller and not acknowledged by its system; 0 where that is not known."""
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is None:
+        return 0
+    try:
+        # Linux: the bytes in the send queue. Source: tcp(7), SIOCOUTQ.
+        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_INT.size))
+    except OSError:
+        return 0
+    return max(0, int(_INT.unpack(answer)[0]))

@@ -11,10 +11,10 @@ from typing_extensions import override
 from assay.app import App
 from assay.common.cache import BoundedMap
 from assay.http1.callers import payer_at
-from assay.http1.unread_answers import UnreadAnswers
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext
 from assay.wrappers.payment_limits import PaymentLimits
+from assay.wrappers.unread_answers import UnreadAnswers
 
 PAYERS_MAX: Final = 100_000
 """Payers remembered to have paid."""

@@ -12,7 +12,6 @@ from assay.app import App
 from assay.common.errors import ServiceError, TooMany
 from assay.common.http_heads import HeaderPairs
 from assay.http1.callers import Caller, agent_at, anonymous_at
-from assay.http1.unread_answers import UnreadAnswers, UpstreamUnread
 from assay.server.errors import fault
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import (
@@ -28,6 +27,7 @@ from assay.wrappers.cors import preflighted_method
 from assay.wrappers.inbound_body import WrapperBody
 from assay.wrappers.model import CallRecord, InboundRequest, WrapperNotFound
 from assay.wrappers.response_writer import WrapperResponseWriter
+from assay.wrappers.unread_answers import UnreadAnswers, UpstreamUnread
 
 EMPTY_QUERY = "assay.empty_query"
 """The server's extension for a target with a question mark and nothing after it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.http1.callers import agent_at, anonymous_at, payer_at
-from assay.http1.unread_answers import AGENTS, UnreadAnswers, UpstreamUnread
+from assay.wrappers.unread_answers import AGENTS, UnreadAnswers, UpstreamUnread
 from tests.fakes.clock import FrozenClock
 from tests.http.house import OWNER_KEY, STRANGER_KEY, forged
 from tests.http.wrap.test_wrap_repeats_http import Shop, opened

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.errors import InvalidRequest
+from assay.common.errors import InvalidRequest, MethodNotAllowed
 from assay.http1.request_parser import (
     CHUNK_EXCESS_BYTES_MAX,
     CHUNK_LINE_BYTES_MAX,
@@ -18,7 +18,6 @@ from assay.http1.request_parser import (
     TINY_CHUNKS_MAX,
     TRAILER_BYTES_MAX,
     TRAILERS_MAX,
-    MethodNotAllowed,
     RequestParser,
     UpgradeNotSupported,
 )

@@ -5,11 +5,6 @@ it megabytes. What a caller has left unread in a minute is bounded, whichever wr
 caller that reads what it asks for is never refused. Source: ADR 0016.
 """
 
-import fcntl
-import socket
-import struct
-import termios
-from asyncio import BaseTransport
 from math import ceil
 from typing import Final
 
@@ -26,16 +21,6 @@ UNREAD_CALLERS_MAX: Final = 10_000
 
 AGENTS: Final = 4
 """Agents are made for nothing: all of one address together may leave as much as so many of them."""
-
-STALLED_BYTES: Final = 1024 * 1024
-"""What an upstream may have sent beyond what a caller that stalls was sent: the receive buffer of
-its connection, and what is held here until the caller reads."""
-
-BEGUN_BYTES: Final = 16 * 1024
-"""The same where nothing of the answer was flowing when the caller left: what a server sends before
-it hears of anything. Source: RFC 6928, ten segments."""
-
-_INT: Final = struct.Struct("i")
 
 
 class UpstreamUnread(TooMany):
@@ -89,16 +74,3 @@ class UnreadAnswers:
         if known is None or known[0] < bytes_max:
             return 0.0
         return max(0.0, known[1] - self._clock.monotonic_s())
-
-
-def unread_bytes(transport: BaseTransport) -> int:
-    """What was sent to a caller and not acknowledged by its system; 0 where that is not known."""
-    sock: socket.socket | None = transport.get_extra_info("socket")
-    if sock is None:
-        return 0
-    try:
-        # Linux: the bytes in the send queue. Source: tcp(7), SIOCOUTQ.
-        answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_INT.size))
-    except OSError:
-        return 0
-    return max(0, int(_INT.unpack(answer)[0]))
