@@ -1,18 +1,24 @@
-"""`docs/dev/threat-model.md` promises tests: each of them exists."""
+"""The threat model and the guarantees, in `docs/dev`, promise tests: each of them exists."""
 
 import ast
 import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/dev/threat-model.md"
+GUARANTEES = ROOT / "docs/dev/guarantees.md"
 NODE_ID = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 ROW = re.compile(r"(?m)^\| [A-Z]+\d+ \|.*$")
 
 
-def promised() -> list[tuple[str, str]]:
-    return NODE_ID.findall(PAGE.read_text("utf-8"))
+AREAS = {"Security", "Money", "Grade", "Privacy", "Availability"}
+
+
+def promised(page: Path) -> list[tuple[str, str]]:
+    return NODE_ID.findall(page.read_text("utf-8"))
 
 
 @cache
@@ -26,9 +32,31 @@ def names_in(file: str) -> frozenset[str]:
     return frozenset(n.name for n in nodes if isinstance(n, kinds) and n.name.startswith("test_"))
 
 
-def test_every_test_that_is_named_exists() -> None:
-    missing = [f"{file}::{name}" for file, name in promised() if name not in names_in(file)]
+@pytest.mark.parametrize("page", [PAGE, GUARANTEES], ids=lambda page: page.stem)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    missing = [f"{file}::{name}" for file, name in promised(page) if name not in names_in(file)]
     assert missing == []
+
+
+def test_every_guarantee_says_where_it_is_made_and_names_a_test() -> None:
+    """What none proves is listed by itself, with the reason."""
+    sections = dict(
+        re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", GUARANTEES.read_text("utf-8"))
+    )
+    unproven = sections.pop("Not yet proven")
+    assert set(sections) == AREAS
+    rows = [
+        row for text in sections.values() for row in re.findall(r"(?m)^\| ([^|]+ \|.+)\|$", text)
+    ]
+    rows = [row for row in rows if not row.startswith("promise |")]
+    assert 40 <= len(rows) <= 70
+    for row in rows:
+        promise, source, tests = (cell.strip() for cell in row.split("|"))
+        assert promise.endswith("."), row
+        assert re.fullmatch(r"\[[^]]+\]\([^)]+\)", source), row
+        assert all(NODE_ID.fullmatch(one) for one in tests.split(", ")), row
+    assert not NODE_ID.search(unproven)
+    assert len(re.findall(r"(?m)^\| [^|-]+ \| [^|]+ \|$", unproven)) > 1
 
 
 def test_every_threat_has_a_defence_and_a_test() -> None:
