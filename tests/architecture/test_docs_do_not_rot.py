@@ -32,3 +32,11 @@ def test_the_verbs_of_the_check_are_the_ones_that_are_described() -> None:
     rows = re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     assert done == {*rows, "check"}
     assert taken == set(rows)
+
+
+def test_each_kind_of_change_has_one_heading_in_a_release() -> None:
+    releases = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
+    kinds = [re.findall(r"(?m)^### (\w+)$", release) for release in releases]
+    known = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert all(len(found) == len(set(found)) and set(found) <= known for found in kinds)
+    assert any(kinds)
