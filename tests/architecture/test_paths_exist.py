@@ -102,6 +102,14 @@ def test_every_path_of_a_page_exists() -> None:
     assert {page: missing for page in PAGES if (missing := missing_in(page))} == {}
 
 
+def test_every_file_that_a_page_names_without_its_folder_exists() -> None:
+    names = {path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    assert "service.py" in names
+    named = {page: re.findall(r"`(\w+\.py)`", (ROOT / page).read_text("utf-8")) for page in PAGES}
+    wrong = {page: sorted(set(found) - names) for page, found in named.items()}
+    assert {page: found for page, found in wrong.items() if found} == {}
+
+
 @pytest.mark.parametrize(
     "text",
     [
