@@ -41,8 +41,8 @@ from assay.common.ids import new_id  # noqa: E402
 from assay.db.engine import Database, to_us  # noqa: E402
 from assay.db.schema.everything import calls, operators, wrappers  # noqa: E402
 from assay.db.schema.rollups import ROLLUPS, Rollup  # noqa: E402
-from tests.fakes.calls import call  # noqa: E402
-from tests.fakes.clock import FrozenClock  # noqa: E402
+from tests.support.fakes.calls import call  # noqa: E402
+from tests.support.fakes.clock import FrozenClock  # noqa: E402
 
 BATCH = 5000
 DAYS = 90
@@ -245,7 +245,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/assay.db"
         if given.postgres:
-            from tests.services.postgres import postgres  # noqa: PLC0415
+            from tests.support.postgres import postgres  # noqa: PLC0415
 
             url = postgres().new_database()
         database = await Database.open(url)

@@ -30,12 +30,12 @@ import uvloop
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from gate import cpu_s, make_pro, port_of  # noqa: E402
 from interval import ROUNDS_MIN, interval  # noqa: E402
 from upstream import PLENTY, log_in, make_files, on_core, say, static_nginx  # noqa: E402
 
 from assay_demo.world import World  # noqa: E402
-from tests.services.assay import operator, session  # noqa: E402
+from gate import cpu_s, make_pro, port_of  # noqa: E402
+from tests.support.assay import operator, session  # noqa: E402
 
 CONNECTIONS = 16
 SETTINGS = {

@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from tests.services.desync.campaign import WAYS, Campaign, Result, table  # noqa: E402
-from tests.services.desync.cases import Case, all_cases  # noqa: E402
-from tests.services.desync.tenants import tenants  # noqa: E402
+from tests.support.desync.campaign import WAYS, Campaign, Result, table  # noqa: E402
+from tests.support.desync.cases import Case, all_cases  # noqa: E402
+from tests.support.desync.tenants import tenants  # noqa: E402
 
 
 async def _run(ways: Sequence[str], cases: Sequence[Case]) -> Campaign:

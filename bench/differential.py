@@ -3,7 +3,7 @@
     ./.venv/bin/python bench/differential.py [--seconds 600] [--seed N] [--lanes 4]
 
 Prints how many streams were read, how many each reader took, and every stream that breaks a law of
-`tests/services/desync/differential.py`, by its number: the seed and the number give the bytes.
+`tests/support/desync/differential.py`, by its number: the seed and the number give the bytes.
 Ends with status 1 where one does.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from tests.services.desync.differential import Outcome, differential  # noqa: E402
+from tests.support.desync.differential import Outcome, differential  # noqa: E402
 
 
 async def _run(seed: int, seconds: float, lanes: int) -> Outcome:

@@ -19,7 +19,7 @@ from upstream import on_core
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.dollars import BASE_SEPOLIA, BASE_SEPOLIA_USDC, mint
 from assay_demo.chain.registries import ARTIFACTS, Wallet
-from tests.services.node import installed
+from tests.support.node import installed
 
 PAYERS = 8
 COINS = hex(10**24)

@@ -30,8 +30,8 @@ from assay.evaluation.scheduler import AT_ONCE, LEASE_S  # noqa: E402
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
 from assay.evaluation.visits import Asked  # noqa: E402
 from assay.probing.unannounced import pauses  # noqa: E402
-from tests.fakes.clock import FrozenClock  # noqa: E402
-from tests.services.databases import migrated_sqlite  # noqa: E402
+from tests.support.databases import migrated_sqlite  # noqa: E402
+from tests.support.fakes.clock import FrozenClock  # noqa: E402
 
 SEEN = ScheduleEvidence(
     "agent.example", has_control=True, asked=Asked("scheduled", is_background=True)

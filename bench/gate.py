@@ -25,7 +25,7 @@ import uvloop
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 from assay_demo.world import World  # noqa: E402
-from tests.services.assay import operator, served, session  # noqa: E402
+from tests.support.assay import operator, served, session  # noqa: E402
 
 CONNECTIONS = 32
 

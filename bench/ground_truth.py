@@ -60,7 +60,7 @@ from assay_demo.chain.accounts import ACCOUNTS  # noqa: E402
 from assay_demo.chain.registries import Registries, Wallet, deploy, register  # noqa: E402
 from tests.ground_truth.agents import AGENTS  # noqa: E402
 from tests.ground_truth.site import SimulatedClock, Spec  # noqa: E402
-from tests.services.reorganised_chain import anvil  # noqa: E402
+from tests.support.reorganised_chain import anvil  # noqa: E402
 
 CHAIN_ID = 31337
 JSON = {"content-type": "application/json"}

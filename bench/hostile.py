@@ -2,7 +2,7 @@
 
     ./.venv/bin/python bench/hostile.py [--seconds 2] [--rounds 11] [--shape NAME]... [--json]
 
-For each shape of `tests/services/desync/hostile.py`, by turns with its well-formed likeness: the
+For each shape of `tests/support/desync/hostile.py`, by turns with its well-formed likeness: the
 latency of the health endpoint (one kept connection, a request every 10 ms), how late the service's
 event loop is (a sampler in its process), how many bytes the shape got rid of and what it was
 answered. Shape and service are processes of their own. `moved` is the p99 of health under the
@@ -29,12 +29,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from interval import ROUNDS_MIN, interval  # noqa: E402
 
-from tests.services.assay import served  # noqa: E402
-from tests.services.desync.hostile import SHAPES, well_formed  # noqa: E402
-from tests.services.desync.hostile_wrapper import free_wrapper  # noqa: E402
-from tests.services.desync.wire import connected  # noqa: E402
-from tests.services.forked import SERVICE  # noqa: E402
-from tests.services.shop import NO_CHAIN  # noqa: E402
+from tests.support.assay import served  # noqa: E402
+from tests.support.desync.hostile import SHAPES, well_formed  # noqa: E402
+from tests.support.desync.hostile_wrapper import free_wrapper  # noqa: E402
+from tests.support.desync.wire import connected  # noqa: E402
+from tests.support.forked import SERVICE  # noqa: E402
+from tests.support.shop import NO_CHAIN  # noqa: E402
 
 EVERY_S = 0.01
 GOAL_MS = 20
@@ -105,7 +105,7 @@ async def _measure(load: str, served: Service, seconds: float) -> Measured:
     process = None
     if load != "idle service":
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.services.desync.hostile"),
+            *(sys.executable, "-m", "tests.support.desync.hostile"),
             *(load, str(port), str(seconds), operator_id),
             cwd=ROOT,
             env=dict(os.environ, PYTHONPATH=f"{ROOT}:{ROOT / 'src'}"),  # noqa: TID251
@@ -130,7 +130,7 @@ async def _service(folder: str):  # noqa: ANN202 - what `Service` says
         "ASSAY_ANONYMOUS_PER_MINUTE": "100000000",
         "LAG_FILE": str(lag_file),
     }
-    imported = (*SERVICE, "tests.services.desync.lag")
+    imported = (*SERVICE, "tests.support.desync.lag")
     with served(Path(folder), NO_CHAIN, imported=imported, **settings) as server:
         port = urlsplit(server.address).port
         assert port is not None

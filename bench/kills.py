@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.services.kills import HEAD, Table, mpp_kills, x402_kills  # noqa: E402
-from tests.services.tempo import MODERATO, running  # noqa: E402
+from tests.support.kills import HEAD, Table, mpp_kills, x402_kills  # noqa: E402
+from tests.support.tempo import MODERATO, running  # noqa: E402
 
 KINDS = ("sqlite", "postgresql", "mpp-sqlite", "mpp-postgresql")
 

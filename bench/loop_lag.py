@@ -2,9 +2,10 @@
 
     ./.venv/bin/python bench/loop_lag.py [--at-once 3] [--rounds 11]
 
-Every text of tests/fakes/hostile_texts.py and hostile_documents.py is read as a probe reads it,
-`--at-once` at a time, and every JSON body as a registration file and as an answer, while a task
-looks at every turn of the loop how much processor time the last one took. Printed are the worst
+Every text of tests/support/fakes (hostile_texts.py and hostile_documents.py) is read as a probe
+reads it, `--at-once` at a time, and every JSON body as a registration file and as an answer,
+while a task looks at every turn of the loop how much processor time the last one took. Printed are the
+worst
 turn of all, each read once; and of the ten with the worst, which every round reads, and of plain
 text of the same length, the median over the rounds, its 95 % interval, and the worst. Processor
 time, not waits: on a busy machine a wait is mostly that of others. The target is 50 ms for 200
@@ -31,8 +32,8 @@ from assay.probing.poisoning import find_poison  # noqa: E402
 from assay.probing.probe_client import decode  # noqa: E402
 from assay.probing.secret_formats import find_secrets  # noqa: E402
 from assay.registries.registration import NotRegistration, parse_registration  # noqa: E402
-from tests.fakes.hostile_documents import bodies, documents, lists  # noqa: E402
-from tests.fakes.hostile_texts import CHARS, hostile_json, hostile_texts  # noqa: E402
+from tests.support.fakes.hostile_documents import bodies, documents, lists  # noqa: E402
+from tests.support.fakes.hostile_texts import CHARS, hostile_json, hostile_texts  # noqa: E402
 
 SLOWEST = 10
 

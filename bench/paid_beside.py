@@ -42,8 +42,8 @@ from upstream import (  # noqa: E402
 from wrapper import order, sign_payments  # noqa: E402
 
 from assay_demo.chain.accounts import ACCOUNTS  # noqa: E402
-from tests.services.assay import operator  # noqa: E402
-from tests.services.shop import NO_CHAIN, SELLER  # noqa: E402
+from tests.support.assay import operator  # noqa: E402
+from tests.support.shop import NO_CHAIN, SELLER  # noqa: E402
 
 BOTH = {
     "ASSAY_PORT": "0",

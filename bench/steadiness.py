@@ -29,7 +29,7 @@ from bench.steadiness_visits import DOMAINS, SeenVisit, all_probes, collect  # n
 from assay.evaluation.model import Evidence  # noqa: E402
 from assay.evaluation.schedule import ENROLLED, REST  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402
-from tests.fakes.visited_life import ALLOWED_FROM, Draw, VisitedLife  # noqa: E402
+from tests.support.fakes.visited_life import ALLOWED_FROM, Draw, VisitedLife  # noqa: E402
 
 HEALTHY, FEW, MANY, BROKEN = 0.0, 0.02, 0.3, 1.0
 FLAPPING = (0.1, 0.3, 0.5)

@@ -25,8 +25,8 @@ from assay.probing.unannounced import Manner  # noqa: E402
 from assay.registries.model import OnchainAgent, Service  # noqa: E402
 from assay.registries.registration import parse_registration  # noqa: E402
 from assay.registries.subject import Subject  # noqa: E402
-from tests.fakes.trust import NETWORK, FakeChain  # noqa: E402
 from tests.ground_truth.site import App, Scope, registration, send_json  # noqa: E402
+from tests.support.fakes.trust import NETWORK, FakeChain  # noqa: E402
 
 DOMAINS: Mapping[str, str] = {"a2a": "currency", "mcp": "days", "http": "circle"}
 """What the agent of each kind is good at."""

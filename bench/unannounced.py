@@ -52,14 +52,14 @@ from assay.probing.unannounced import Manner, pauses  # noqa: E402
 from assay.registries.model import OnchainAgent, Service  # noqa: E402
 from assay.registries.registration import parse_registration  # noqa: E402
 from assay.registries.subject import Subject  # noqa: E402
-from tests.fakes.trust import NETWORK, FakeChain  # noqa: E402
 from tests.ground_truth.a2a_parts import face_of  # noqa: E402
 from tests.ground_truth.honest_a2a import on_library, specialist  # noqa: E402
 from tests.ground_truth.honest_http import fastapi_at  # noqa: E402
 from tests.ground_truth.honest_mcp import library  # noqa: E402
 from tests.ground_truth.knowledge import DOMAINS  # noqa: E402
 from tests.ground_truth.site import Build, SimulatedClock, Site  # noqa: E402
-from tests.services.recorder import Heard, Recorder, Session, new_folder  # noqa: E402
+from tests.support.fakes.trust import NETWORK, FakeChain  # noqa: E402
+from tests.support.recorder import Heard, Recorder, Session, new_folder  # noqa: E402
 
 AT_ONCE = 3
 GROUPS = ("headers", "tls", "version", "timing", "order", "content")

@@ -20,10 +20,9 @@ from eth_account import Account
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-from gate import make_pro, port_of  # noqa: E402
-
 from assay_demo.world import World  # noqa: E402
-from tests.services.assay import operator, served  # noqa: E402
+from gate import make_pro, port_of  # noqa: E402
+from tests.support.assay import operator, served  # noqa: E402
 
 NGINX, TUNED, NODE, ASSAY = "nginx", "nginx tuned", "node http-proxy", "assay free"
 PAID, PAID_ON = "assay paid", "eip155:84532"

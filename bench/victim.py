@@ -38,10 +38,10 @@ from assay.playground.playground import Trial
 from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.settings import load
 from assay.webhooks.service import NewWebhook
-from tests.fakes.clock import FrozenClock
-from tests.fakes.trust import NETWORK, FakeChain
-from tests.services.raw_server import plain
-from tests.services.victim import Victim, suffering
+from tests.support.fakes.clock import FrozenClock
+from tests.support.fakes.trust import NETWORK, FakeChain
+from tests.support.raw_server import plain
+from tests.support.victim import Victim, suffering
 
 OWNER = "0x" + "a" * 40
 MINUTE_S = 60.0

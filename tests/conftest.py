@@ -2,8 +2,9 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,25 +21,25 @@ for _name in [n for n in os.environ if n.startswith("ASSAY_")]:  # noqa: TID251
 
 def _running(module: str, name: str) -> Iterator[Any]:
     """What a service's module starts; only tests that ask for it pay for its imports."""
-    with getattr(import_module(f"tests.services.{module}"), name)() as started:
+    with getattr(import_module(f"tests.support.{module}"), name)() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def chain() -> Iterator[Any]:
-    """A `tests.services.chain.LocalChain`."""
+    """A `tests.support.chain.LocalChain`."""
     yield from _running("chain", "local_chain")
 
 
 @pytest.fixture(scope="session")
 def dollar_chain() -> Iterator[Any]:
-    """A `tests.services.shop.Dollars`."""
+    """A `tests.support.shop.Dollars`."""
     yield from _running("shop", "dollars_on")
 
 
 @pytest.fixture(scope="session")
 def tempo() -> Iterator[Any]:
-    """A `tests.services.tempo.Tempo`."""
+    """A `tests.support.tempo.Tempo`."""
     yield from _running("tempo", "running")
 
 
@@ -46,6 +47,43 @@ def tempo() -> Iterator[Any]:
 def world() -> Iterator[Any]:
     """An `assay_demo.world.World`."""
     yield from _running("world", "live_world")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_sql() -> Iterator[None]:
+    """Each SQL statement is compiled once, not once a database."""
+    with import_module("tests.support.compiled_sql").compiled_once():
+        yield
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
+    """A migrated database of each kind."""
+    with import_module("tests.support.databases").migrated(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of each kind with nothing in it."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'assay.db'}"
+    return import_module("tests.support.postgres").postgres().new_database()
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncGenerator[Any]:
+    """A migrated database of each kind, opened: an `assay.db.engine.Database`."""
+    opened = await import_module("assay.db.engine").Database.open(database_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[Any]:
+    """The service in this process: a `tests.support.house.House`."""
+    async with import_module("tests.support.house").open_house(tmp_path / "data") as opened:
+        yield opened
 
 
 def pytest_collection_finish() -> None:

@@ -49,7 +49,7 @@ from assay.common.errors import ServiceError  # noqa: E402
 from assay.evaluation.model import SignalName  # noqa: E402
 from assay.server.errors import STATUS  # noqa: E402
 from assay.settings import PREFIX, Settings, load  # noqa: E402
-from tests.services.databases import migrated_postgresql, migrated_sqlite  # noqa: E402
+from tests.support.databases import migrated_postgresql, migrated_sqlite  # noqa: E402
 
 LEVELS: Final = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 LOGGED: Final = (

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from tests.http.house import open_house
+from tests.support.house import open_house
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/assay"

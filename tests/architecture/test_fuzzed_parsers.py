@@ -56,11 +56,12 @@ NOT_FUZZED = {
         LOCAL,
     ),
     "evaluation/judge.py": "the configured judge's envelope; its answer is `judges_answer`",
-    "probing/probe_client.py": "read within a probe's bounds; see tests/fakes/hostile_documents.py",
-    "probing/briefings.py": "texts of a probe; see tests/fakes/leaking_talk.py",
-    "probing/rule_questions.py": "texts of a probe; see tests/fakes/leaking_talk.py",
-    "probing/instruction_texts.py": "texts of a probe; see tests/fakes/hostile_texts.py",
-    "probing/reader_instructions.py": "texts of a probe; see tests/fakes/hostile_texts.py",
+    "probing/probe_client.py": "read within a probe's bounds; see tests/support/fakes"
+    "/hostile_documents.py",
+    "probing/briefings.py": "texts of a probe; see tests/support/fakes/leaking_talk.py",
+    "probing/rule_questions.py": "texts of a probe; see tests/support/fakes/leaking_talk.py",
+    "probing/instruction_texts.py": "texts of a probe; see tests/support/fakes/hostile_texts.py",
+    "probing/reader_instructions.py": "texts of a probe; see tests/support/fakes/hostile_texts.py",
 }
 
 

@@ -39,31 +39,31 @@ LONG_FUNCTIONS = {
 SLEEP_MAX_S = 0.3
 CLOCKS = frozenset({"monotonic", "perf_counter", "time"})
 SLEEPING = {
-    "tests/contract/sql/test_gas_store.py": 2,
+    "tests/payments/ledger/test_gas_store.py": 2,
     "tests/e2e/test_e2e_crash_matrix.py": 1,
     "tests/e2e/test_e2e_facilitator.py": 1,
     "tests/e2e/test_e2e_paid_in_step.py": 4,
     "tests/e2e/test_e2e_paying_callers.py": 1,
     "tests/e2e/test_e2e_proxy_conformance.py": 4,
     "tests/e2e/test_e2e_wrapper_proxy.py": 2,
-    "tests/fakes/push_agents.py": 1,
-    "tests/http/webhooks/test_webhooks_crash_http.py": 3,
-    "tests/http/wrap/test_wrap_left_unread_http.py": 1,
-    "tests/http/wrap/test_wrap_repeats_http.py": 2,
-    "tests/services/callers.py": 1,
+    "tests/support/fakes/push_agents.py": 1,
+    "tests/webhooks/test_webhooks_crash_http.py": 3,
+    "tests/wrappers/test_wrap_left_unread_http.py": 1,
+    "tests/wrappers/test_wrap_repeats_http.py": 2,
+    "tests/support/callers.py": 1,
 }
 """Files of tests with longer sleeps, and how many; to become waits for what is waited for."""
 
 TIMED = {
-    "tests/contract/http/test_http_egress_replies.py": 1,
-    "tests/contract/http/test_http_rpc_endpoints.py": 2,
-    "tests/contract/http/test_http_webhooks.py": 1,
-    "tests/contract/state/test_shared_window.py": 1,
+    "tests/net/test_http_egress_replies.py": 1,
+    "tests/chains/test_http_rpc_endpoints.py": 2,
+    "tests/webhooks/test_http_webhooks.py": 1,
+    "tests/common/test_shared_window.py": 1,
     "tests/e2e/test_e2e_operator_commands.py": 1,
     "tests/e2e/test_e2e_shared_limits.py": 2,
     "tests/e2e/test_e2e_wrapper_proxy.py": 3,
-    "tests/http/solana/test_solana_liveness.py": 1,
-    "tests/http/wrap/test_wrap_repeats_http.py": 1,
+    "tests/app/solana/test_solana_liveness.py": 1,
+    "tests/wrappers/test_wrap_repeats_http.py": 1,
 }
 """Files of tests that compare the real clock, and how often; to become counts of what is done."""
 
@@ -228,7 +228,7 @@ def called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-OTHER_CLOCKS = {"simulation", "payments", "ground_truth"}
+OTHER_CLOCKS = ("tests/simulation/*.py", "tests/payments/*.py", "tests/ground_truth/*.py")
 
 
 def found_in_tests(rule: Callable[[str], list[int]]) -> dict[str, int]:
@@ -240,15 +240,14 @@ def found_in_tests(rule: Callable[[str], list[int]]) -> dict[str, int]:
     files = [
         path
         for path in (ROOT / "tests").rglob("*.py")
-        if not {"simulation", "payments", "ground_truth"}
-        & {*path.relative_to(ROOT / "tests").parts[:1]}
+        if not any(path.match(folder) for folder in OTHER_CLOCKS)
     ]
     counted = {p.relative_to(ROOT).as_posix(): len(rule(p.read_text("utf-8"))) for p in files}
     return {name: count for name, count in counted.items() if count}
 
 
 def test_tests_wait_for_what_happens_and_not_for_a_time() -> None:
-    """`tests.services.eventually` waits; what hangs until it is cancelled is its `never`."""
+    """`tests.support.eventually` waits; what hangs until it is cancelled is its `never`."""
     assert found_in_tests(long_sleeps) == SLEEPING
 
 

@@ -113,7 +113,7 @@ def test_every_file_that_a_page_names_without_its_folder_exists() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "see `tests/unit/kit/test_gone.py::test_x`",
+        "see `tests/common/unit/test_gone.py::test_x`",
         ".venv/bin/python bench/gone.py",
         "| a probe | `trust/gone/<name>.py` |",
         "[layout](decisions/0099-gone.md)",

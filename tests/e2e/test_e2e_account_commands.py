@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from tests.e2e.test_e2e_command_line import assay
 from tests.e2e.test_e2e_operator_commands import NO_CHAIN, PASSWORD
-from tests.services.assay import Served, served
-from tests.services.shop import free_port
+from tests.support.assay import Served, served
+from tests.support.shop import free_port
 
 pytestmark = pytest.mark.e2e
 EMAIL = "op@example.com"

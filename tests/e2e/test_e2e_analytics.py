@@ -9,9 +9,9 @@ import pytest
 
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
-from tests.services.eventually import eventually
-from tests.services.node_proxy import node_proxy
-from tests.services.shop import NETWORK, Dollars, Shop, shop, upstream
+from tests.support.eventually import eventually
+from tests.support.node_proxy import node_proxy
+from tests.support.shop import NETWORK, Dollars, Shop, shop, upstream
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.commands import command
-from tests.services.forked import ROOT
+from tests.support.commands import command
+from tests.support.forked import ROOT
 
 pytestmark = pytest.mark.e2e
 

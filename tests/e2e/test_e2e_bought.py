@@ -26,10 +26,10 @@ from tests.e2e.test_e2e_payment_attacks import (
     fresh_account,
     refused,
 )
-from tests.services.databases import migrated_postgresql
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import (
+from tests.support.databases import migrated_postgresql
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import (
     NETWORK,
     SELLER,
     Dollars,

@@ -13,13 +13,13 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
 
-from tests.services.assay import served
-from tests.services.commands import command
-from tests.services.solana.clusters import keypair
-from tests.services.solana.indexer import indexer
-from tests.services.solana.loopback import unavailable
-from tests.services.solana.registry import Registry
-from tests.services.solana.rpc import node
+from tests.support.assay import served
+from tests.support.commands import command
+from tests.support.solana.clusters import keypair
+from tests.support.solana.indexer import indexer
+from tests.support.solana.loopback import unavailable
+from tests.support.solana.registry import Registry
+from tests.support.solana.rpc import node
 
 pytestmark = pytest.mark.e2e
 

@@ -9,11 +9,11 @@ import pytest
 from eth_account import Account
 
 from assay.caller_behaviour.scenario_list import OBSTACLES
-from tests.services.assay import Served, operator, served, session
-from tests.services.callers import FAULTS, Caller
-from tests.services.eventually import eventually
-from tests.services.shop import NO_CHAIN, free_port
-from tests.services.wire_upstream import wire_upstream
+from tests.support.assay import Served, operator, served, session
+from tests.support.callers import FAULTS, Caller
+from tests.support.eventually import eventually
+from tests.support.shop import NO_CHAIN, free_port
+from tests.support.wire_upstream import wire_upstream
 
 pytestmark = pytest.mark.e2e
 COURSE = "/operator/sandbox/course"

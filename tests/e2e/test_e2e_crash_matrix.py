@@ -25,9 +25,9 @@ import pytest
 
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import NETWORK, Dollars, Shop, free_port, receipt, shop, upstream
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import NETWORK, Dollars, Shop, free_port, receipt, shop, upstream
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000

@@ -16,9 +16,9 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from tests.http.house import open_house
-from tests.services import node
-from tests.services.envoy import envoy_that_verifies
+from tests.support import node
+from tests.support.envoy import envoy_that_verifies
+from tests.support.house import open_house
 
 pytestmark = pytest.mark.e2e
 

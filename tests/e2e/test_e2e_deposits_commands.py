@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay_demo.world import World
-from tests.services.assay import Served, served
-from tests.services.commands import command
+from tests.support.assay import Served, served
+from tests.support.commands import command
 
 pytestmark = pytest.mark.e2e
 VALUE = "Bearer 8Qp3vR6nTz1yLk5wXm2sHd9f"

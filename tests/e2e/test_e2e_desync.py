@@ -1,6 +1,6 @@
 """No caller's bytes become another's request or answer, whatever proxy stands in front.
 
-The cases are in `tests/services/desync/cases.py`; `bench/desync.py` prints the same table.
+The cases are in `tests/support/desync/cases.py`; `bench/desync.py` prints the same table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.desync.campaign import STRAIGHT, WAYS, Campaign, Result, table
-from tests.services.desync.cases import (
+from tests.support.desync.campaign import STRAIGHT, WAYS, Campaign, Result, table
+from tests.support.desync.cases import (
     HIDDEN_REQUESTS,
     UNREAD,
     Case,
@@ -17,8 +17,8 @@ from tests.services.desync.cases import (
     head,
     length,
 )
-from tests.services.desync.faulty_proxy import FORGET, faulty_proxy
-from tests.services.desync.tenants import tenants
+from tests.support.desync.faulty_proxy import FORGET, faulty_proxy
+from tests.support.desync.tenants import tenants
 
 pytestmark = pytest.mark.e2e
 SHORT_STRIDE = 3

@@ -1,6 +1,6 @@
 """The service frames requests as nginx, HAProxy and h11 do, or refuses them.
 
-The laws are in `tests/services/desync/differential.py`. `bench/differential.py` runs the same for
+The laws are in `tests/support/desync/differential.py`. `bench/differential.py` runs the same for
 ten minutes; `DIFFERENTIAL_SECONDS` and `DIFFERENTIAL_SEED` lengthen the run here.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.desync.differential import (
+from tests.support.desync.differential import (
     CUT,
     Outcome,
     Read,
@@ -17,7 +17,7 @@ from tests.services.desync.differential import (
     differential,
     read_by_h11,
 )
-from tests.services.desync.grammar import stream
+from tests.support.desync.grammar import stream
 
 pytestmark = pytest.mark.e2e
 SEED = int(os.environ.get("DIFFERENTIAL_SEED", "12"))  # noqa: TID251

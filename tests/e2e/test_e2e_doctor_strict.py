@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 
-from tests.services.commands import command
-from tests.services.databases import migrated_sqlite
-from tests.services.solana.clusters import keypair
-from tests.services.solana.indexer import indexer
-from tests.services.solana.registry import Registry
-from tests.services.solana.rpc import node
+from tests.support.commands import command
+from tests.support.databases import migrated_sqlite
+from tests.support.solana.clusters import keypair
+from tests.support.solana.indexer import indexer
+from tests.support.solana.registry import Registry
+from tests.support.solana.rpc import node
 
 pytestmark = pytest.mark.e2e
 

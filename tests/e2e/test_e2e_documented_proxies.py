@@ -13,18 +13,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.test_e2e_wrapper_proxy import Door, Room, script, unread
-from tests.services.assay import served
-from tests.services.documented_proxies import (
+from tests.support.assay import served
+from tests.support.documented_proxies import (
     DOCUMENTED_PROXIES,
     INTERNAL,
     INTERNAL_FILE,
     SITE,
     trusted_proxies,
 )
-from tests.services.raw_client import CutOff, Got, RawClient
-from tests.services.reverse_proxies import running
-from tests.services.shop import NO_CHAIN
-from tests.services.wire_upstream import Asked, Wire, wire_upstream
+from tests.support.raw_client import CutOff, Got, RawClient
+from tests.support.reverse_proxies import running
+from tests.support.shop import NO_CHAIN
+from tests.support.wire_upstream import Asked, Wire, wire_upstream
 
 pytestmark = pytest.mark.e2e
 CALLER, OTHER = "127.0.0.9", "127.0.0.10"

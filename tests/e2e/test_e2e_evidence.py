@@ -14,10 +14,10 @@ from eth_account import Account
 
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import register
-from tests.services.assay import operator, served, session
-from tests.services.chain import LocalChain, local_chain
-from tests.services.evidence import VECTOR, Attestations, SelfRegistry, deploy_router
-from tests.services.shop import until_known
+from tests.support.assay import operator, served, session
+from tests.support.chain import LocalChain, local_chain
+from tests.support.evidence import VECTOR, Attestations, SelfRegistry, deploy_router
+from tests.support.shop import until_known
 
 pytestmark = pytest.mark.e2e
 SCHEMA, OTHER_SCHEMA = "0x" + "ab" * 32, "0x" + "cd" * 32

@@ -13,8 +13,8 @@ import pytest
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import ENGINE, Dollars, Shop, receipt, shop, upstream
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import ENGINE, Dollars, Shop, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

@@ -17,7 +17,7 @@ from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import checksum
 from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit
-from tests.services.lying_facilitator import (
+from tests.support.lying_facilitator import (
     HASH,
     PAID,
     PAID_UNTOLD,
@@ -25,7 +25,7 @@ from tests.services.lying_facilitator import (
     LyingFacilitator,
     lying,
 )
-from tests.services.shop import SELLER, USDC, Dollars, Shop, receipt, shop, upstream
+from tests.support.shop import SELLER, USDC, Dollars, Shop, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

@@ -17,8 +17,8 @@ from eth_account import Account
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import checksum
 from tests.e2e.test_e2e_command_line import ROOT, assay
-from tests.services.assay import served
-from tests.services.shop import NETWORK, NO_CHAIN, Dollars, free_port, upstream
+from tests.support.assay import served
+from tests.support.shop import NETWORK, NO_CHAIN, Dollars, free_port, upstream
 
 pytestmark = pytest.mark.e2e
 FAUCET = ACCOUNTS[5]

@@ -9,7 +9,7 @@ import pytest
 
 from assay_demo.world import World
 from tests.e2e.test_e2e_command_line import assay
-from tests.services.assay import operator, served, session
+from tests.support.assay import operator, served, session
 
 pytestmark = pytest.mark.e2e
 

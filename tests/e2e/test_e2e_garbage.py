@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.services.assay import Served, served
-from tests.services.desync.hostile_wrapper import free_wrapper
-from tests.services.eventually import eventually
-from tests.services.forked import SERVICE
-from tests.services.shop import NO_CHAIN
+from tests.support.assay import Served, served
+from tests.support.desync.hostile_wrapper import free_wrapper
+from tests.support.eventually import eventually
+from tests.support.forked import SERVICE
+from tests.support.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
 CALLS = 60
@@ -37,7 +37,7 @@ def test_answered_wrapper_calls_leave_nothing_to_the_collector(tmp_path: Path, k
     settings = {"GARBAGE_FILE": str(file)}
     if kind == "refused":
         settings["ASSAY_WRAPPER_PER_MINUTE"] = str(ADMITTED)
-    imported = (*SERVICE, "tests.services.garbage")
+    imported = (*SERVICE, "tests.support.garbage")
     with (
         served(tmp_path / "data", NO_CHAIN, imported=imported, **settings) as server,
         free_wrapper(server.address) as operator_id,

@@ -17,8 +17,8 @@ import pytest
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_command_line import assay
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import (
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import (
     ENGINE,
     NETWORK,
     PASSWORD,

@@ -13,11 +13,11 @@ import pytest
 from assay_demo.agents.files import TYPE, data_uri
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import register
-from tests.fakes.agents import prove_control
-from tests.services.assay import Served, resident_mib, served
-from tests.services.chain import LocalChain, local_chain
-from tests.services.grounds import Ground, grounds
-from tests.services.node import needs_node
+from tests.support.assay import Served, resident_mib, served
+from tests.support.chain import LocalChain, local_chain
+from tests.support.fakes.agents import prove_control
+from tests.support.grounds import Ground, grounds
+from tests.support.node import needs_node
 
 pytestmark = pytest.mark.e2e
 THRESHOLD = 65

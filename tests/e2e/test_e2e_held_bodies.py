@@ -11,9 +11,9 @@ import pytest
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.assay import resident_mib
-from tests.services.eventually import eventually
-from tests.services.shop import Dollars, Shop, encoded, shop, upstream
+from tests.support.assay import resident_mib
+from tests.support.eventually import eventually
+from tests.support.shop import Dollars, Shop, encoded, shop, upstream
 
 pytestmark = pytest.mark.e2e
 MIB = 1024 * 1024

@@ -1,7 +1,7 @@
 """A node that lies and payers that cheat: nothing is free, and nobody pays twice.
 
-What a chain can do at its worst is in `tests.services.hostile_chain`, what payers can in
-`tests.services.hostile_payers`.
+What a chain can do at its worst is in `tests.support.hostile_chain`, what payers can in
+`tests.support.hostile_payers`.
 """
 
 import json
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.hostile_chain import HostileChain, hostile_chain
-from tests.services.hostile_payers import (
+from tests.support.hostile_chain import HostileChain, hostile_chain
+from tests.support.hostile_payers import (
     ACCOUNTS,
     PRICES,
     cancel,
@@ -22,7 +22,7 @@ from tests.services.hostile_payers import (
     shortest,
     while_serving,
 )
-from tests.services.shop import ENGINE, NETWORK, SELLER, Shop, receipt, shop, upstream
+from tests.support.shop import ENGINE, NETWORK, SELLER, Shop, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

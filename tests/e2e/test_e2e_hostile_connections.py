@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.services.assay import Served, served
-from tests.services.raw_client import CutOff, RawClient, request
-from tests.services.shop import NO_CHAIN
+from tests.support.assay import Served, served
+from tests.support.raw_client import CutOff, RawClient, request
+from tests.support.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
 

@@ -1,6 +1,6 @@
 """One hostile connection costs its sender its connection, and nobody else anything.
 
-The shapes are in `tests/services/desync/hostile.py`; `bench/hostile.py` prints what each does to
+The shapes are in `tests/support/desync/hostile.py`; `bench/hostile.py` prints what each does to
 the health endpoint's latencies. Here bytes and ends are counted, and no time is.
 """
 
@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.services.assay import Served, resident_mib, served
-from tests.services.desync.hostile import SHAPES, WELL_FORMED, Played, Shape, aimed, play
-from tests.services.desync.hostile_wrapper import free_wrapper
-from tests.services.desync.wire import connected
-from tests.services.shop import NO_CHAIN
+from tests.support.assay import Served, resident_mib, served
+from tests.support.desync.hostile import SHAPES, WELL_FORMED, Played, Shape, aimed, play
+from tests.support.desync.hostile_wrapper import free_wrapper
+from tests.support.desync.wire import connected
+from tests.support.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ async def test_a_storm_of_connections_is_answered_one_by_one(tmp_path: Path) -> 
 
 
 async def test_calls_full_of_what_looks_like_credentials_are_answered(tmp_path: Path) -> None:
-    """What looking through them costs is counted in tests/unit/egress/test_credential_search.py."""
+    """What looking through them costs is counted in tests/net/unit/test_credential_search.py."""
     shapes = [shape for shape in SHAPES if shape.beside == "wrapper calls"]
     async with service(tmp_path) as (_, port, operator_id):
         for shape in [*shapes, WELL_FORMED["wrapper calls"]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.kills import HEAD, Table, mpp_kills, x402_kills
-from tests.services.tempo import Tempo
+from tests.support.kills import HEAD, Table, mpp_kills, x402_kills
+from tests.support.tempo import Tempo
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 KILLS, MPP_KILLS = 15, 8

@@ -13,7 +13,7 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 
 from assay_demo.world import World
-from tests.services.assay import Served, operator, served, session, sign
+from tests.support.assay import Served, operator, served, session, sign
 
 pytestmark = pytest.mark.e2e
 

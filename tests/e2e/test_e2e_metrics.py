@@ -15,10 +15,10 @@ from assay import __version__
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_gas import lying
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.databases import migrated_postgresql
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import NETWORK, Dollars, Shop, Upstream, free_port, shop, upstream
+from tests.support.databases import migrated_postgresql
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import NETWORK, Dollars, Shop, Upstream, free_port, shop, upstream
 
 pytestmark = pytest.mark.e2e
 TOKEN = "a token of visible characters, long".replace(" ", "-")

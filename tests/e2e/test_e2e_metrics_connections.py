@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from assay.cli.ops_protocol import CONNECTIONS_MAX
-from tests.services.assay import Served, served
-from tests.services.shop import NO_CHAIN
+from tests.support.assay import Served, served
+from tests.support.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
 HELD = 300

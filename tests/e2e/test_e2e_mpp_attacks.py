@@ -19,11 +19,11 @@ from mpp.methods.tempo.client import TempoMethod
 
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_payment_attacks import SECRETS, fresh_account, known_everywhere
-from tests.services.databases import migrated_postgresql
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import free_port, until_known
-from tests.services.tempo import KEY, MODERATO, PATH_USD, PAYER, Tempo
-from tests.services.tempo_shop import (
+from tests.support.databases import migrated_postgresql
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import free_port, until_known
+from tests.support.tempo import KEY, MODERATO, PATH_USD, PAYER, Tempo
+from tests.support.tempo_shop import (
     CENT,
     SELLER,
     TempoShop,

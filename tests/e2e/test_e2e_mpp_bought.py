@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.services.shop import free_port, until_known
-from tests.services.tempo import Tempo
-from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened, signed
+from tests.support.shop import free_port, until_known
+from tests.support.tempo import Tempo
+from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened, signed
 
 pytestmark = pytest.mark.e2e
 

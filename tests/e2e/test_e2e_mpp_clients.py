@@ -12,9 +12,9 @@ from mpp.client import Mpp
 from mpp.methods.tempo import client as tempo_client
 from mpp.methods.tempo.account import TempoAccount
 
-from tests.services import node
-from tests.services.tempo import KEY, MAINNET, MODERATO, PAYER, Tempo, running
-from tests.services.tempo_shop import (
+from tests.support import node
+from tests.support.tempo import KEY, MAINNET, MODERATO, PAYER, Tempo, running
+from tests.support.tempo_shop import (
     CENT,
     SELLER,
     TempoShop,

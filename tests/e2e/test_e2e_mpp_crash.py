@@ -12,10 +12,10 @@ import pytest
 
 from tests.e2e.test_e2e_crash_matrix import Stage, after, at_upstream, before
 from tests.e2e.test_e2e_mpp_splits import FEE, SETTINGS, balances, grown
-from tests.services.node_proxy import node_proxy
-from tests.services.shop import free_port, until_known
-from tests.services.tempo import Tempo
-from tests.services.tempo_shop import CENT, TempoShop, credential_parts, header_of, opened, signed
+from tests.support.node_proxy import node_proxy
+from tests.support.shop import free_port, until_known
+from tests.support.tempo import Tempo
+from tests.support.tempo_shop import CENT, TempoShop, credential_parts, header_of, opened, signed
 
 pytestmark = pytest.mark.e2e
 ROUNDS = 3

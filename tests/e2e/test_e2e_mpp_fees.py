@@ -19,8 +19,8 @@ from pytempo import Call, TempoTransaction
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.tempo import MODERATO, PATH_USD, PAYER, Tempo
-from tests.services.tempo_shop import TempoShop, opened
+from tests.support.tempo import MODERATO, PATH_USD, PAYER, Tempo
+from tests.support.tempo_shop import TempoShop, opened
 
 pytestmark = pytest.mark.e2e
 OTHER_USD = "0x20c0000000000000000000000000000000000001"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.services.tempo import Tempo
-from tests.services.tempo_shop import credential_parts, header_of, opened, signed
+from tests.support.tempo import Tempo
+from tests.support.tempo_shop import credential_parts, header_of, opened, signed
 
 pytestmark = pytest.mark.e2e
 

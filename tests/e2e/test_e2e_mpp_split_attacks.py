@@ -24,9 +24,9 @@ from tests.e2e.test_e2e_mpp_attacks import asked, credential, mined, pay, refuse
 from tests.e2e.test_e2e_mpp_fees import give
 from tests.e2e.test_e2e_mpp_splits import FEE, PLATFORM, SETTINGS, balances, grown
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.eventually import eventually
-from tests.services.tempo import KEY, PATH_USD, PAYER, Tempo
-from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened
+from tests.support.eventually import eventually
+from tests.support.tempo import KEY, PATH_USD, PAYER, Tempo
+from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
 pytestmark = pytest.mark.e2e
 KINDS = ("transaction", "hash")

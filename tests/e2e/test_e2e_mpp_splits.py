@@ -6,9 +6,9 @@ import pytest
 
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_mpp_clients import pay as pay_in_python
-from tests.services import node
-from tests.services.tempo import KEY, MAINNET, MODERATO, running
-from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened
+from tests.support import node
+from tests.support.tempo import KEY, MAINNET, MODERATO, running
+from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
 pytestmark = pytest.mark.e2e
 PLATFORM = ACCOUNTS[34].address.lower()

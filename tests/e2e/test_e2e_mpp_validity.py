@@ -12,9 +12,9 @@ from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_mpp_clients import pay
 from tests.e2e.test_e2e_mpp_fees import credential, give
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.tempo import Tempo
-from tests.services.tempo_shop import CENT, SELLER, TempoShop, opened
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.tempo import Tempo
+from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
 pytestmark = pytest.mark.e2e
 NOWHERE = "http://127.0.0.1:9"

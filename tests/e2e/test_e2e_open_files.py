@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.shop import Dollars, encoded, shop, upstream
+from tests.support.shop import Dollars, encoded, shop, upstream
 
 pytestmark = pytest.mark.e2e
 

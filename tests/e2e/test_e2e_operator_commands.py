@@ -11,7 +11,7 @@ import pytest
 
 from assay.accounts.api_keys import REMEMBERED_S
 from tests.e2e.test_e2e_command_line import assay
-from tests.services.assay import served
+from tests.support.assay import served
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct horse battery"

@@ -13,9 +13,9 @@ import pytest
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.shop import NETWORK, SELLER, Dollars, Shop, encoded, receipt, shop, upstream
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.shop import NETWORK, SELLER, Dollars, Shop, encoded, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.shop import Dollars, Shop, Upstream, encoded, shop, upstream
+from tests.support.shop import Dollars, Shop, Upstream, encoded, shop, upstream
 
 pytestmark = pytest.mark.e2e
 LIMIT = 20

@@ -18,12 +18,12 @@ import pytest
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import Wallet, checksum, selector
-from tests.services.assay import session
-from tests.services.databases import migrated_postgresql
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.raw_client import RawClient
-from tests.services.shop import (
+from tests.support.assay import session
+from tests.support.databases import migrated_postgresql
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.raw_client import RawClient
+from tests.support.shop import (
     EARLY,
     NETWORK,
     USDC,

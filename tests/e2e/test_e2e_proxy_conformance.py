@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.services.assay import Served, resident_mib, served
-from tests.services.eventually import never
-from tests.services.shop import NO_CHAIN, PASSWORD
-from tests.services.wire_upstream import Asked, Wire, WireUpstream, wire_upstream
+from tests.support.assay import Served, resident_mib, served
+from tests.support.eventually import never
+from tests.support.shop import NO_CHAIN, PASSWORD
+from tests.support.wire_upstream import Asked, Wire, WireUpstream, wire_upstream
 
 pytestmark = pytest.mark.e2e
 MIB = 1024 * 1024

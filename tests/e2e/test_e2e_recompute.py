@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay_demo.world import World
-from tests.services.assay import Served, served
-from tests.services.commands import command
+from tests.support.assay import Served, served
+from tests.support.commands import command
 
 pytestmark = pytest.mark.e2e
 

@@ -19,8 +19,8 @@ from tests.e2e.test_e2e_payment_attacks import (
     stolen,
     submit,
 )
-from tests.services.lying_facilitator import SUBMITS, LyingFacilitator, lying
-from tests.services.shop import Dollars, Shop, Upstream, receipt, shop, upstream
+from tests.support.lying_facilitator import SUBMITS, LyingFacilitator, lying
+from tests.support.shop import Dollars, Shop, Upstream, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

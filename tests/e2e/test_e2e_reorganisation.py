@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.eventually import eventually
-from tests.services.reorganised_chain import Anvil, anvil
-from tests.services.shop import SELLER, free_port, receipt, shop, upstream
+from tests.support.eventually import eventually
+from tests.support.reorganised_chain import Anvil, anvil
+from tests.support.shop import SELLER, free_port, receipt, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

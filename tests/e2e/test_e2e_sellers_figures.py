@@ -16,9 +16,9 @@ import pytest
 from assay.payments.networks import FINAL_ON_BASE
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.e2e.test_e2e_command_line import assay
-from tests.services.databases import migrated_postgresql
-from tests.services.eventually import eventually
-from tests.services.shop import (
+from tests.support.databases import migrated_postgresql
+from tests.support.eventually import eventually
+from tests.support.shop import (
     NETWORK,
     PLATFORM,
     SELLER,

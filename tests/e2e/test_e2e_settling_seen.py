@@ -12,10 +12,10 @@ import pytest
 
 from tests.e2e.test_e2e_command_line import assay
 from tests.e2e.test_e2e_gas import lying
-from tests.services.eventually import eventually
-from tests.services.node_proxy import NodeProxy, node_proxy
-from tests.services.quiet_server import QuietHandler, serving
-from tests.services.shop import ENGINE, NETWORK, Dollars, Shop, Upstream, shop, upstream
+from tests.support.eventually import eventually
+from tests.support.node_proxy import NodeProxy, node_proxy
+from tests.support.quiet_server import QuietHandler, serving
+from tests.support.shop import ENGINE, NETWORK, Dollars, Shop, Upstream, shop, upstream
 
 pytestmark = pytest.mark.e2e
 

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from assay.wrappers.route_table import MISS_BELIEVED_S
-from tests.services.assay import Served, operator, served
-from tests.services.commands import command
-from tests.services.databases import migrated_postgresql
-from tests.services.eventually import eventually
-from tests.services.shop import NO_CHAIN, Shop, upstream
-from tests.services.valkey import PASSWORD, ValkeyServer, valkey
+from tests.support.assay import Served, operator, served
+from tests.support.commands import command
+from tests.support.databases import migrated_postgresql
+from tests.support.eventually import eventually
+from tests.support.shop import NO_CHAIN, Shop, upstream
+from tests.support.valkey import PASSWORD, ValkeyServer, valkey
 
 pytestmark = pytest.mark.e2e
 

@@ -6,23 +6,23 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.services.solana import golden
-from tests.services.solana.clusters import DEVNET, MAINNET, Cluster, keypair
-from tests.services.solana.endpoints import KINDS, zoo
-from tests.services.solana.feedback import Args, leaf, longer
-from tests.services.solana.indexer import indexer
-from tests.services.solana.layouts import Chain
-from tests.services.solana.liveness_cases import replayed
-from tests.services.solana.registry import Registry
-from tests.services.solana.rpc import Node, node
-from tests.services.solana.sdk import (
+from tests.support.solana import golden
+from tests.support.solana.clusters import DEVNET, MAINNET, Cluster, keypair
+from tests.support.solana.endpoints import KINDS, zoo
+from tests.support.solana.feedback import Args, leaf, longer
+from tests.support.solana.indexer import indexer
+from tests.support.solana.layouts import Chain
+from tests.support.solana.liveness_cases import replayed
+from tests.support.solana.registry import Registry
+from tests.support.solana.rpc import Node, node
+from tests.support.solana.sdk import (
     sdk_give_feedback,
     sdk_liveness,
     sdk_read,
     sdk_send,
     sdk_transactions,
 )
-from tests.services.solana.transactions import give_feedback, limit
+from tests.support.solana.transactions import give_feedback, limit
 
 pytestmark = pytest.mark.e2e
 WALLET = keypair("wallet")

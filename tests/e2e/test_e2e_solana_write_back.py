@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from assay.registries.solana.feedback import Given, give_feedback
-from tests.services.solana import golden
-from tests.services.solana.clusters import DEVNET, MAINNET, Cluster, keypair
-from tests.services.solana.feedback import Args
-from tests.services.solana.house import open_solana
-from tests.services.solana.registry import Registry
-from tests.services.solana.rpc import node
-from tests.services.solana.sdk import sdk_read, sdk_transactions
+from tests.support.solana import golden
+from tests.support.solana.clusters import DEVNET, MAINNET, Cluster, keypair
+from tests.support.solana.feedback import Args
+from tests.support.solana.house import open_solana
+from tests.support.solana.registry import Registry
+from tests.support.solana.rpc import node
+from tests.support.solana.sdk import sdk_read, sdk_transactions
 
 pytestmark = pytest.mark.e2e
 WALLET = keypair("writer")

@@ -17,8 +17,8 @@ from x402.mechanisms.evm.signers import EthAccountSigner
 from assay.payments.networks import ROWS
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
-from tests.services import node
-from tests.services.shop import (
+from tests.support import node
+from tests.support.shop import (
     PLATFORM,
     SELLER,
     Dollars,

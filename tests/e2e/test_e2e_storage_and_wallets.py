@@ -12,9 +12,9 @@ from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.registries import Wallet, set_agent_wallet, transfer
 from assay_demo.chain.registries import register as register_agent
 from assay_demo.world import World
-from tests.services.assay import Served, operator, served, session, sign
-from tests.services.chain import LocalChain
-from tests.services.postgres import postgres
+from tests.support.assay import Served, operator, served, session, sign
+from tests.support.chain import LocalChain
+from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.e2e
 

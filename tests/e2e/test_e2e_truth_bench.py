@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ground_truth.agents import AGENTS
-from tests.services.node import needs_node
+from tests.support.node import needs_node
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.test_e2e_payment_attacks import fresh_account
-from tests.services.shop import Dollars, Upstream, shop, upstream
+from tests.support.shop import Dollars, Upstream, shop, upstream
 
 pytestmark = pytest.mark.e2e
 CENT = 10_000

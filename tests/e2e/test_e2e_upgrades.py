@@ -12,10 +12,10 @@ from contextlib import suppress
 import pytest
 
 from tests.e2e.test_e2e_wrapper_proxy import Door, Room
-from tests.services.assay import served
-from tests.services.raw_client import request
-from tests.services.shop import NO_CHAIN
-from tests.services.wire_upstream import wire_upstream
+from tests.support.assay import served
+from tests.support.raw_client import request
+from tests.support.shop import NO_CHAIN
+from tests.support.wire_upstream import wire_upstream
 
 pytestmark = pytest.mark.e2e
 

@@ -21,11 +21,11 @@ import httpx2
 import pytest
 
 from assay.http1.connections import BOUNDS
-from tests.services.assay import Served, resident_mib, served
-from tests.services.eventually import eventually, eventually_here
-from tests.services.raw_client import CutOff, Got, RawClient, request
-from tests.services.shop import NO_CHAIN, PASSWORD
-from tests.services.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
+from tests.support.assay import Served, resident_mib, served
+from tests.support.eventually import eventually, eventually_here
+from tests.support.raw_client import CutOff, Got, RawClient, request
+from tests.support.shop import NO_CHAIN, PASSWORD
+from tests.support.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
 
 pytestmark = pytest.mark.e2e
 KIB, MIB = 1024, 1024 * 1024

@@ -27,8 +27,8 @@ from assay.wrappers.matching import (
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.stages.forward import ForwardStage
-from tests.fakes.silent_transport import SilentTransport
 from tests.fuzz.target import Target, latin, pieces, text
+from tests.support.fakes.silent_transport import SilentTransport
 
 loop = cache(asyncio.new_event_loop)
 """Made when it is first needed: a process that was forked needs its own."""

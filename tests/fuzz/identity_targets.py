@@ -17,8 +17,8 @@ from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.personhood.schemas import ProofRequest
 from assay.server.route import read
 from assay.webhooks.payload import secret_bytes, signature
-from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, latin, pieces, text
+from tests.support.fakes.clock import FrozenClock
 
 CLOCK = FrozenClock()
 SECRET = "s" * 40

@@ -27,8 +27,8 @@ from assay.payments.x402.customer import payment_header, requirements, unsigned
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.protocol import X402
 from assay.probing import x402_reader as paying
-from tests.fakes.clock import FrozenClock
 from tests.fuzz.target import Target, pieces
+from tests.support.fakes.clock import FrozenClock
 
 NETWORKS = {row.id: row for row in ROWS}
 CLOCK = FrozenClock()

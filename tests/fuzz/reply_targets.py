@@ -31,10 +31,10 @@ from assay.payments.x402.supported import networks_listed
 from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 from assay.personhood.verifier import CloudVerifier
 from assay.probing.judge import WORDS_MAX, read_answer
-from tests.contract.sql.test_ledger_store import entry
-from tests.fakes.clock import FrozenClock
 from tests.fuzz.payment_targets import NETWORKS, quote
 from tests.fuzz.target import Target, pieces, text
+from tests.payments.ledger.test_ledger_store import entry
+from tests.support.fakes.clock import FrozenClock
 
 loop = cache(asyncio.new_event_loop)
 """Made when it is first needed: a process that was forked needs its own."""

@@ -15,7 +15,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from tests.ground_truth.site import Build, Built, Site, Spec
 from tests.ground_truth.web_parts import own_file
-from tests.services.node import installed
+from tests.support.node import installed
 
 STARTS_S = 30
 _HOP = {

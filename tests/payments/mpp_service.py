@@ -20,11 +20,11 @@ from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
-from tests.fakes.calls import counted_ledger
 from tests.payments.boundary import Boundary, Fault, open_database
 from tests.payments.outside import PAYEE, PRICE
 from tests.payments.tempo import NETWORK, PAYER, FakeTempo, TempoClient
-from tests.services.databases import migrated_sqlite
+from tests.support.databases import migrated_sqlite
+from tests.support.fakes.calls import counted_ledger
 
 STORED = StoredResponse(200, (), b"what is sold")
 QUOTE = Quote(

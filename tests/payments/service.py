@@ -50,7 +50,6 @@ from assay.wrappers.stages.limit import LimitStage
 from assay.wrappers.stages.pay import PayStage
 from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
-from tests.fakes.calls import counted_ledger
 from tests.payments.boundary import (
     Boundary,
     Fault,
@@ -67,6 +66,7 @@ from tests.payments.outside import (
 )
 from tests.payments.world import World
 from tests.simulation.process import CHAIN
+from tests.support.fakes.calls import counted_ledger
 
 ADDRESS = "https://assay.test"
 LEASE_S = 5.0

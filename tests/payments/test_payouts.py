@@ -26,11 +26,11 @@ from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import Transfer, TransferState
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
-from tests.fakes.calls import PAYER, claimed, counted_ledger, payment
-from tests.fakes.clock import FrozenClock
 from tests.payments.boundary import Boundary, Fault, FaultKind, interrupted, open_database
-from tests.services.databases import migrated_sqlite
-from tests.services.token_chain import TokenChain, TokenNode
+from tests.support.databases import migrated_sqlite
+from tests.support.fakes.calls import PAYER, claimed, counted_ledger, payment
+from tests.support.fakes.clock import FrozenClock
+from tests.support.token_chain import TokenChain, TokenNode
 
 NETWORK = payment_networks({"eip155:84532": ("http://one.test", "http://two.test")})["eip155:84532"]
 USDC = NETWORK.asset.address

@@ -17,13 +17,13 @@ from assay.payments.store_rows import entry_of
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.route_table import REMEMBERED_S
-from tests.fakes.wrappers import MemoryWrapperStore
 from tests.payments.facilitator import FakeFacilitator
 from tests.payments.outside import OPERATOR, PATH, PAYEE, PRICE, FakeUpstream, InlineLoop
-from tests.services.databases import migrated_sqlite
 from tests.simulation.chain import BLOCK_S, NETWORK, Chain, Pending, read_transfer
 from tests.simulation.node import Node
 from tests.simulation.process import EPOCH, EPOCH_S, SimulatedClock
+from tests.support.databases import migrated_sqlite
+from tests.support.fakes.wrappers import MemoryWrapperStore
 
 T = TypeVar("T")
 

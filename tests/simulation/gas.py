@@ -8,11 +8,11 @@ from random import Random
 from assay.payments.attempts import hashes
 from assay.payments.gas_rules import NANO, WEI
 from assay.payments.model import LedgerEntry, PaymentState
-from tests.fakes.gas_accounts import MemoryGas
-from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain
 from tests.simulation.invariants import PAID, Invariants
 from tests.simulation.process import FREE
+from tests.support.fakes.gas_accounts import MemoryGas
+from tests.support.fakes.ledger import MemoryLedgerStore
 
 CLOSED = frozenset(
     {

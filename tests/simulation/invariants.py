@@ -12,10 +12,10 @@ from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.ports import Authorization
 from assay.payments.transitions import TRANSITIONS
 from assay.payments.watched_payments import SPENT
-from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase
 from tests.simulation.process import Reply
+from tests.support.fakes.ledger import MemoryLedgerStore
 
 PAID = frozenset({PaymentState.SETTLED, PaymentState.DELIVERED})
 OPEN = frozenset({PaymentState.SETTLING, PaymentState.PENDING})

@@ -27,11 +27,11 @@ from assay.payments.x402 import engine as x402_engine
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.transaction_sender import TransactionSender
-from tests.fakes import ledger
-from tests.fakes.gas_accounts import MemoryGas
-from tests.fakes.ledger import MemoryLedgerStore, key_of
 from tests.simulation.chain import USED, topic
 from tests.simulation.gas import CLOSED
+from tests.support.fakes import ledger
+from tests.support.fakes.gas_accounts import MemoryGas
+from tests.support.fakes.ledger import MemoryLedgerStore, key_of
 
 
 @dataclass(frozen=True, slots=True)

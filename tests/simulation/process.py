@@ -36,13 +36,13 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.protocol import PROTOCOL
-from tests.fakes.gas import ample_gas
-from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import NETWORK, SettlementKey, Signers
 from tests.simulation.facilitator import FacilitatorService
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.node import Node
 from tests.simulation.wire import LedgerClient, NodeClient, Wire
+from tests.support.fakes.gas import ample_gas
+from tests.support.fakes.ledger import MemoryLedgerStore
 
 EPOCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EPOCH_S = EPOCH.timestamp()

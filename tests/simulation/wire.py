@@ -25,10 +25,10 @@ from assay.payments.recheck_schedule import Look
 from assay.payments.unfinished_payments import Due
 from assay.payments.watched_payments import WatchedPayment
 from assay.payments.watcher import RecheckPlan
-from tests.fakes.gas_accounts import in_flight
-from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node
+from tests.support.fakes.gas_accounts import in_flight
+from tests.support.fakes.ledger import MemoryLedgerStore
 
 T = TypeVar("T")
 

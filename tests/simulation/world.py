@@ -8,7 +8,6 @@ from typing import Any
 
 from assay.payments.model import LedgerEntry, PaymentState, StoredResponse
 from assay.payments.ports import Authorization
-from tests.fakes.ledger import MemoryLedgerStore
 from tests.simulation.chain import BLOCK_S, GWEI, Chain, SettlementKey
 from tests.simulation.facilitator import ADDRESS, FacilitatorService
 from tests.simulation.gas import GasWatch
@@ -36,6 +35,7 @@ from tests.simulation.process import (
     answer_of,
 )
 from tests.simulation.wire import Trouble, Wire
+from tests.support.fakes.ledger import MemoryLedgerStore
 
 KEY = "0x" + "0e" * 20
 GAS_ACCOUNTS = 0.4
