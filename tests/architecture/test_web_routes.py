@@ -3,6 +3,7 @@ served beside `route`."""
 
 import ast
 from collections.abc import AsyncIterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,26 @@ def test_routes_are_declared_by_route_alone() -> None:
                     "delete",
                     "api_route",
                 } or not (isinstance(node.value, ast.Name) and node.value.id == "router"), path.name
+
+
+def looked_up() -> set[tuple[str, str]]:
+    """Each `service(request, Type)` in the sources: the module, and the name of the type there."""
+    found: set[tuple[str, str]] = set()
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "service"
+            ):
+                module = ".".join(("assay", *path.relative_to(SOURCES).with_suffix("").parts))
+                assert isinstance(node.args[1], ast.Name), f"{module}: name the type itself"
+                found.add((module, node.args[1].id))
+    return found
+
+
+async def test_every_service_that_a_route_looks_up_is_provided_and_no_other(app: App) -> None:
+    provided = framework(app).state.services
+    asked = {getattr(import_module(module), name) for module, name in looked_up()}
+    assert len(asked) >= 30
+    assert asked == provided.keys()

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.logins import Logins
 from assay.accounts.model import (
     API_KEY_PREFIX,
     AccountSuspended,
@@ -15,6 +17,7 @@ from assay.accounts.model import (
 from assay.app import App
 from assay.common.errors import Forbidden, Unavailable
 from assay.identity.model import AgentHeaders, AgentPrincipal
+from assay.identity.service import AgentIdentity
 from assay.server.request_context import HeaderMap, RequestContext
 
 
@@ -39,20 +42,20 @@ def bearer(headers: HeaderMap) -> str:
     return token.strip()
 
 
-async def operator_by_key(app: App, exchange: RequestContext, scope: Scope | None) -> Operator:
+async def operator_by_key(keys: ApiKeys, exchange: RequestContext, scope: Scope | None) -> Operator:
     """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
     key, digest = bearer(exchange.headers), exchange.key_digest
-    operator = await app.api_keys.authenticate(key, scope, digest)
+    operator = await keys.authenticate(key, scope, digest)
     exchange.operator = operator
     return operator
 
 
-async def operator_by_token(app: App, exchange: RequestContext) -> Operator:
+async def operator_by_token(logins: Logins, exchange: RequestContext) -> Operator:
     """The operator of a dashboard token; an API key is none. Raises `InvalidCredentials`."""
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
         raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
-    operator, exchange.session_id = await app.logins.authenticate(token)
+    operator, exchange.session_id = await logins.authenticate(token)
     exchange.operator = operator
     return operator
 
@@ -63,8 +66,8 @@ async def operator_by_either(app: App, exchange: RequestContext, scope: Scope | 
     Raises `InvalidCredentials`, and `InsufficientScope` for a key.
     """
     if bearer(exchange.headers).startswith(API_KEY_PREFIX):
-        return await operator_by_key(app, exchange, scope)
-    return await operator_by_token(app, exchange)
+        return await operator_by_key(app.api_keys, exchange, scope)
+    return await operator_by_token(app.logins, exchange)
 
 
 async def anybody(app: App, exchange: RequestContext, scope: Scope | None) -> Operator | None:
@@ -87,7 +90,7 @@ async def admin(app: App, exchange: RequestContext) -> Operator:
 
     Raises also `Forbidden`, and `TotpEnrolmentRequired` where admins need a second factor.
     """
-    operator = await operator_by_token(app, exchange)
+    operator = await operator_by_token(app.logins, exchange)
     if operator.role is not Role.ADMIN:
         raise Forbidden("This needs an account with the role admin.")
     if app.settings.admin_totp == "required" and not operator.totp_enabled:
@@ -105,17 +108,22 @@ def agent_headers(headers: HeaderMap) -> AgentHeaders:
     )
 
 
-async def agent(app: App, exchange: RequestContext) -> AgentPrincipal:
+async def prove_agent(identity: AgentIdentity, exchange: RequestContext) -> AgentPrincipal:
     """The address that proved itself; raises as `AgentIdentity.prove`.
 
     A session that began is handed out with whatever the answer turns out to be: its challenge
     is spent.
     """
-    principal = await app.identity.prove(agent_headers(exchange.headers))
+    principal = await identity.prove(agent_headers(exchange.headers))
     if principal.new_session is not None:
         token = principal.new_session.token.encode()
         exchange.answer_headers.append((b"x-agent-session", token))
     return principal
+
+
+async def agent(app: App, exchange: RequestContext) -> AgentPrincipal:
+    """The address that proved itself; raises as `AgentIdentity.prove`."""
+    return await prove_agent(app.identity, exchange)
 
 
 async def operator_or_agent(
@@ -127,14 +135,14 @@ async def operator_or_agent(
     nothing. Raises as either. Source: interface.md#credentials-by-operation.
     """
     if "authorization" not in exchange.headers:
-        return await agent(app, exchange)
+        return await prove_agent(app.identity, exchange)
     try:
-        return await operator_by_key(app, exchange, scope)
+        return await operator_by_key(app.api_keys, exchange, scope)
     except (InvalidCredentials, InsufficientScope, AccountSuspended):
         if not names_agent(exchange.headers):
             raise
         _count_for_address(exchange)
-    return await agent(app, exchange)
+    return await prove_agent(app.identity, exchange)
 
 
 def _count_for_address(exchange: RequestContext) -> None:

@@ -5,10 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from assay.accounts import schemas as wire
+from assay.accounts.allowance import Allowance
+from assay.accounts.api_keys import ApiKeys
 from assay.accounts.auth import Credential
+from assay.accounts.logins import Logins
 from assay.accounts.model import Operator
+from assay.accounts.operators import Operators
+from assay.accounts.passwords import Passwords
+from assay.accounts.second_factor import SecondFactors
+from assay.accounts.sign_up import SignUps
+from assay.common.clock import Clock
 from assay.common.errors import TooLarge
-from assay.server.route import actor_of, app_of, client_of, read, route
+from assay.server.route import actor_of, client_of, read, route, service
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -26,10 +34,10 @@ router = APIRouter(tags=["Accounts and keys"])
 async def register(request: Request) -> wire.Registered:
     """Open an account. The API key is shown this once."""
     body = read(wire.RegisterRequest, await _short_body(request))
-    app, new = app_of(request), (body.email, body.password, body.name)
-    operator, key = await app.sign_ups.register(new, body.invite, client_of(request))
-    if app.passwords.sends_mail:
-        app.passwords.request_verification(operator, client_of(request))
+    new, passwords = (body.email, body.password, body.name), service(request, Passwords)
+    operator, key = await service(request, SignUps).register(new, body.invite, client_of(request))
+    if passwords.sends_mail:
+        passwords.request_verification(operator, client_of(request))
     return wire.Registered(operator=wire.brief(operator), api_key=key)
 
 
@@ -46,7 +54,7 @@ async def register(request: Request) -> wire.Registered:
 async def login(request: Request) -> wire.LoggedIn:
     """Log in for a dashboard token; with a one-time code where the account has a second factor."""
     body = read(wire.LoginRequest, await _short_body(request))
-    operator, token = await app_of(request).logins.login(
+    operator, token = await service(request, Logins).login(
         body.email, body.password, body.code, client_of(request)
     )
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
@@ -71,7 +79,7 @@ async def rename(request: Request) -> wire.Me:
     """Change the account's name."""
     body = read(wire.RenameRequest, await request.body())
     operator_id, actor = _operator(request).id, actor_of(request)
-    renamed = await app_of(request).operators.rename(operator_id, body.name, actor)
+    renamed = await service(request, Operators).rename(operator_id, body.name, actor)
     return await _me(request, renamed)
 
 
@@ -85,7 +93,7 @@ async def rename(request: Request) -> wire.Me:
 )
 async def list_keys(request: Request) -> list[wire.KeyResponse]:
     """The account's API keys, newest first."""
-    records = await app_of(request).api_keys.list(_operator(request).id)
+    records = await service(request, ApiKeys).list(_operator(request).id)
     return [wire.key(record) for record in records]
 
 
@@ -103,13 +111,12 @@ async def list_keys(request: Request) -> list[wire.KeyResponse]:
 async def rotate_key(request: Request) -> wire.Rotated:
     """A new API key, shown this once. The others hold until they are revoked."""
     body = read(wire.RotateRequest, await request.body() or b"{}")
-    app = app_of(request)
-    record, key = await app.api_keys.issue(
+    record, key = await service(request, ApiKeys).issue(
         _operator(request).id,
         body.label,
         actor_of(request),
         scopes=body.asked_scopes(),
-        expires_at=body.ends_at(app.clock.now()),
+        expires_at=body.ends_at(service(request, Clock).now()),
     )
     return wire.Rotated(key=key, id=record.id, label=record.label)
 
@@ -126,14 +133,13 @@ async def revoke_key(
     request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
 ) -> wire.Revoked:
     """Revoke an API key, at once."""
-    await app_of(request).api_keys.revoke(_operator(request).id, key_id, actor_of(request))
+    await service(request, ApiKeys).revoke(_operator(request).id, key_id, actor_of(request))
     return wire.Revoked(ok=True, id=key_id, revoked=True)
 
 
 async def _me(request: Request, operator: Operator) -> wire.Me:
-    app = app_of(request)
-    codes_left = await app.second_factors.recovery_codes_left(operator.id)
-    return wire.me(operator, await app.allowance.standing(operator), codes_left)
+    codes_left = await service(request, SecondFactors).recovery_codes_left(operator.id)
+    return wire.me(operator, await service(request, Allowance).standing(operator), codes_left)
 
 
 async def _short_body(request: Request) -> bytes:

@@ -8,9 +8,11 @@ from assay.accounts import schemas_security as wire
 from assay.accounts.auth import Credential
 from assay.accounts.clients import Client
 from assay.accounts.model import Operator
+from assay.accounts.passwords import Passwords
+from assay.accounts.second_factor import SecondFactors
 from assay.audit.service import Actor
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, app_of, charge_owner, client_of, read, route
+from assay.server.route import actor_of, charge_owner, client_of, read, route, service
 
 C = TypeVar("C", str, str | None)
 
@@ -29,7 +31,7 @@ router = APIRouter(tags=["Accounts and keys"])
 async def change_password(request: Request) -> wire.PasswordChanged:
     """Change the password. Every other session ends, and with `revokeKeys` every API key."""
     body = read(wire.PasswordChangeRequest, await request.body())
-    ended = await app_of(request).passwords.change(
+    ended = await service(request, Passwords).change(
         _operator(request),
         exchange_of(request.scope).session_id or "",
         body.password,
@@ -55,7 +57,7 @@ async def change_password(request: Request) -> wire.PasswordChanged:
 async def request_password_reset(request: Request) -> wire.Done:
     """Ask for a mail with a reset link; answered alike whether or not there is an account."""
     body = read(wire.ResetLinkRequest, await request.body())
-    app_of(request).passwords.request_reset(body.email, client_of(request))
+    service(request, Passwords).request_reset(body.email, client_of(request))
     return wire.Done()
 
 
@@ -71,7 +73,7 @@ async def request_password_reset(request: Request) -> wire.Done:
 async def reset_password(request: Request) -> wire.PasswordChanged:
     """Choose a new password with the token of a link. Every session ends."""
     body = read(wire.PasswordResetRequest, await request.body())
-    ended = await app_of(request).passwords.reset(
+    ended = await service(request, Passwords).reset(
         body.token, body.new_password, client_of(request), revoke_keys=body.revoke_keys
     )
     return wire.password_changed(ended)
@@ -87,7 +89,7 @@ async def reset_password(request: Request) -> wire.PasswordChanged:
 )
 async def request_email_verification(request: Request) -> wire.Done:
     """Ask for a mail with a link that confirms the account's e-mail address."""
-    app_of(request).passwords.request_verification(_operator(request), client_of(request))
+    service(request, Passwords).request_verification(_operator(request), client_of(request))
     return wire.Done()
 
 
@@ -103,7 +105,7 @@ async def request_email_verification(request: Request) -> wire.Done:
 async def verify_email(request: Request) -> wire.Done:
     """Confirm an e-mail address with the token of a link."""
     body = read(wire.VerifyEmailRequest, await request.body())
-    await app_of(request).passwords.verify_email(body.token, client_of(request))
+    await service(request, Passwords).verify_email(body.token, client_of(request))
     return wire.Done()
 
 
@@ -120,7 +122,7 @@ async def verify_email(request: Request) -> wire.Done:
 async def enrol_totp(request: Request) -> wire.TotpEnrolment:
     """Enrol a second factor: a secret, in force once a code of it is confirmed."""
     body = read(wire.PasswordRequest, await request.body())
-    factors = app_of(request).second_factors
+    factors = service(request, SecondFactors)
     made = await factors.enrol(_operator(request), body.password, client_of(request))
     return wire.enrolment(made)
 
@@ -138,7 +140,7 @@ async def enrol_totp(request: Request) -> wire.TotpEnrolment:
 async def confirm_totp(request: Request) -> wire.RecoveryCodes:
     """Confirm the enrolled second factor with a code of it; answers the recovery codes."""
     body = read(wire.TotpConfirmRequest, await request.body())
-    factors = app_of(request).second_factors
+    factors = service(request, SecondFactors)
     codes = await factors.confirm(_operator(request), body.code, actor_of(request))
     return wire.RecoveryCodes(recovery_codes=list(codes))
 
@@ -156,7 +158,7 @@ async def confirm_totp(request: Request) -> wire.RecoveryCodes:
 async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
     """New recovery codes; earlier ones are void."""
     body = read(wire.SecondFactorRequest, await request.body())
-    factors = app_of(request).second_factors
+    factors = service(request, SecondFactors)
     codes = await factors.replace_recovery_codes(*_proof(request, body.password, body.code))
     charge_owner(request)
     return wire.RecoveryCodes(recovery_codes=list(codes))
@@ -175,7 +177,7 @@ async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
 async def disable_totp(request: Request) -> wire.Done:
     """Remove the second factor and its recovery codes."""
     body = read(wire.SecondFactorRequest, await request.body())
-    await app_of(request).second_factors.disable(*_proof(request, body.password, body.code))
+    await service(request, SecondFactors).disable(*_proof(request, body.password, body.code))
     charge_owner(request)
     return wire.Done()
 

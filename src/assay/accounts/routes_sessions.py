@@ -6,9 +6,10 @@ from fastapi import APIRouter, Path, Query, Request
 
 from assay.accounts import schemas_security as wire
 from assay.accounts.auth import Credential
+from assay.accounts.logins import Logins
 from assay.accounts.model import Operator
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, app_of, route
+from assay.server.route import actor_of, route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Accounts and keys"])
@@ -25,7 +26,7 @@ router = APIRouter(tags=["Accounts and keys"])
 async def logout(request: Request) -> wire.DashboardSessionEnded:
     """End the session of the token that asks, at once everywhere."""
     session_id = exchange_of(request.scope).session_id or ""
-    await app_of(request).logins.end(_operator(request).id, session_id, actor_of(request))
+    await service(request, Logins).end(_operator(request).id, session_id, actor_of(request))
     return wire.DashboardSessionEnded(id=session_id)
 
 
@@ -41,7 +42,7 @@ async def list_sessions(
     request: Request, limit: Limit = 100, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.SessionsResponse:
     """The account's dashboard sessions, newest first."""
-    found = await app_of(request).logins.list(_operator(request).id)
+    found = await service(request, Logins).list(_operator(request).id)
     part = part_of(found, limit, offset, cursor)
     return wire.sessions(part, exchange_of(request.scope).session_id)
 
@@ -60,7 +61,7 @@ async def end_dashboard_sessions(
 ) -> wire.SessionsEnded:
     """End every dashboard session of the account, at once everywhere."""
     keep = exchange_of(request.scope).session_id if others else None
-    logins = app_of(request).logins
+    logins = service(request, Logins)
     ended = await logins.end_all(_operator(request).id, keep, actor_of(request))
     return wire.SessionsEnded(ended=ended)
 
@@ -77,7 +78,7 @@ async def end_dashboard_session(
     request: Request, session_id: Annotated[str, Path(alias="sessionId", max_length=64)]
 ) -> wire.DashboardSessionEnded:
     """End one dashboard session, at once everywhere."""
-    await app_of(request).logins.end(_operator(request).id, session_id, actor_of(request))
+    await service(request, Logins).end(_operator(request).id, session_id, actor_of(request))
     return wire.DashboardSessionEnded(id=session_id)
 
 

@@ -4,12 +4,16 @@ A credential that holds is never counted for the address it comes from, where st
 not even when it is seen for the first time. Source: conventions.md#open-endpoints.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from assay.accounts.api_keys import key_digest
+from assay.accounts.api_keys import ApiKeys, key_digest
+from assay.accounts.logins import Logins
 from assay.accounts.model import API_KEY_PREFIX, AccountSuspended, InvalidCredentials, Operator
-from assay.app import App
+from assay.common.clock import Clock
 from assay.common.errors import Unavailable
+from assay.common.quota_lease import QuotaLease
 from assay.http1.connections import ALWAYS_ANSWERED
 from assay.server.rate_limits import RateLimit, RateLimitVerdict, caller_of, rate_limit
 from assay.server.request_body import CREDENTIAL_IN_BODY
@@ -25,19 +29,37 @@ COURSE: Final = "/operator/sandbox/course/"
 """Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
 
 
+@dataclass(frozen=True, slots=True)
+class TrafficDependencies:
+    """Who knows whose a credential is, and how many requests a minute each kind of caller has."""
+
+    keys: ApiKeys
+    logins: Logins
+    agent_of: Callable[[str], str | None]
+    """The agent of an authentic session."""
+    run_of: Callable[[str], str | None]
+    """The run of the course that the token of a step belongs to."""
+    clock: Clock
+    leases: QuotaLease | None
+    anonymous_per_minute: int
+    keyed_per_minute: int
+    guesses_per_minute: int
+
+
 class Traffic:
     """The traffic limits: of operators, of guesses at credentials, and of everybody else."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        settings, clock = app.settings, app.clock
-        self._anonymous = rate_limit("anonymous", settings.anonymous_per_minute, clock, app.leases)
-        self._keyed = rate_limit("keyed", settings.keyed_per_minute, clock, app.leases)
-        self._guesses = rate_limit("guesses", settings.guesses_per_minute, clock, app.leases)
+    def __init__(self, needs: TrafficDependencies) -> None:
+        self._keys, self._logins = needs.keys, needs.logins
+        self._agent_of, self._run_of = needs.agent_of, needs.run_of
+        clock, leases = needs.clock, needs.leases
+        self._anonymous = rate_limit("anonymous", needs.anonymous_per_minute, clock, leases)
+        self._keyed = rate_limit("keyed", needs.keyed_per_minute, clock, leases)
+        self._guesses = rate_limit("guesses", needs.guesses_per_minute, clock, leases)
         # Sized as an operator's: what bounds these callers is their credential. It bounds how much
         # one address can have checked, or can get by making agents, which costs nothing.
-        self._presented = rate_limit("presented", settings.keyed_per_minute, clock, app.leases)
-        self._agents = rate_limit("agents", settings.anonymous_per_minute, clock, app.leases)
+        self._presented = rate_limit("presented", needs.keyed_per_minute, clock, leases)
+        self._agents = rate_limit("agents", needs.anonymous_per_minute, clock, leases)
 
     async def count(self, scope: AsgiScope, exchange: RequestContext) -> RateLimitVerdict:
         """Count the request for whom it is of, and say whether it is allowed.
@@ -51,7 +73,7 @@ class Traffic:
         if token is None or scope["path"].startswith(COURSE):
             return await self._count_without_token(scope, exchange)
         digest = exchange.key_digest = key_digest(token)
-        known = None if digest is None else self._app.api_keys.authenticate_cached(digest)
+        known = None if digest is None else self._keys.authenticate_cached(digest)
         if known is not None:
             exchange.operator = known
             return await self._key(known, exchange)
@@ -85,9 +107,9 @@ class Traffic:
         Either may be over: no store is asked.
         """
         session = exchange.headers.get("x-agent-session")
-        agent = None if session is None else self._app.sessions.owner_of(session)
+        agent = None if session is None else self._agent_of(session)
         if agent is None and path.startswith(COURSE):
-            run = self._app.course.run_of(path.removeprefix(COURSE).partition("/")[0])
+            run = self._run_of(path.removeprefix(COURSE).partition("/")[0])
             return None if run is None else f"run {run}"
         return agent
 
@@ -97,7 +119,7 @@ class Traffic:
         Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
         other tokens, nor of the gate's. Once a look-up has found that it has ended, it is a guess.
         """
-        named = self._app.logins.named_by(token)
+        named = self._logins.named_by(token)
         if named is None:
             return await self._guess(exchange)
         owner, session_id = named
@@ -111,7 +133,7 @@ class Traffic:
     async def _holds(self, token: str) -> bool:
         """Whether a dashboard token holds now. Raises `Unavailable`."""
         try:
-            await self._app.logins.authenticate(token)
+            await self._logins.authenticate(token)
         except (InvalidCredentials, AccountSuspended):
             return False
         return True
@@ -124,7 +146,7 @@ class Traffic:
         if not token.startswith(API_KEY_PREFIX):
             return await self._token(token, exchange)
         digest = exchange.key_digest
-        if digest is not None and self._app.api_keys.is_ours(token, digest):
+        if digest is not None and self._keys.is_ours(token, digest):
             operator = await self._operator(token, exchange)
             return await (
                 self._guess(exchange) if operator is None else self._key(operator, exchange)
@@ -144,9 +166,7 @@ class Traffic:
 
     async def _operator(self, token: str, exchange: RequestContext) -> Operator | None:
         try:
-            exchange.operator = await self._app.api_keys.authenticate(
-                token, None, exchange.key_digest
-            )
+            exchange.operator = await self._keys.authenticate(token, None, exchange.key_digest)
         except (InvalidCredentials, AccountSuspended):
             return None
         return exchange.operator

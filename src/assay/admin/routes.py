@@ -1,20 +1,28 @@
 """What admins see and change (interface.md#dashboard)."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
 from assay.accounts.auth import Credential
 from assay.admin import schemas as wire
+from assay.admin.overview import Admin
 from assay.analytics import schemas as analytics
+from assay.analytics.log import CallLog
 from assay.analytics.model import LogFilter
 from assay.analytics.queries import ReportPage
 from assay.analytics.routes import AgentFilter, Before, Days, EndpointFilter
-from assay.app import App
 from assay.chains.model import ChainUnavailable
+from assay.chains.networks import Networks
+from assay.common.costs import CostLedger
 from assay.common.errors import InvalidRequest
-from assay.server.route import actor_of, app_of, read, route
+from assay.payments.gas_accounts import GasAccounts
+from assay.payments.settling_watch import SettlingWatch
+from assay.reputation.write_back import FeedbackPublisher
+from assay.server.route import actor_of, read, route, service
 from assay.server.schemas_page import (
     Limit,
     Offset,
@@ -33,6 +41,20 @@ WALLET_S = 3.0
 """How long the stats wait for Solana to say what the writing wallet holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class StatsSources:
+    """What the platform's figures are read from, beside its store."""
+
+    costs: CostLedger
+    call_log: CallLog
+    undelivered: Callable[[], int]
+    """Deliveries that were not added, for their owners had used up a quota of the day."""
+    write_back: FeedbackPublisher | None
+    networks: Networks
+    gas: GasAccounts
+    settling: SettlingWatch
+
+
 @route(
     router,
     "GET",
@@ -43,17 +65,17 @@ WALLET_S = 3.0
 )
 async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
     """The whole platform's sums."""
-    app = app_of(request)
-    written = None if app.write_back is None else app.write_back.counts
+    parts = service(request, StatsSources)
+    written = None if parts.write_back is None else parts.write_back.counts
     aside = wire.Aside(
-        *(app.costs, app.call_log.over_quota, app.event_outbox.undelivered, written),
-        wallet=await _solana_wallet(app),
-        free_settlements=await app.gas.accounts.shared_used(),
-        keys=await app.settling.keys(),
-        facilitator=await app.settling.facilitator(),
-        nodes=await app.settling.nodes(),
+        *(parts.costs, parts.call_log.over_quota, parts.undelivered(), written),
+        wallet=await _solana_wallet(parts),
+        free_settlements=await parts.gas.shared_used(),
+        keys=await parts.settling.keys(),
+        facilitator=await parts.settling.facilitator(),
+        nodes=await parts.settling.nodes(),
     )
-    return wire.platform(await app.admin.stats(), aside)
+    return wire.platform(await service(request, Admin).stats(), aside)
 
 
 @route(
@@ -69,7 +91,7 @@ async def admin_operators(
 ) -> wire.OperatorsResponse:
     """Every account with its sums, newest first."""
     start = offset_of(cursor, offset)
-    found, total = await app_of(request).admin.operators(limit, start)
+    found, total = await service(request, Admin).operators(limit, start)
     rows = [wire.row(one) for one in found]
     return wire.OperatorsResponse(
         items=rows,
@@ -91,7 +113,7 @@ async def admin_operators(
 )
 async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailResponse:
     """One account: keys, wrappers, agents, revenue."""
-    return wire.detail(await app_of(request).admin.operator(operator_id))
+    return wire.detail(await service(request, Admin).operator(operator_id))
 
 
 @route(
@@ -109,7 +131,7 @@ async def admin_change(request: Request, operator_id: OperatorId) -> wire.Change
     body = read(wire.ChangeRequest, await request.body())
     if not body.model_fields_set:
         raise InvalidRequest("Name what to change: plan, role, fee_rate or suspended.")
-    changed = await app_of(request).admin.change(operator_id, body.change(), actor_of(request))
+    changed = await service(request, Admin).change(operator_id, body.change(), actor_of(request))
     return wire.ChangedResponse(ok=True, operator=wire.operator(changed))
 
 
@@ -135,7 +157,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     """The call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
-    found, total = await app_of(request).admin.logs(operator_id, which, page)
+    found, total = await service(request, Admin).logs(operator_id, which, page)
     return analytics.logs(found, total, limit, offset)
 
 
@@ -157,7 +179,7 @@ async def admin_audit(
 ) -> wire.AuditResponse:
     """Who did what to accounts and credentials, newest first. Beyond the specification."""
     place = before_of(cursor, before)
-    found, total = await app_of(request).admin.audit(operator_id, place, limit, offset)
+    found, total = await service(request, Admin).audit(operator_id, place, limit, offset)
     notes = [wire.note(one) for one in found]
     last = notes[-1].id if len(notes) == limit else None
     return wire.AuditResponse(
@@ -171,13 +193,13 @@ async def admin_audit(
     )
 
 
-async def _solana_wallet(app: App) -> tuple[str, int | None] | None:
+async def _solana_wallet(parts: StatsSources) -> tuple[str, int | None] | None:
     """The address that writes scores back, and its lamports while the cluster answers."""
-    if app.write_back is None:
+    if parts.write_back is None:
         return None
     try:
         async with asyncio.timeout(WALLET_S):
-            lamports = await app.write_back.balance(app.networks.by_slug("solana"))
+            lamports = await parts.write_back.balance(parts.networks.by_slug("solana"))
     except (ChainUnavailable, TimeoutError):
-        return app.write_back.address, None
-    return app.write_back.address, lamports
+        return parts.write_back.address, None
+    return parts.write_back.address, lamports

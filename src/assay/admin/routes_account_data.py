@@ -4,9 +4,11 @@ from fastapi import APIRouter, Request
 
 from assay.accounts.auth import Credential
 from assay.accounts.schemas_security import DeleteAccountRequest, Done
+from assay.admin.account_data import AccountData
 from assay.admin.schemas_account_data import AccountExportResponse, account_export
+from assay.common.clock import Clock
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, app_of, client_of, read, route
+from assay.server.route import actor_of, client_of, read, route, service
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -21,9 +23,10 @@ router = APIRouter(tags=["Accounts and keys"])
 )
 async def export_account(request: Request) -> AccountExportResponse:
     """Everything that is kept of the account, ten times an hour; calls have their own export."""
-    app = app_of(request)
-    found = await app.account_data.export(request.state.principal, actor_of(request))
-    return account_export(found, exchange_of(request.scope).session_id, app.clock.now())
+    found = await service(request, AccountData).export(request.state.principal, actor_of(request))
+    return account_export(
+        found, exchange_of(request.scope).session_id, service(request, Clock).now()
+    )
 
 
 @route(
@@ -39,7 +42,7 @@ async def export_account(request: Request) -> AccountExportResponse:
 async def delete_account(request: Request) -> Done:
     """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
     body = read(DeleteAccountRequest, await request.body())
-    await app_of(request).account_data.delete(
+    await service(request, AccountData).delete(
         request.state.principal,
         body.password,
         body.code,

@@ -9,10 +9,10 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.analytics import schemas as wire
 from assay.analytics.model import LogFilter
-from assay.analytics.queries import EXPORTED_MAX, ReportPage
+from assay.analytics.queries import EXPORTED_MAX, Analytics, ReportPage
 from assay.analytics.schemas_log_files import Format, written
 from assay.server.csv_text import MEDIA_TYPES
-from assay.server.route import app_of, route
+from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
@@ -39,7 +39,7 @@ Before = Annotated[
 )
 async def analytics_stats(request: Request) -> wire.StatsResponse:
     """Calls, money and agents so far. Only settled money is revenue."""
-    return wire.stats(await app_of(request).analytics.stats(_operator(request).id))
+    return wire.stats(await service(request, Analytics).stats(_operator(request).id))
 
 
 @route(
@@ -54,7 +54,7 @@ async def analytics_revenue(
     request: Request, days: Annotated[Days, Query(le=366)] = 30
 ) -> list[wire.RevenueResponse]:
     """Money and calls by UTC day, oldest first."""
-    series = await app_of(request).analytics.revenue(_operator(request).id, days)
+    series = await service(request, Analytics).revenue(_operator(request).id, days)
     return [wire.revenue(day, counted) for day, counted in series]
 
 
@@ -71,7 +71,7 @@ async def analytics_top_endpoints(
 ) -> wire.TopEndpointsResponse:
     """Wrappers by call volume."""
     start = offset_of(cursor, offset)
-    analytics = app_of(request).analytics
+    analytics = service(request, Analytics)
     found, total = await analytics.top_endpoints(_operator(request).id, limit, start)
     return wire.TopEndpointsResponse(
         items=[wire.endpoint(one) for one in found],
@@ -100,7 +100,7 @@ async def analytics_agents(
     cursor: PageCursor = None,
 ) -> wire.AgentsResponse:
     """Who called, highest first."""
-    analytics, start = app_of(request).analytics, offset_of(cursor, offset)
+    analytics, start = service(request, Analytics), offset_of(cursor, offset)
     found, total = await analytics.agents(_operator(request).id, sort_by, limit, start)
     agents = [wire.agent(one) for one in found]
     return wire.AgentsResponse(
@@ -126,7 +126,7 @@ async def analytics_agent(
     agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
 ) -> wire.AgentDetailResponse:
     """One agent: its sums, what it called, its newest calls."""
-    analytics = app_of(request).analytics
+    analytics = service(request, Analytics)
     found, endpoints, recent = await analytics.agent(_operator(request).id, agent_id)
     return wire.AgentDetailResponse(
         agent_id=found.agent_id,
@@ -157,7 +157,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     """The call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
-    found, total = await app_of(request).analytics.logs(_operator(request).id, which, page)
+    found, total = await service(request, Analytics).logs(_operator(request).id, which, page)
     return wire.logs(found, total, limit, offset)
 
 
@@ -182,7 +182,7 @@ async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface
     """The call log as a file, newest first. Beyond the specification's tables."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before, at_most=limit)
-    pieces = await app_of(request).analytics.export(_operator(request).id, which, page)
+    pieces = await service(request, Analytics).export(_operator(request).id, which, page)
     name = {"content-disposition": f'attachment; filename="calls.{form}"'}
     return StreamingResponse(written(pieces, form), headers=name, media_type=MEDIA_TYPES[form])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
-from assay.accounts.traffic import Traffic
+from assay.accounts.traffic import Traffic, TrafficDependencies
 from assay.app import App
 from assay.common.addresses import address_of_hop
 from assay.common.costs import serve_for
@@ -75,7 +75,7 @@ class Application:
         self._framework = framework
         self._lanes = lanes
         self.wrap = wrap
-        self._traffic = Traffic(app)
+        self._traffic = _traffic(app)
         self.bodies = BodyRooms()
         self.answers = MemoryBudget(ANSWERS_BYTES, parts=PARTS)
         self._cors = Cors(app.settings.cors_origins)
@@ -172,6 +172,23 @@ class Application:
             request_id=exchange.request_id,
             operator=exchange.operator.id if exchange.operator else None,
         )
+
+
+def _traffic(app: App) -> Traffic:
+    settings = app.settings
+    return Traffic(
+        TrafficDependencies(
+            keys=app.api_keys,
+            logins=app.logins,
+            agent_of=app.sessions.owner_of,
+            run_of=app.course.run_of,
+            clock=app.clock,
+            leases=app.leases,
+            anonymous_per_minute=settings.anonymous_per_minute,
+            keyed_per_minute=settings.keyed_per_minute,
+            guesses_per_minute=settings.guesses_per_minute,
+        )
+    )
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

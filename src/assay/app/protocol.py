@@ -131,7 +131,9 @@ class FastProtocol(ServerProtocol[FastCycle]):
         if room is None or edge.wrap.unread.wait_s(client[1]):
             return False
         request_id = repeat.request_id or new_id()
-        cycle = FastCycle(edge.app, self, repeat, client, request_id, is_repeated)
+        cycle = FastCycle(
+            self, edge.app.direct, edge.app.clock, repeat, client, request_id, is_repeated
+        )
         if not cycle.begin():
             return False
         limit.count(key, room)

@@ -3,6 +3,8 @@
 Source: conventions.md#gate.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter, Request
@@ -10,12 +12,22 @@ from fastapi.responses import PlainTextResponse
 
 from assay import __version__
 from assay.accounts.auth import Credential
-from assay.app import App
-from assay.common.clock import iso
-from assay.server.route import app_of, route
+from assay.chains.networks import Networks
+from assay.common.clock import Clock, iso
+from assay.gate.decision_token import DecisionTokens
+from assay.server.route import route, service
 from assay.server.schemas_health import DiscoveryResponse, HealthResponse, JwksResponse
 
 router = APIRouter(tags=["Health and discovery"])
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFacts:
+    """What the service says of itself."""
+
+    address: str
+    """Where it is reached, without a slash at the end."""
+    security_contacts: Sequence[str]
 
 
 @route(
@@ -28,7 +40,7 @@ router = APIRouter(tags=["Health and discovery"])
 )
 async def health(request: Request) -> HealthResponse:
     """Whether the service is up, and which chains it knows."""
-    return _health(app_of(request))
+    return _health(request)
 
 
 @route(
@@ -41,7 +53,7 @@ async def health(request: Request) -> HealthResponse:
 )
 async def api_health(request: Request) -> HealthResponse:
     """The same, for the public site."""
-    return _health(app_of(request))
+    return _health(request)
 
 
 @route(
@@ -54,7 +66,7 @@ async def api_health(request: Request) -> HealthResponse:
 )
 async def discovery(request: Request) -> DiscoveryResponse:
     """Where developers find things."""
-    address = app_of(request).settings.address
+    address = service(request, PublicFacts).address
     return DiscoveryResponse(
         service="assay",
         version=__version__,
@@ -75,8 +87,7 @@ async def discovery(request: Request) -> DiscoveryResponse:
 )
 async def jwks(request: Request) -> object:
     """The public keys that decision tokens are verified with. Beyond the specification."""
-    app = app_of(request)
-    return app.decision_tokens.jwks(app.clock.now())
+    return service(request, DecisionTokens).jwks(service(request, Clock).now())
 
 
 @route(
@@ -90,12 +101,12 @@ async def jwks(request: Request) -> object:
 )
 async def security_txt(request: Request) -> PlainTextResponse:
     """Where to report a weakness (RFC 9116). Beyond the specification."""
-    app = app_of(request)
+    facts = service(request, PublicFacts)
     lines = [
-        *(f"Contact: {contact}" for contact in app.settings.security_contacts),
-        f"Expires: {_next_january_or_july(app.clock.now()):%Y-%m-%dT%H:%M:%SZ}",
+        *(f"Contact: {contact}" for contact in facts.security_contacts),
+        f"Expires: {_next_january_or_july(service(request, Clock).now()):%Y-%m-%dT%H:%M:%SZ}",
         "Preferred-Languages: en",
-        f"Canonical: {app.settings.address}/.well-known/security.txt",
+        f"Canonical: {facts.address}/.well-known/security.txt",
     ]
     return PlainTextResponse("\n".join(lines) + "\n")
 
@@ -110,12 +121,13 @@ def _next_january_or_july(now: datetime) -> datetime:
     return datetime(earliest.year + (month == 1), month, 1, tzinfo=UTC)
 
 
-def _health(app: App) -> HealthResponse:
+def _health(request: Request) -> HealthResponse:
+    networks = service(request, Networks)
     return HealthResponse(
         ok=True,
         status="ok",
         service="assay",
-        supported_chains=list(app.networks.slugs),
-        default_chain=app.networks.default.slug,
-        timestamp=iso(app.clock.now()),
+        supported_chains=list(networks.slugs),
+        default_chain=networks.default.slug,
+        timestamp=iso(service(request, Clock).now()),
     )

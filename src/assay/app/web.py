@@ -17,14 +17,16 @@ from assay.analytics import routes as analytics
 from assay.app import App
 from assay.app import routes_health as health
 from assay.app.application import Application
+from assay.app.log import Log
 from assay.app.openapi import document
 from assay.caller_behaviour import routes as course
 from assay.caller_behaviour.routes import ScenarioHandler
+from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
 from assay.evaluation import routes_credentials as service_credentials
 from assay.evaluation import routes_visits as visits
-from assay.gate.routes import GateHandler
+from assay.gate.routes import GateHandler, GateHandlerDependencies
 from assay.key_agents import routes as key_agents
 from assay.payments import routes_statement as statement
 from assay.personhood import routes as personhood
@@ -33,10 +35,10 @@ from assay.probing.routes_callbacks import CallbackHandler
 from assay.server import docs
 from assay.server.errors import envelope, error_headers, fault, status_of
 from assay.server.request_context import exchange_of, note_detail
-from assay.server.route import app_of
+from assay.server.route import provide, service
 from assay.webhooks import routes as webhooks
 from assay.wrappers import routes_configs as endpoints
-from assay.wrappers.routes_calls import WrapHandler
+from assay.wrappers.routes_calls import WrapHandler, WrapHandlerDependencies
 
 
 def build(app: App) -> Application:
@@ -44,8 +46,12 @@ def build(app: App) -> Application:
     return Application(
         app,
         framework(app),
-        (GateHandler(app), ScenarioHandler(app), CallbackHandler(app)),
-        WrapHandler(app),
+        (
+            _gate(app),
+            ScenarioHandler(app.course, app.settings.course_elsewhere_url),
+            CallbackHandler(app.callbacks),
+        ),
+        _wrap(app),
     )
 
 
@@ -84,10 +90,9 @@ def framework(app: App) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    made.state.assay = app
-    made.state.evaluation_limits = agents.EvaluationLimits(app)
-    made.state.course_limit = course.run_limit(app)
-    made.state.reference = docs.Reference(lambda: document(made, app))
+    provide(
+        made.state, services(app) | {docs.Reference: docs.Reference(lambda: document(made, app))}
+    )
     made.add_exception_handler(ServiceError, _refused)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _not_served)
@@ -95,12 +100,79 @@ def framework(app: App) -> FastAPI:
     return made
 
 
+def services(app: App) -> dict[type[object], object]:
+    """Whatever routes look up, by its type."""
+    settings, clock = app.settings, app.clock
+    parts = (
+        *(app.account_data, app.admin, app.allowance, app.analytics, app.api_keys, app.baits),
+        *(app.challenges, app.costs, app.course, app.decision_tokens, app.endpoints),
+        *(app.explainer, app.identity, app.key_profiles, app.liveness, app.logins, app.networks),
+        *(app.operators, app.passwords, app.personhoods, app.playground, app.profiles, app.proxy),
+        *(app.resolver, app.second_factors, app.sessions, app.sign_ups, app.statements),
+        *(app.subjects, app.transfer_pages, app.visits.credentials, app.visits.enrolments),
+        *(app.webhooks, app),
+        agents.EvaluationLimits(
+            *(app.sessions, clock, app.leases),
+            per_caller=settings.sandbox_per_minute,
+            per_agent=settings.sandbox_per_agent_minute,
+        ),
+        agents.OnDemandEvaluations(
+            *(app.evaluator, app.profiles, app.explainer, app.probes),
+            settings.sandbox_evaluation_s,
+        ),
+        course.CourseEntrance.at(settings.address, clock, app.leases),
+        key_agents.AttestationPlan(settings.upgrade_address),
+        health.PublicFacts(settings.address, settings.security_contacts),
+        admin.StatsSources(
+            *(app.costs, app.call_log, lambda: app.event_outbox.undelivered, app.write_back),
+            *(app.networks, app.gas.accounts, app.settling),
+        ),
+    )
+    return {Clock: clock, Log: app.log, **{type(one): one for one in parts}}
+
+
+def _gate(app: App) -> GateHandler:
+    return GateHandler(
+        GateHandlerDependencies(
+            gate=app.gate,
+            keys=app.api_keys,
+            identity=app.identity,
+            networks=app.networks,
+            tokens=app.decision_tokens,
+            write_back=app.write_back,
+            clock=app.clock,
+            body_bytes_max=app.settings.body_bytes_max,
+            takes_asserted=app.settings.identity_proof == "asserted",
+            writes_every_answer=app.settings.solana_feedback_on == "every-gate",
+        )
+    )
+
+
+def _wrap(app: App) -> WrapHandler:
+    settings = app.settings
+    return WrapHandler(
+        WrapHandlerDependencies(
+            pipeline=app.wrappers,
+            direct=app.direct,
+            origin=app.wrapper_origin,
+            payments=app.till,
+            sessions=app.sessions,
+            log=app.log,
+            clock=app.clock,
+            leases=app.leases,
+            unread_bytes=settings.wrapper_unread_mib * 1024 * 1024,
+            per_minute=settings.wrapper_per_minute,
+            keyed_per_minute=settings.keyed_per_minute,
+        )
+    )
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     """A refusal in the envelope. What is none is a fault of ours, and the edge's to report."""
     if not isinstance(error, ServiceError):
         raise error
     exchange = exchange_of(request.scope)
-    note_detail(app_of(request).log, exchange, error)
+    note_detail(service(request, Log), exchange, error)
     headers = {name.decode(): value.decode() for name, value in error_headers(error)}
     return Response(
         envelope(error, exchange.request_id), status_of(error), headers, "application/json"

@@ -5,25 +5,28 @@ Source: conventions.md#behavioural-evidence.
 
 import asyncio
 import json
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Request
 
 from assay.accounts.auth import Credential
-from assay.app import App
 from assay.caller_behaviour import schemas as wire
 from assay.caller_behaviour.scenario import ScenarioRequest
 from assay.caller_behaviour.scenario_list import OBSTACLES
-from assay.caller_behaviour.scenario_run import PREFIX, Step
+from assay.caller_behaviour.scenario_run import PREFIX, ScenarioRuns, Step
+from assay.common.clock import Clock
 from assay.common.errors import NotFound
 from assay.common.json import JsonObject, is_object
+from assay.common.quota_lease import QuotaLease
 from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.probing.out_of_band_url import PREFIX as BAIT
+from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.server.rate_limits import RateLimit, rate_limit
 from assay.server.request_body import read_body
 from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
-from assay.server.route import app_of, route
+from assay.server.route import route, service
 
 CUT = "assay.cut"
 """The server's extension that breaks a connection off."""
@@ -37,9 +40,18 @@ _TRAIL_CHARS_MAX = 200
 router = APIRouter(tags=["Conduct"])
 
 
-def run_limit(app: App) -> RateLimit:
-    """How many runs one address may begin."""
-    return rate_limit("course", RUNS_PER_MINUTE, app.clock, app.leases)
+@dataclass(frozen=True, slots=True)
+class CourseEntrance:
+    """Where runs begin, and how many one address may begin."""
+
+    address: str
+    """Where the service is reached, without a slash at the end."""
+    limit: RateLimit
+
+    @classmethod
+    def at(cls, address: str, clock: Clock, leases: QuotaLease | None) -> "CourseEntrance":
+        """The entrance of the service at an address."""
+        return cls(address, rate_limit("course", RUNS_PER_MINUTE, clock, leases))
 
 
 @route(
@@ -55,7 +67,7 @@ async def course_instructions(request: Request) -> wire.InstructionsResponse:
     return wire.InstructionsResponse(
         name="Assay obstacle course",
         instructions=list(wire.INSTRUCTIONS),
-        start=app_of(request).settings.address + PREFIX,
+        start=service(request, CourseEntrance).address + PREFIX,
         steps=len(OBSTACLES),
     )
 
@@ -73,10 +85,10 @@ async def enter_course(request: Request) -> wire.EnteredResponse:
     principal: AgentPrincipal = request.state.principal
     if not principal.is_key_agent:  # what it does would count for the address on all chains
         raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
-    app, limit = app_of(request), request.app.state.course_limit
-    await limit.require(principal.address)
-    begun = await app.course.enter(principal.address)
-    return wire.entered(begun, *app.course.task(begun.run, 0))
+    await service(request, CourseEntrance).limit.require(principal.address)
+    course = service(request, ScenarioRuns)
+    begun = await course.enter(principal.address)
+    return wire.entered(begun, *course.task(begun.run, 0))
 
 
 @route(
@@ -89,7 +101,7 @@ async def enter_course(request: Request) -> wire.EnteredResponse:
 )
 async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitResponse:
     """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
-    await app_of(request).baits.taken(word)
+    await service(request, OutOfBandCalls).taken(word)
     return wire.BaitResponse(ok=True)
 
 
@@ -99,9 +111,9 @@ class ScenarioHandler:
     prefix = PREFIX + "/"
     route = PREFIX + "/{step}"
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        elsewhere = app.settings.course_elsewhere_url
+    def __init__(self, course: ScenarioRuns, elsewhere: str | None) -> None:
+        """`elsewhere` is the second address of the service, where it has one."""
+        self._course = course
         self._elsewhere = urlsplit(elsewhere).netloc.lower() if elsewhere else None
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -111,7 +123,7 @@ class ScenarioHandler:
             raise NotFound("There is nothing at this path.")
         exchange = exchange_of(scope)
         body = await read_body(scope, receive, BODY_BYTES_MAX)
-        course = self._app.course
+        course = self._course
         trail = trail[:_TRAIL_CHARS_MAX]
         request = ScenarioRequest(
             method=scope["method"],

@@ -1,33 +1,45 @@
 """Trust profiles, wallets, snapshots and sandbox runs (interface.md#trust-evaluation)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Request
 
 from assay.accounts.auth import Credential
-from assay.app import App
 from assay.chains.model import is_address, parse_wallet
-from assay.common.costs import Cost
+from assay.common.clock import Clock
+from assay.common.costs import Cost, CostLedger
 from assay.common.errors import InvalidRequest, Problem, TooMany
+from assay.common.quota_lease import QuotaLease
 from assay.common.tasks import both
 from assay.evaluation import schemas as wire
 from assay.evaluation.behaviour import summary
+from assay.evaluation.causes import Explainer
+from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import SignalName
+from assay.evaluation.profile import AgentProfile, Profiles
 from assay.evaluation.schemas_snapshots import SnapshotResponse
 from assay.evaluation.schemas_snapshots import snapshot as snapshot_answer
+from assay.evaluation.service import Evaluator
 from assay.evaluation.tiers import MIN_SCORE_DEFAULT
 from assay.identity.controllers import controls
 from assay.identity.model import canonical_address
+from assay.identity.service import AgentIdentity
+from assay.identity.session import Sessions
 from assay.liveness.schemas import LivenessResponse, liveness_report
+from assay.liveness.service import Liveness
+from assay.probing.ports import Probe
 from assay.registries.model import number_asked
 from assay.registries.schemas import ADDRESS
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject
+from assay.registries.subjects import Subjects
+from assay.registries.wallet_resolution import WalletResolver
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext, exchange_of
-from assay.server.route import app_of, route
+from assay.server.route import route, service
 
 Wallet = Annotated[
     str,
@@ -53,20 +65,27 @@ class EvaluationLimits:
     of one, else an address.
     """
 
-    def __init__(self, app: App) -> None:
-        settings, clock, leases = app.settings, app.clock, app.leases
-        per_agent = settings.sandbox_per_agent_minute
+    def __init__(
+        self,
+        sessions: Sessions,
+        clock: Clock,
+        leases: QuotaLease | None,
+        *,
+        per_caller: int,
+        per_agent: int,
+    ) -> None:
+        """Both are a minute's."""
         of_strangers = max(1, per_agent // STRANGERS_PART)
-        self._app = app
-        self._by_caller = rate_limit("sandbox", settings.sandbox_per_minute, clock, leases)
+        self._sessions = sessions
+        self._by_caller = rate_limit("sandbox", per_caller, clock, leases)
         self._by_agent = rate_limit("sandbox agent", per_agent, clock, leases)
         self._by_strangers = rate_limit("sandbox strangers", of_strangers, clock, leases)
-        self.liveness = rate_limit("liveness", settings.sandbox_per_minute, clock, leases)
+        self.liveness = rate_limit("liveness", per_caller, clock, leases)
 
     async def admit(self, request: Request, subject: Subject) -> None:
         """Count one evaluation of the subject; raises `TooMany`."""
         await self._by_caller.require(_caller(request))
-        is_stranger = not await _is_known(self._app, exchange_of(request.scope), subject)
+        is_stranger = not await _is_known(self._sessions, exchange_of(request.scope), subject)
         if is_stranger:
             await self._by_strangers.require(subject.key)
         try:
@@ -77,8 +96,25 @@ class EvaluationLimits:
             raise
 
 
-def _limits_of(request: Request) -> EvaluationLimits:
-    return request.app.state.evaluation_limits
+@dataclass(frozen=True, slots=True)
+class OnDemandEvaluations:
+    """What an evaluation takes that a request asks for, and how long it may last."""
+
+    evaluator: Evaluator
+    profiles: Profiles
+    explainer: Explainer
+    probes: Mapping[str, Probe]
+    limit_s: float
+
+    async def evaluate(self, subject: Subject) -> wire.SandboxResponse:
+        """Evaluate a subject now, and say what was found and what would raise its score."""
+        news = await self.evaluator.evaluate(subject, self.limit_s)
+        made = news.evaluation
+        seen = next((c for c in made.collected if c.signal is SignalName.SANDBOX), None)
+        told = summary(seen.evidence, self.probes) if seen else {"status": "inconclusive"}
+        found = self.profiles.explain(made)
+        why = self.explainer.explain(made.agent_id, made.collected, found)
+        return wire.sandbox(subject, news, found, why, told, MIN_SCORE_DEFAULT)
 
 
 @lru_cache(maxsize=64)
@@ -109,9 +145,8 @@ def _declare_agent(router: APIRouter, credential: CredentialOf) -> None:
         request: Request, agent_id: AgentId, network: OnNetwork
     ) -> wire.AgentProfileResponse:
         """The trust profile of a registered agent, recomputable from what it carries."""
-        app = app_of(request)
-        profile = await app.profiles.profile(network, agent_id)
-        why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
+        profile = await service(request, Profiles).profile(network, agent_id)
+        why = _why(request, profile)
         number = number_asked(network, agent_id)
         return wire.agent_profile(profile, why, MIN_SCORE_DEFAULT, number)
 
@@ -125,7 +160,7 @@ def _declare_agent(router: APIRouter, credential: CredentialOf) -> None:
     )
     async def snapshot(request: Request, agent_id: AgentId, network: OnNetwork) -> SnapshotResponse:
         """The newest link in the agent's chain of evaluations."""
-        found = await app_of(request).profiles.snapshot(network, agent_id)
+        found = await service(request, Profiles).snapshot(network, agent_id)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
         return snapshot_answer(found, number)
 
@@ -145,10 +180,11 @@ def _declare_wallet(router: APIRouter, credential: CredentialOf) -> None:
         request: Request, wallet: Wallet, network: OnNetwork
     ) -> wire.AgentProfileResponse:
         """The trust profile of the agent a wallet speaks for."""
-        app = app_of(request)
-        resolved = await app.resolver.resolve(network, parse_wallet(network, wallet, "wallet"))
-        profile = await app.profiles.profile(network, resolved.agent_id)
-        why = app.explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
+        resolved = await service(request, WalletResolver).resolve(
+            network, parse_wallet(network, wallet, "wallet")
+        )
+        profile = await service(request, Profiles).profile(network, resolved.agent_id)
+        why = _why(request, profile)
         return wire.agent_profile(profile, why, MIN_SCORE_DEFAULT)
 
     @route(
@@ -164,12 +200,17 @@ def _declare_wallet(router: APIRouter, credential: CredentialOf) -> None:
     ) -> wire.ResolutionResponse:
         """Which agent a wallet speaks for, as owner or as agentWallet."""
         address = parse_wallet(network, wallet, "wallet")
-        return wire.resolution(await app_of(request).resolver.resolve(network, address))
+        return wire.resolution(await service(request, WalletResolver).resolve(network, address))
 
     _ = (wallet_profile, resolve_wallet)
 
 
-async def _is_known(app: App, exchange: RequestContext, subject: Subject) -> bool:
+def _why(request: Request, profile: AgentProfile) -> Explanation:
+    explainer = service(request, Explainer)
+    return explainer.explain(profile.subject.agent_id, profile.collected, profile.score)
+
+
+async def _is_known(sessions: Sessions, exchange: RequestContext, subject: Subject) -> bool:
     """Whether an operator asks, or an agent with a session that controls the subject."""
     if exchange.counted_for is not None:
         return True
@@ -177,24 +218,13 @@ async def _is_known(app: App, exchange: RequestContext, subject: Subject) -> boo
     named = None if address is None else canonical_address(address)
     if named is None or session is None:
         return False
-    known = await app.sessions.check(named, session)
+    known = await sessions.check(named, session)
     return known is not None and controls(named, subject, known.contract)
 
 
 def _caller(request: Request) -> str:
     exchange = exchange_of(request.scope)
     return exchange.counted_for or caller_of(exchange.client_address)
-
-
-async def _evaluate(app: App, subject: Subject) -> wire.SandboxResponse:
-    """Evaluate a subject now, and say what was found and what would raise its score."""
-    news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
-    seen = next((c for c in news.evaluation.collected if c.signal is SignalName.SANDBOX), None)
-    told = summary(seen.evidence, app.probes) if seen else {"status": "inconclusive"}
-    made = news.evaluation
-    found = app.profiles.explain(made)
-    why = app.explainer.explain(made.agent_id, made.collected, found)
-    return wire.sandbox(subject, news, found, why, told, MIN_SCORE_DEFAULT)
 
 
 def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
@@ -210,12 +240,12 @@ def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
         request: Request, agent_id: AgentId, network: OnNetwork
     ) -> wire.SandboxResponse:
         """Evaluate the agent now; answers within 25 seconds."""
-        app = app_of(request)
-        subject = await app.subjects.find(network, agent_id)
-        await _limits_of(request).admit(request, subject)
+        subject = await service(request, Subjects).find(network, agent_id)
+        await service(request, EvaluationLimits).admit(request, subject)
+        running = service(request, OnDemandEvaluations).evaluate(subject)
         if subject.agent is None or network.family != "solana":
-            return await _evaluate(app, subject)
-        shape, report = await both(_evaluate(app, subject), app.liveness.report(subject))
+            return await running
+        shape, report = await both(running, service(request, Liveness).report(subject))
         return wire.on_solana(shape, report, number_asked(network, agent_id))
 
     @route(
@@ -232,14 +262,13 @@ def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
         network: OnNetwork,
     ) -> wire.SandboxResponse:
         """Evaluate a key agent now. Beyond the specification's tables."""
-        app = app_of(request)
-        subject = await app.subjects.find(network, agent_address)
-        await _limits_of(request).admit(request, subject)
-        if await app.identity.has_proven(subject.agent_id):
-            return await _evaluate(app, subject)
-        app.costs.require(Cost.UNPROVEN_EVALUATIONS)
-        app.costs.charge(Cost.UNPROVEN_EVALUATIONS)
-        return await _evaluate(app, subject)
+        subject = await service(request, Subjects).find(network, agent_address)
+        await service(request, EvaluationLimits).admit(request, subject)
+        if not await service(request, AgentIdentity).has_proven(subject.agent_id):
+            costs = service(request, CostLedger)
+            costs.require(Cost.UNPROVEN_EVALUATIONS)
+            costs.charge(Cost.UNPROVEN_EVALUATIONS)
+        return await service(request, OnDemandEvaluations).evaluate(subject)
 
     _ = (trigger_sandbox, trigger_sandbox_key)
 
@@ -258,11 +287,10 @@ def _declare_liveness(router: APIRouter, credential: CredentialOf) -> None:
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"
             raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])
-        await _limits_of(request).liveness.require(_caller(request))
+        await service(request, EvaluationLimits).liveness.require(_caller(request))
         number = number_asked(network, agent_id)
-        app = app_of(request)
-        subject = await app.subjects.find(network, agent_id)
-        report = await app.liveness.report(subject)
+        subject = await service(request, Subjects).find(network, agent_id)
+        report = await service(request, Liveness).report(subject)
         return liveness_report(subject, report, number)
 
     _ = liveness

@@ -8,12 +8,14 @@ from assay.accounts.auth import Credential
 from assay.chains.model import Network
 from assay.common.errors import InvalidRequest, Problem
 from assay.evaluation import schemas_credentials as wire
+from assay.evaluation.credentials import ServiceCredentials
 from assay.evaluation.deposits import NewCredential
 from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject
-from assay.server.route import app_of, read, route
+from assay.registries.subjects import Subjects
+from assay.server.route import read, route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Trust"])
@@ -40,11 +42,10 @@ async def deposit_credential(
 
     Visits to the agent send it there where the service refuses them without.
     """
-    app = app_of(request)
     asked = read(wire.CredentialRequest, await request.body())
     subject = await _own(request, agent_id, network)
     new = NewCredential(asked.url, asked.place, asked.name, asked.value)
-    return wire.credential(await app.visits.credentials.deposit(subject, new))
+    return wire.credential(await service(request, ServiceCredentials).deposit(subject, new))
 
 
 @route(
@@ -65,7 +66,7 @@ async def list_credentials(
 ) -> wire.CredentialsResponse:
     """The credentials deposited for your agent, without what they are."""
     subject = await _own(request, agent_id, network)
-    found = await app_of(request).visits.credentials.list(subject)
+    found = await service(request, ServiceCredentials).list(subject)
     return wire.credentials(part_of(found, limit, offset, cursor))
 
 
@@ -82,14 +83,14 @@ async def delete_credential(
 ) -> wire.CredentialRemovedResponse:
     """Erase a deposited credential."""
     subject = await _own(request, agent_id, network)
-    await app_of(request).visits.credentials.remove(subject, credential_id)
+    await service(request, ServiceCredentials).remove(subject, credential_id)
     return wire.CredentialRemovedResponse(ok=True, id=credential_id)
 
 
 async def _own(request: Request, agent_id: str, network: Network) -> Subject:
     """The caller's agent. Raises `IdentityMismatch` for another's."""
     principal: AgentPrincipal = request.state.principal
-    subject = await app_of(request).subjects.find(network, agent_id)
+    subject = await service(request, Subjects).find(network, agent_id)
     require_control(principal.address, subject, principal.contract)
     if subject.agent is None:
         message = "key agents have no services to enter"

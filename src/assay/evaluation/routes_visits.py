@@ -6,13 +6,13 @@ from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.common.errors import InvalidRequest, Problem
 from assay.evaluation import schemas_visits as wire
-from assay.evaluation.enrolment import EnrolmentHolder
+from assay.evaluation.enrolment import EnrolmentHolder, Enrolments
 from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.registries.subject import Subject, subject_key
-from assay.registries.subjects import canonical_agent_id
-from assay.server.route import app_of, route
+from assay.registries.subjects import Subjects, canonical_agent_id
+from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Trust"])
@@ -32,9 +32,8 @@ async def enrol_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.EnrolledResponse:
     """Have the agent visited at random times: as its owner, or as an operator that relies on it."""
-    app = app_of(request)
-    subject = await app.subjects.find(network, agent_id)
-    await app.visits.enrolments.enrol(_holder(request, subject), subject)
+    subject = await service(request, Subjects).find(network, agent_id)
+    await service(request, Enrolments).enrol(_holder(request, subject), subject)
     return wire.EnrolledResponse(ok=True, agent_id=subject.agent_id, chain=network.slug)
 
 
@@ -50,7 +49,6 @@ async def withdraw_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.EnrolledResponse:
     """Ask for the agent's visits no more."""
-    app = app_of(request)
     if isinstance(request.state.principal, Operator):
         named = canonical_agent_id(network, agent_id)
         key, holder = (
@@ -58,9 +56,9 @@ async def withdraw_agent(
             EnrolmentHolder("operator", request.state.principal.id),
         )
     else:
-        subject = await app.subjects.find(network, agent_id)
+        subject = await service(request, Subjects).find(network, agent_id)
         named, key, holder = subject.agent_id, subject.key, _holder(request, subject)
-    await app.visits.enrolments.withdraw(holder, key)
+    await service(request, Enrolments).withdraw(holder, key)
     return wire.EnrolledResponse(ok=True, agent_id=named, chain=network.slug)
 
 
@@ -82,7 +80,7 @@ async def list_enrolments(
         if isinstance(principal, Operator)
         else EnrolmentHolder("owner", principal.address)
     )
-    found = await app_of(request).visits.enrolments.list(holder)
+    found = await service(request, Enrolments).list(holder)
     return wire.enrolments(part_of(list(found), limit, offset, cursor))
 
 

@@ -6,22 +6,26 @@ memory is answered from memory, whole answers included.
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from assay.accounts import auth as credentials
-from assay.accounts.auth import Credential, agent_headers
+from assay.accounts.api_keys import ApiKeys
+from assay.accounts.auth import Credential, agent_headers, operator_by_key, prove_agent
 from assay.accounts.scopes import scope_of
-from assay.app import App
 from assay.chains.model import Network, is_address
+from assay.chains.networks import Networks
+from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound
+from assay.gate.decision_token import DecisionTokens
 from assay.gate.model import Decision, GateInput
 from assay.gate.schemas import GateRequest, GateResponse, gate
-from assay.gate.service import GateCaller
-from assay.identity.service import agent_address
+from assay.gate.service import Gate, GateCaller
+from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.model import number_asked
+from assay.reputation.write_back import FeedbackPublisher
 from assay.server.request_body import read_body
 from assay.server.request_context import (
     AsgiScope,
@@ -50,17 +54,34 @@ _Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
 """With the score: a proven human changes what one and the same evaluation means."""
 
 
+@dataclass(frozen=True, slots=True)
+class GateHandlerDependencies:
+    """What the gate's operation uses."""
+
+    gate: Gate
+    keys: ApiKeys
+    identity: AgentIdentity
+    networks: Networks
+    tokens: DecisionTokens
+    write_back: FeedbackPublisher | None
+    """Who is offered answers from the cache, where `writes_every_answer`."""
+    clock: Clock
+    body_bytes_max: int
+    takes_asserted: bool
+    """Whether an agent is believed that names its address and proves nothing."""
+    writes_every_answer: bool
+
+
 class GateHandler:
     """Answers POST /operator/gate/{agentId}."""
 
     prefix = "/operator/gate/"
     route = "/operator/gate/{agentId}"
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, needs: GateHandlerDependencies) -> None:
+        self._needs = needs
         self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
         self._scope = scope_of("POST", self.route)
-        self._writes_every_answer = app.settings.solana_feedback_on == "every-gate"
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One gate call; refusals are raised."""
@@ -72,14 +93,14 @@ class GateHandler:
             exchange.answer_headers.append((b"allow", b"POST"))
             raise MethodNotAllowed("The gate takes POST.")
         caller = await self._caller(exchange)
-        body = await read_body(scope, receive, self._app.settings.body_bytes_max)
+        body = await read_body(scope, receive, self._needs.body_bytes_max)
         request = _request(body)
         network = self._network(scope, exchange)
-        gatekeeper = self._app.gate
+        gatekeeper = self._needs.gate
         decision = gatekeeper.check_cached(caller, network, agent_id, request)
         if decision is None:
             decision = await gatekeeper.check(caller, network, agent_id, request)
-        if decision.cached and self._writes_every_answer:
+        if decision.cached and self._needs.writes_every_answer:
             self._write_back(decision)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
         await answer(send, 200, self._rendered(decision, caller, request, number))
@@ -87,28 +108,26 @@ class GateHandler:
     def _write_back(self, decision: Decision) -> None:
         """An answer from the cache; evaluations that ran are written back as they end."""
         subject = decision.subject
-        if self._app.write_back is not None and subject.agent is not None:
-            self._app.write_back.offer(
-                subject.network.slug, subject.agent_id, decision.evaluation.score
-            )
+        write_back = self._needs.write_back
+        if write_back is not None and subject.agent is not None:
+            write_back.offer(subject.network.slug, subject.agent_id, decision.evaluation.score)
 
     async def _caller(self, exchange: RequestContext) -> GateCaller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
-        app = self._app
-        operator = await credentials.operator_by_key(app, exchange, self._scope)
+        needs = self._needs
+        operator = await operator_by_key(needs.keys, exchange, self._scope)
         headers = agent_headers(exchange.headers)
-        principal = app.identity.prove_cached(headers)
+        principal = needs.identity.prove_cached(headers)
         if principal is not None:
             return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
-        asserted = app.settings.identity_proof == "asserted"
-        if asserted and headers.session is None and headers.signature is None:
+        if needs.takes_asserted and headers.session is None and headers.signature is None:
             return GateCaller(operator, agent_address(headers), proven=False)
-        principal = await credentials.agent(app, exchange)
+        principal = await prove_agent(needs.identity, exchange)
         return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
 
     def _network(self, scope: AsgiScope, exchange: RequestContext) -> Network:
         """`?chain=`, else `x-chain`, else the default."""
-        networks = self._app.networks
+        networks = self._needs.networks
         query: bytes = scope["query_string"]
         if not query and "x-chain" not in exchange.headers:
             return networks.default
@@ -122,7 +141,7 @@ class GateHandler:
     ) -> bytes:
         if not decision.cached:
             return self._render(decision, caller, number)
-        now = self._app.clock.monotonic_s()
+        now = self._needs.clock.monotonic_s()
         key = (
             decision.evaluation.id,
             decision.score.value,
@@ -144,8 +163,8 @@ class GateHandler:
         return body
 
     def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> bytes:
-        token = self._app.decision_tokens.issue(
-            decision, caller.operator.id, caller.agent_address, self._app.clock.now()
+        token = self._needs.tokens.issue(
+            decision, caller.operator.id, caller.agent_address, self._needs.clock.now()
         )
         shape = gate(decision, token, proven=caller.proven, number=number)
         return shape.model_dump_json(by_alias=True).encode()

@@ -3,29 +3,40 @@
 Source: interface.md#key-agents, #agent-identity.
 """
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from assay.accounts.auth import Credential, agent, names_agent
+from assay.accounts.auth import Credential, names_agent, prove_agent
 from assay.accounts.model import Feature, Operator, PlanRequired
 from assay.accounts.plans import require
-from assay.app import App
 from assay.chains.model import parse_address
+from assay.identity.challenge import Challenges
 from assay.identity.model import (
     AgentPrincipal,
     IdentityMismatch,
     IdentityRequired,
     SignatureInvalid,
 )
+from assay.identity.service import AgentIdentity
+from assay.identity.session import Sessions
 from assay.key_agents import schemas as wire
+from assay.key_agents.profile import KeyProfiles
 from assay.registries.schemas import ADDRESS
 from assay.server.request_context import RequestContext, exchange_of
-from assay.server.route import app_of, read, route
+from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Key agents"])
 
 AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
+
+
+@dataclass(frozen=True, slots=True)
+class AttestationPlan:
+    """Where an operator whose plan has no attestations is sent."""
+
+    upgrade_url: str
 
 
 @route(
@@ -39,7 +50,7 @@ AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
 async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
     """A challenge for the address: sign it within five minutes."""
     address = parse_address(agent_address, "agentAddress")
-    return wire.challenge(app_of(request).challenges.issue(address))
+    return wire.challenge(service(request, Challenges).issue(address))
 
 
 @route(
@@ -54,15 +65,16 @@ async def challenge(request: Request, agent_address: AddressPath) -> wire.Challe
 )
 async def verify(request: Request, response: Response) -> wire.KeyProfileResponse:
     """Answer a challenge; the session comes in the header `x-agent-session`."""
-    app = app_of(request)
     body = read(wire.VerifyRequest, await request.body())
     address = parse_address(body.agent_address, "agentAddress")
-    principal = await app.identity.answer(address, body.challenge, body.signature)
+    principal = await service(request, AgentIdentity).answer(
+        address, body.challenge, body.signature
+    )
     if not principal.is_key_agent:
         raise SignatureInvalid("The contract accepts on another chain than key agents' own.")
     if principal.new_session is not None:
         response.headers["x-agent-session"] = principal.new_session.token
-    return wire.key_profile(await app.key_profiles.profile(address))
+    return wire.key_profile(await service(request, KeyProfiles).profile(address))
 
 
 @route(
@@ -76,7 +88,7 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileRespons
 async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
     """The profile of a key agent. A profile is no access grant."""
     address = parse_address(agent_address, "agentAddress")
-    return wire.key_profile(await app_of(request).key_profiles.profile(address))
+    return wire.key_profile(await service(request, KeyProfiles).profile(address))
 
 
 @route(
@@ -92,16 +104,15 @@ async def attestation(
     request: Request, agent_address: AddressPath
 ) -> wire.AttestationContextResponse:
     """Verified profiles of the agent's owner: for a Pro operator, or the agent itself."""
-    app = app_of(request)
     address = parse_address(agent_address, "agentAddress")
     principal: Operator | AgentPrincipal = request.state.principal
     if isinstance(principal, Operator):
-        principal = await _entitled(app, exchange_of(request.scope), principal)
+        principal = await _entitled(request, exchange_of(request.scope), principal)
     if isinstance(principal, AgentPrincipal) and (
         principal.address != address or not principal.is_key_agent
     ):
         raise IdentityMismatch("An agent can only ask for its own attestation.")
-    found = await app.key_profiles.attestation(address)
+    found = await service(request, KeyProfiles).attestation(address)
     return wire.AttestationContextResponse(
         agent_address=address, attestation=wire.attestation(found)
     )
@@ -124,21 +135,26 @@ async def end_session(request: Request, agent_address: AddressPath) -> wire.Agen
         raise IdentityRequired("Send the session to end as x-agent-session.")
     if principal.address != address:
         raise IdentityMismatch("A session can only be ended by its own address.")
-    await app_of(request).sessions.revoke(address, token)
+    await service(request, Sessions).revoke(address, token)
     return wire.AgentSessionEnded(ok=True, agent_address=address)
 
 
 async def _entitled(
-    app: App, exchange: RequestContext, operator: Operator
+    request: Request, exchange: RequestContext, operator: Operator
 ) -> Operator | AgentPrincipal:
     """The operator whose plan has attestations, else the agent that the request names.
 
     Raises `PlanRequired` without one, and as `credentials.agent`.
     """
     try:
-        require(operator.plan, Feature.ATTESTATION, app.settings.upgrade_address, "signal")
+        require(
+            operator.plan,
+            Feature.ATTESTATION,
+            service(request, AttestationPlan).upgrade_url,
+            "signal",
+        )
     except PlanRequired:
         if not names_agent(exchange.headers):
             raise
-        return await agent(app, exchange)
+        return await prove_agent(service(request, AgentIdentity), exchange)
     return operator

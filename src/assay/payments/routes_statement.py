@@ -8,10 +8,10 @@ from fastapi.responses import Response, StreamingResponse
 from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
 from assay.payments import schemas_statement as wire
-from assay.payments.statement import csv_of
-from assay.payments.transfer_pages import EXPORTED_MAX
+from assay.payments.statement import Statements, csv_of
+from assay.payments.transfer_pages import EXPORTED_MAX, TransferPages
 from assay.server.csv_text import MEDIA_TYPES
-from assay.server.route import app_of, route
+from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])
@@ -29,9 +29,9 @@ TRANSFERS_SHOWN = 100
 )
 async def operator_statement(request: Request) -> wire.StatementResponse:
     """What this service was paid for the account, its fee, refunds, payouts and what is owed."""
-    app, operator = app_of(request), _operator(request)
-    newest, total = await app.transfer_pages.page(operator.id, None, TRANSFERS_SHOWN)
-    return wire.statement(await app.statements.of(operator.id), newest, total)
+    operator = _operator(request)
+    newest, total = await service(request, TransferPages).page(operator.id, None, TRANSFERS_SHOWN)
+    return wire.statement(await service(request, Statements).of(operator.id), newest, total)
 
 
 @route(
@@ -45,7 +45,7 @@ async def operator_statement(request: Request) -> wire.StatementResponse:
 )
 async def operator_statement_export(request: Request) -> Response:
     """The statement as CSV."""
-    lines = await app_of(request).statements.of(_operator(request).id)
+    lines = await service(request, Statements).of(_operator(request).id)
     name = {"content-disposition": 'attachment; filename="statement.csv"'}
     return Response(csv_of(lines), headers=name, media_type=MEDIA_TYPES["csv"])
 
@@ -62,7 +62,7 @@ async def operator_transfers(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.TransfersResponse:
     """The account's payouts and refunds, newest first."""
-    pages, before = app_of(request).transfer_pages, before_of(cursor, None)
+    pages, before = service(request, TransferPages), before_of(cursor, None)
     found, total = await pages.page(_operator(request).id, before, limit, offset)
     return wire.transfers(found, total, limit, offset)
 
@@ -82,7 +82,7 @@ async def operator_transfers_export(
     cursor: PageCursor = None,
 ) -> StreamingResponse:
     """The account's payouts and refunds as CSV, newest first."""
-    pages, before = app_of(request).transfer_pages, before_of(cursor, None)
+    pages, before = service(request, TransferPages), before_of(cursor, None)
     pieces = await pages.export(_operator(request).id, before, limit)
     name = {"content-disposition": 'attachment; filename="transfers.csv"'}
     media_type = MEDIA_TYPES["csv"]
@@ -101,7 +101,7 @@ async def admin_statement(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.StatementsResponse:
     """The lines of every account's statement, by account."""
-    lines = await app_of(request).statements.all_for_admin()
+    lines = await service(request, Statements).all_for_admin()
     return wire.statements(lines, limit, offset_of(cursor, offset))
 
 

@@ -4,8 +4,9 @@ from fastapi import APIRouter, Request
 
 from assay.accounts.auth import Credential
 from assay.personhood import schemas as wire
+from assay.personhood.service import Personhoods
 from assay.registries.schemas_parameters import AgentId, OnNetwork
-from assay.server.route import app_of, read, route
+from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Personhood"])
 
@@ -25,7 +26,7 @@ async def verify_personhood(
 ) -> wire.PersonhoodVerifiedResponse:
     """Prove that a human stands behind the agent; the bonus applies from now on."""
     body = read(wire.ProofRequest, await request.body())
-    found = await app_of(request).personhoods.verify(network, agent_id, body.parsed())
+    found = await service(request, Personhoods).verify(network, agent_id, body.parsed())
     return wire.verified(found)
 
 
@@ -41,7 +42,7 @@ async def personhood_status(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.StatusResponse:
     """Whether a human proved to stand behind the agent."""
-    _, found = await app_of(request).personhoods.find(network, agent_id)
+    _, found = await service(request, Personhoods).find(network, agent_id)
     return wire.status(found)
 
 
@@ -57,5 +58,5 @@ async def personhood_profile(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.PersonhoodProfileResponse:
     """The agent, and the human behind it."""
-    canonical, found = await app_of(request).personhoods.find(network, agent_id)
+    canonical, found = await service(request, Personhoods).find(network, agent_id)
     return wire.PersonhoodProfileResponse(agent_id=canonical, personhood=wire.status(found))

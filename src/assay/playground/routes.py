@@ -7,10 +7,13 @@ from fastapi import APIRouter, Request
 
 from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
+from assay.chains.networks import Networks
 from assay.playground import schemas as wire
+from assay.playground.call import Proxy
+from assay.playground.playground import Playground
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.server.request_context import exchange_of
-from assay.server.route import app_of, read, route
+from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Proxy and playground"])
 
@@ -28,7 +31,7 @@ router = APIRouter(tags=["Proxy and playground"])
 async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire.ProxyResponse:
     """Call a target through guarded egress, with the agent's grade beside it. Pro plan only."""
     asked = read(wire.ProxyRequest, await request.body())
-    found = await app_of(request).proxy.call(_operator(request), network, agent_id, asked.call())
+    found = await service(request, Proxy).call(_operator(request), network, agent_id, asked.call())
     return wire.proxied(found)
 
 
@@ -45,13 +48,13 @@ async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire
 async def playground(request: Request) -> wire.PlaygroundResponse:
     """Try one of your wrappers, or any address, as an agent would; nobody is charged."""
     asked = read(wire.PlaygroundRequest, await request.body())
-    app = app_of(request)
-    slug = app.networks.default.slug if asked.chain is None else asked.chain
-    network = app.networks.by_slug(slug, where="body")
+    networks, tried = service(request, Networks), service(request, Playground)
+    slug = networks.default.slug if asked.chain is None else asked.chain
+    network = networks.by_slug(slug, where="body")
     who = _operator(request).id
     if asked.dry_run:
-        return wire.dry(await app.playground.dry_run(who, network, asked.trial()))
-    found = await app.playground.call(who, network, asked.trial())
+        return wire.dry(await tried.dry_run(who, network, asked.trial()))
+    found = await tried.call(who, network, asked.trial())
     return wire.tried(found, exchange_of(request.scope).request_id)
 
 

@@ -1,9 +1,8 @@
 """Where agents deliver results of tasks (A2A push notifications). Beyond the specification."""
 
-from assay.app import App
 from assay.common.errors import NotFound
 from assay.probing.push_results import BODY_BYTES_MAX
-from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER
+from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
 from assay.server.request_body import read_body
 from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
 
@@ -19,8 +18,8 @@ class CallbackHandler:
     prefix = PREFIX + "/"
     route = PREFIX + "/{word}"
 
-    def __init__(self, app: App) -> None:
-        self._callbacks = app.callbacks
+    def __init__(self, callbacks: Callbacks) -> None:
+        self._callbacks = callbacks
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One delivery; refusals are raised."""

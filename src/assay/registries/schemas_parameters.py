@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network
-from assay.server.route import app_of
+from assay.chains.networks import Networks
+from assay.server.route import service
 
 AgentId = Annotated[
     str,
@@ -27,7 +28,7 @@ def network_of(
     x_chain: Annotated[str | None, Header(max_length=64)] = None,
 ) -> Network:
     """The chain a request names, or the default one."""
-    networks = app_of(request).networks
+    networks = service(request, Networks)
     named = chain if chain is not None else x_chain
     return networks.default if named is None else networks.by_slug(named)
 

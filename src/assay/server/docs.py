@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from assay.common.single_flight import SingleFlight
+from assay.server.route import service
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -47,7 +48,7 @@ class Reference:
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
     """What the service can be asked."""
-    body = await request.app.state.reference.rendered()
+    body = await service(request, Reference).rendered()
     headers = {"cache-control": "public, max-age=60"}
     return Response(body, headers=headers, media_type="application/json")
 

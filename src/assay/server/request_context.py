@@ -113,15 +113,19 @@ def exchange_of(scope: Mapping[str, Any]) -> RequestContext:
     return scope[KEY]
 
 
-class Warns(Protocol):
-    """A log, as far as it is needed here."""
+class FaultLog(Protocol):
+    """A log, as far as requests write to it."""
 
     def warning(self, event: str, **fields: object) -> object:
         """Write a warning."""
         ...
 
+    def exception(self, event: str, **fields: object) -> object:
+        """Write a fault of ours; `exc_info` is the exception."""
+        ...
 
-def note_detail(log: Warns, exchange: RequestContext, error: ServiceError) -> None:
+
+def note_detail(log: FaultLog, exchange: RequestContext, error: ServiceError) -> None:
     """Write down what a refusal does not tell its caller."""
     if error.detail is not None:
         log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)

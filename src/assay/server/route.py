@@ -11,17 +11,18 @@ from typing import Any, Final, TypeVar
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import State
 
 from assay.accounts import auth as credentials
 from assay.accounts.auth import Credential
 from assay.accounts.clients import Client
-from assay.accounts.model import Role
+from assay.accounts.model import Operator, Role, Scope
 from assay.accounts.scopes import SCOPES, scope_of
 from assay.app import App
 from assay.audit.service import Actor
-from assay.common.costs import Bearer, Cost
+from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.errors import InvalidRequest, Problem
-from assay.server.request_context import exchange_of
+from assay.server.request_context import RequestContext, exchange_of
 from assay.server.schemas_base import RequestModel
 from assay.server.schemas_error import ErrorResponse
 
@@ -48,13 +49,22 @@ SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
 }
 """Names of the security schemes in the OpenAPI document."""
 
+
+async def _by_key(app: App, exchange: RequestContext, scope: Scope) -> Operator:
+    return await credentials.operator_by_key(app.api_keys, exchange, scope)
+
+
+async def _by_token(app: App, exchange: RequestContext) -> Operator:
+    return await credentials.operator_by_token(app.logins, exchange)
+
+
 _CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
     Credential.AGENT: credentials.agent,
-    Credential.JWT: credentials.operator_by_token,
+    Credential.JWT: _by_token,
     Credential.ADMIN: credentials.admin,
 }
 _KEY_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
-    Credential.OP_KEY: credentials.operator_by_key,
+    Credential.OP_KEY: _by_key,
     Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
     Credential.OP_KEY_OR_JWT: credentials.operator_by_either,
 }
@@ -84,6 +94,7 @@ _REFUSED: Final = {
 millisecond for each of a thousand."""
 
 B = TypeVar("B", bound=BaseModel)
+S = TypeVar("S")
 RouteHandler = Callable[..., Awaitable[object]]
 
 
@@ -164,9 +175,20 @@ def _shown(part: str | int) -> str | int:
     return part[:NAME_CHARS_SHOWN] if isinstance(part, str) else part
 
 
-def app_of(request: Request) -> App:
-    """The use cases."""
-    return request.app.state.assay
+def provide(state: State, services: Mapping[type[object], object]) -> None:
+    """Have `service` find these, by their types, for requests of the application with this state.
+
+    Routes are built once a process; the state is each application's own.
+    """
+    state.services = services
+
+
+def service(request: Request, kind: type[S]) -> S:
+    """The one service of a type; raises `KeyError` for a type that nobody provides.
+
+    That is a mistake in the code: a test holds every type that a route asks for to those provided.
+    """
+    return request.app.state.services[kind]
 
 
 def actor_of(request: Request) -> Actor:
@@ -199,7 +221,7 @@ def _authenticate(
     async def authenticate(request: Request) -> None:
         if check is None:
             return
-        app = app_of(request)
+        app = service(request, App)
         request.state.principal = await check(app, exchange_of(request.scope))
         operation = f"{method} {path}"
         if credential not in _ACCOUNT:
@@ -215,7 +237,7 @@ def _authenticate(
 
 def charge_owner(request: Request) -> None:
     """Count a change that the account's password has proven, once it is made."""
-    app_of(request).costs.charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
+    service(request, CostLedger).charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
 
 
 def _owner_of(request: Request) -> Bearer:

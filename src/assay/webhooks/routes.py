@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request
 
 from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
-from assay.server.route import actor_of, app_of, read, route
+from assay.server.route import actor_of, read, route, service
 from assay.server.schemas_page import (
     Limit,
     Offset,
@@ -17,7 +17,7 @@ from assay.server.schemas_page import (
     offset_of,
 )
 from assay.webhooks import schemas as wire
-from assay.webhooks.service import DeliveryPage
+from assay.webhooks.service import DeliveryPage, Webhooks
 
 router = APIRouter(tags=["Webhooks"])
 
@@ -36,7 +36,7 @@ router = APIRouter(tags=["Webhooks"])
 async def register_webhook(request: Request) -> wire.WebhookResponse:
     """Be told of evaluations: of the agents named, or of all."""
     asked = read(wire.WebhookRequest, await request.body())
-    webhooks = app_of(request).webhooks
+    webhooks = service(request, Webhooks)
     made = await webhooks.register(_operator(request).id, asked.new(), actor_of(request))
     return wire.webhook(made, webhooks.verification(made))
 
@@ -54,7 +54,7 @@ async def list_webhooks(
 ) -> wire.WebhooksResponse:
     """The account's registrations, newest first. Beyond the specification's tables."""
     start = offset_of(cursor, offset)
-    webhooks, who = app_of(request).webhooks, _operator(request).id
+    webhooks, who = service(request, Webhooks), _operator(request).id
     async with webhooks.lists.slot(who, is_known=True):
         found = await webhooks.list(who)
     shown = found[start : start + limit]
@@ -80,7 +80,7 @@ async def verify_webhook(
     request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
 ) -> wire.WebhookVerifiedResponse:
     """Ask the receiver for your token now. Beyond the specification's tables."""
-    verified = await app_of(request).webhooks.verify(_operator(request).id, webhook_id)
+    verified = await service(request, Webhooks).verify(_operator(request).id, webhook_id)
     return wire.WebhookVerifiedResponse(id=webhook_id, verified=verified)
 
 
@@ -102,7 +102,7 @@ async def webhook_deliveries(
 ) -> wire.DeliveriesResponse:
     """What was delivered, newest first. Beyond the specification's tables."""
     page = DeliveryPage(before_of(cursor, before), limit, offset)
-    webhooks = app_of(request).webhooks
+    webhooks = service(request, Webhooks)
     found, total = await webhooks.delivery_page(_operator(request).id, webhook_id, page)
     rows = [wire.delivery(one) for one in found]
     last = rows[-1].id if len(rows) == limit else None
@@ -129,7 +129,7 @@ async def remove_webhook(
     request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
 ) -> wire.RemovedResponse:
     """Remove a registration, at once. Beyond the specification's tables."""
-    webhooks = app_of(request).webhooks
+    webhooks = service(request, Webhooks)
     await webhooks.remove(_operator(request).id, webhook_id, actor_of(request))
     return wire.RemovedResponse(ok=True, id=webhook_id)
 

@@ -8,8 +8,9 @@ from typing import Final
 
 from typing_extensions import override
 
-from assay.app import App
 from assay.common.cache import BoundedMap
+from assay.common.clock import Clock
+from assay.common.quota_lease import QuotaLease
 from assay.http1.callers import payer_at
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext
@@ -23,11 +24,18 @@ PAYERS_MAX: Final = 100_000
 class PayerLimits:
     """Counts payments: of an address by what they prove, and verified ones by their payer."""
 
-    def __init__(self, app: App, unread: UnreadAnswers) -> None:
+    def __init__(
+        self,
+        unread: UnreadAnswers,
+        clock: Clock,
+        leases: QuotaLease | None,
+        *,
+        per_minute: int,
+        keyed_per_minute: int,
+    ) -> None:
         self._unread = unread
-        per_minute, clock, leases = app.settings.wrapper_per_minute, app.clock, app.leases
         # Sized as an operator's: it bounds how many signatures one address can have checked.
-        self.read = rate_limit("wrapper read", app.settings.keyed_per_minute, clock, leases)
+        self.read = rate_limit("wrapper read", keyed_per_minute, clock, leases)
         self.refused = rate_limit("wrapper refused", per_minute, clock, leases)
         self.signed = rate_limit("wrapper payments", per_minute, clock, leases)
         self.payers = rate_limit("wrapper payers", per_minute, clock, leases)

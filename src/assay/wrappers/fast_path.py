@@ -11,13 +11,14 @@ from typing import Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from assay.app import App
+from assay.common.clock import Clock
 from assay.common.errors import ServiceError
 from assay.common.write_coalescer import WriteCoalescer
 from assay.http1.callers import Caller
 from assay.http1.model import ResponseHead, UpstreamExchange, UpstreamFailed
 from assay.server.errors import envelope, error_headers, status_of
 from assay.server.request_context import date_header
+from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, ParsedRequest, Rendered
 from assay.wrappers.stages.forward import SANDBOX
 
@@ -50,8 +51,8 @@ class FastCycle:
     """
 
     __slots__ = (
-        "_app", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol", "begun_s",
-        "body", "bytes_out", "caller", "client_address", "disconnected", "is_repeated",
+        "_clock", "_direct", "_exchange", "_is_chunked", "_is_out", "_limits", "_out", "_protocol",
+        "begun_s", "body", "bytes_out", "caller", "client_address", "disconnected", "is_repeated",
         "is_waiting", "keep_alive", "more_body", "outcome", "repeat", "request_id",
         "response_complete", "status",
     )  # fmt: skip
@@ -59,17 +60,19 @@ class FastCycle:
     body: bytearray
     more_body: bool
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - by position: made for every fast call
         self,
-        app: App,
         protocol: CallerConnection,
+        direct: FastCalls,
+        clock: Clock,
         repeat: ParsedRequest,
         client: tuple[str, Caller],
         request_id: str,
         is_repeated: bool,  # noqa: FBT001
     ) -> None:
-        self._app = app
         self._protocol = protocol
+        self._direct = direct
+        self._clock = clock
         self._exchange: UpstreamExchange | None = None
         self._limits = b""
         self._out: list[bytes | memoryview] = []
@@ -78,7 +81,7 @@ class FastCycle:
         self.is_repeated = is_repeated
         self.client_address, self.caller = client
         self.request_id = request_id
-        self.begun_s = app.clock.monotonic_s()
+        self.begun_s = clock.monotonic_s()
         self.keep_alive = repeat.keep_alive
         self.outcome = "forwarded"
         self.disconnected = self.response_complete = False
@@ -86,7 +89,7 @@ class FastCycle:
 
     def begin(self) -> bool:
         """Whether the request is on its way."""
-        begun = self._app.direct.begin(self.repeat.carried, self, self)
+        begun = self._direct.begin(self.repeat.carried, self, self)
         if begun is None:
             return False
         self._exchange, self._limits = begun
@@ -121,7 +124,7 @@ class FastCycle:
         self._is_chunked = known.is_chunked
         own = b"%bx-request-id: %b\r\n" % (self._limits, self.request_id.encode())
         if not known.is_dated:
-            own += b"%b: %b\r\n" % date_header(self._app.clock.now())
+            own += b"%b: %b\r\n" % date_header(self._clock.now())
         if not self.keep_alive:
             own += b"connection: close\r\n"
         self._out = [b"%b%b\r\n" % (known.lines, own)]
@@ -190,7 +193,7 @@ class FastCycle:
     def _render(self, head: ResponseHead) -> Rendered:
         """What all answers with this head to this request have in common. Raises as `Direct`."""
         repeat, status = self.repeat, head.status
-        passed = list(self._app.direct.answer_headers(repeat.carried, head))
+        passed = list(self._direct.answer_headers(repeat.carried, head))
         if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
             passed = [header for header in passed if header[0] != b"content-length"]
         names = {name for name, _ in passed}
@@ -215,7 +218,7 @@ class FastCycle:
             (b"cache-control", b"no-store"),
             *SANDBOX,
             (b"x-request-id", self.request_id.encode()),
-            date_header(self._app.clock.now()),
+            date_header(self._clock.now()),
             *error_headers(error),
             *self.repeat.carried.cors,
         ]
@@ -236,7 +239,7 @@ class FastCycle:
     def _end(self) -> None:
         self.response_complete = True
         self._exchange = None  # which knows this one: a circle is left to the collector, and pauses
-        self._app.direct.record(self.repeat.carried, self)
+        self._direct.record(self.repeat.carried, self)
 
 
 def _status_line(status: int) -> bytes:

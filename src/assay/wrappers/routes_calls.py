@@ -6,17 +6,22 @@ Source: interface.md#wrappers; conventions.md#wrapper.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 
 from assay.accounts.auth import agent_headers
-from assay.app import App
+from assay.common.clock import Clock
 from assay.common.errors import ServiceError, TooMany
 from assay.common.http_heads import HeaderPairs
+from assay.common.quota_lease import QuotaLease
 from assay.http1.callers import Caller, agent_at, anonymous_at
+from assay.identity.session import Sessions
+from assay.payments.service import PaymentService
 from assay.server.errors import fault
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import (
     WRAP_PREFIX,
     AsgiScope,
+    FaultLog,
     Receive,
     RequestContext,
     Send,
@@ -24,8 +29,11 @@ from assay.server.request_context import (
 )
 from assay.wrappers.address_limits import PayerLimits
 from assay.wrappers.cors import preflighted_method
+from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.inbound_body import WrapperBody
 from assay.wrappers.model import CallRecord, InboundRequest, WrapperNotFound
+from assay.wrappers.origin import WrapperOrigin
+from assay.wrappers.pipeline import Pipeline
 from assay.wrappers.response_writer import WrapperResponseWriter
 from assay.wrappers.unread_answers import UnreadAnswers, UpstreamUnread
 
@@ -33,42 +41,64 @@ EMPTY_QUERY = "assay.empty_query"
 """The server's extension for a target with a question mark and nothing after it."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrapHandlerDependencies:
+    """What calls of wrappers use."""
+
+    pipeline: Pipeline
+    direct: FastCalls
+    origin: WrapperOrigin
+    payments: PaymentService
+    sessions: Sessions
+    log: FaultLog
+    clock: Clock
+    leases: QuotaLease | None
+    unread_bytes: int
+    """How much one caller may leave unread."""
+    per_minute: int
+    """How many calls an address, an agent or a payer may make."""
+    keyed_per_minute: int
+    """The same of an operator."""
+
+
 class WrapHandler:
     """Answers every request below `/wrap/`."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
-        per_minute = app.settings.wrapper_per_minute
-        self.limit = rate_limit("wrappers", per_minute, app.clock, app.leases)
-        self.unread = UnreadAnswers(app.clock, app.settings.wrapper_unread_mib * 1024 * 1024)
-        self._agents = rate_limit("wrapper agents", per_minute, app.clock, app.leases)
-        self._payments = PayerLimits(app, self.unread)
+    def __init__(self, needs: WrapHandlerDependencies) -> None:
+        self._needs = needs
+        clock, leases = needs.clock, needs.leases
+        per_minute, keyed = needs.per_minute, needs.keyed_per_minute
+        self.limit = rate_limit("wrappers", per_minute, clock, leases)
+        self.unread = UnreadAnswers(clock, needs.unread_bytes)
+        self._agents = rate_limit("wrapper agents", per_minute, clock, leases)
+        self._payments = PayerLimits(
+            *(self.unread, clock, leases), per_minute=per_minute, keyed_per_minute=keyed
+        )
         # Agents are made for nothing: those of one address have as much together as one operator.
-        keyed = app.settings.keyed_per_minute
-        self._presented = rate_limit("wrapper presented", keyed, app.clock, app.leases)
+        self._presented = rate_limit("wrapper presented", keyed, clock, leases)
 
     async def __call__(
         self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
         """One request, answered whatever happens."""
-        app = self._app
+        needs = self._needs
         operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
-        body = WrapperBody(receive, exchange, app.clock)
+        body = WrapperBody(receive, exchange, needs.clock)
         caller = exchange.wrapper_caller = self._caller(exchange)
         journey = CallRecord(
             incoming=_incoming(scope, exchange, caller, "/" + rest, body),
             operator_id=operator_id,
-            begun_s=app.clock.monotonic_s(),
+            begun_s=needs.clock.monotonic_s(),
             payments=self._payments.within(exchange),
         )
-        outgoing = WrapperResponseWriter(send, exchange, journey, app.clock)
+        outgoing = WrapperResponseWriter(send, exchange, journey, needs.clock)
         try:
             await self._admit(exchange, caller, journey)
             self._require_host(exchange)
             await self._watched(journey, body, outgoing)
         except ServiceError as error:
             journey.outcome = error.code
-            note_detail(app.log, exchange, error)
+            note_detail(needs.log, exchange, error)
             await outgoing.refuse(error)
         except asyncio.CancelledError:
             journey.outcome = "cancelled"
@@ -76,22 +106,22 @@ class WrapHandler:
                 raise
         except Exception as error:
             journey.outcome = "internal_error"
-            app.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
+            needs.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
             await outgoing.refuse(fault())
         finally:
             journey.refusal = None  # its traceback knows the journey: a circle for the collector
-            app.wrappers.record(journey, outgoing.status, outgoing.bytes_out)
+            needs.pipeline.record(journey, outgoing.status, outgoing.bytes_out)
 
     def _require_host(self, exchange: RequestContext) -> None:
         """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
-        origin = self._app.wrapper_origin
+        origin = self._needs.origin
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
     def _caller(self, exchange: RequestContext) -> Caller:
         """The agent whose session it shows, else its address."""
         session, address = exchange.headers.get("x-agent-session"), exchange.client_address
-        agent = None if session is None else self._app.sessions.owner_of(session)
+        agent = None if session is None else self._needs.sessions.owner_of(session)
         return anonymous_at(address) if agent is None else agent_at(agent, address)
 
     async def _admit(self, exchange: RequestContext, caller: Caller, journey: CallRecord) -> None:
@@ -104,7 +134,7 @@ class WrapHandler:
             self.unread.require(caller)
             await self.limit.require(caller_of(exchange.client_address))
         except TooMany as refusal:
-            cors = self._app.direct.known_cors(journey.operator_id, journey.incoming)
+            cors = self._needs.direct.known_cors(journey.operator_id, journey.incoming)
             if cors and preflighted_method(journey.incoming) is not None:
                 journey.refusal = refusal  # a browser may ask, to be able to read the refusal
                 return
@@ -113,7 +143,7 @@ class WrapHandler:
                     await self._presented.require(caller_of(exchange.client_address))
                     await self._agents.require(caller.own)
                     return
-                if not self._app.till.is_any_attached(journey.incoming.headers):
+                if not self._needs.payments.is_any_attached(journey.incoming.headers):
                     raise
                 journey.payments = await self._payments.beyond(exchange)
             except TooMany:
@@ -127,7 +157,7 @@ class WrapHandler:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
         body.watch_later(asyncio.current_task())
         try:
-            answer = await self._app.wrappers.answer(journey)
+            answer = await self._needs.pipeline.answer(journey)
             try:
                 await outgoing.answer(answer)
             finally:

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Header, Path, Request, Response
 
 from assay.accounts.auth import Credential
 from assay.accounts.model import Operator
-from assay.server.route import actor_of, app_of, read, route
+from assay.server.route import actor_of, read, route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, cursor_at, offset_of
 from assay.wrappers import schemas as wire
 from assay.wrappers import schemas_history as history
+from assay.wrappers.service import Endpoints
 
 router = APIRouter(tags=["Wrappers"])
 
@@ -36,7 +37,7 @@ async def list_endpoints(request: Request) -> Response:
 
     `warnings` are about price, network and payee of active ones; pairs are warned of when made.
     """
-    endpoints, who = app_of(request).endpoints, _operator(request).id
+    endpoints, who = service(request, Endpoints), _operator(request).id
     parts: list[str] = []
     async with endpoints.lists.slot(who, is_known=True):
         configs = await endpoints.list(who)
@@ -65,7 +66,7 @@ async def create_endpoint(request: Request, response: Response) -> wire.WarnedEn
     """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
     asked = read(wire.EndpointRequest, text).new(text)
-    endpoints = app_of(request).endpoints
+    endpoints = service(request, Endpoints)
     config = await endpoints.create(_operator(request).id, asked, actor_of(request))
     response.headers["etag"] = wire.tag(config)
     return wire.warned(config, await endpoints.warnings(config))
@@ -96,7 +97,7 @@ async def change_endpoint(
     """
     text = await request.body()
     change = read(wire.EndpointPatch, text).change(text)
-    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    endpoints, operator_id = service(request, Endpoints), _operator(request).id
     revision = wire.revision_of(if_match)
     config = await endpoints.change(operator_id, endpoint_id, change, actor_of(request), revision)
     response.headers["etag"] = wire.tag(config)
@@ -120,7 +121,7 @@ async def endpoint_history(
 ) -> history.HistoryResponse:
     """What a wrapper has been, newest first: who changed what, and what was asked for when."""
     start = offset_of(cursor, offset)
-    endpoints, operator_id = app_of(request).endpoints, _operator(request).id
+    endpoints, operator_id = service(request, Endpoints), _operator(request).id
     found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
     return history.HistoryResponse(
         items=[history.revision(one) for one in found],
@@ -141,7 +142,7 @@ async def endpoint_history(
 )
 async def deactivate_endpoint(request: Request, endpoint_id: EndpointId) -> wire.Deactivated:
     """Deactivate a wrapper, at once."""
-    endpoints = app_of(request).endpoints
+    endpoints = service(request, Endpoints)
     await endpoints.deactivate(_operator(request).id, endpoint_id, actor_of(request))
     return wire.Deactivated(ok=True, id=endpoint_id, active=False)
 

@@ -259,9 +259,8 @@ def gate_answers() -> Filled:
         return "t" * 500
 
     tokens = SimpleNamespace(issue=issue)
-    settings = SimpleNamespace(solana_feedback_on="evaluation")
-    app = SimpleNamespace(clock=FrozenClock(), decision_tokens=tokens, settings=settings)
-    lane = GateHandler(cast("Any", app))
+    needs = SimpleNamespace(clock=FrozenClock(), tokens=tokens)
+    lane = GateHandler(cast("Any", needs))
 
     async def put(number: int) -> None:
         address = f"0x{number:040x}"

@@ -20,6 +20,19 @@ async def nothing(*_: object) -> None:
     """No framework: only the address is asked for."""
 
 
+def parts(settings: SimpleNamespace) -> SimpleNamespace:
+    """What the application is made of before its first request."""
+    return SimpleNamespace(
+        settings=settings,
+        clock=FrozenClock(),
+        leases=None,
+        api_keys=None,
+        logins=None,
+        sessions=SimpleNamespace(owner_of=None),
+        course=SimpleNamespace(run_of=None),
+    )
+
+
 def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
     settings = SimpleNamespace(
         anonymous_per_minute=1,
@@ -28,7 +41,7 @@ def client(peer: str, *lines: str, trusted: tuple[str, ...] = (OURS,)) -> str:
         cors_origins=(),
         trusted_proxies=trusted,
     )
-    app: Any = SimpleNamespace(settings=settings, clock=FrozenClock(), leases=None)
+    app: Any = parts(settings)
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
     lane: Any = SimpleNamespace()
     edge = Application(app, nothing, (), lane)
@@ -84,16 +97,14 @@ def test_an_address_is_short(peer: str, hops: list[str]) -> None:
 
 def test_a_caller_without_an_address_is_somebody() -> None:
     """A Unix socket has no peer name."""
-    app: Any = SimpleNamespace(
-        settings=SimpleNamespace(
+    app: Any = parts(
+        SimpleNamespace(
             anonymous_per_minute=1,
             keyed_per_minute=1,
             guesses_per_minute=1,
             cors_origins=(),
             trusted_proxies=(),
-        ),
-        clock=FrozenClock(),
-        leases=None,
+        )
     )
     lane: Any = SimpleNamespace()
     assert Application(app, nothing, (), lane).client_of(None, [])
