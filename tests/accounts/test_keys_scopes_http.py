@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.accounts.scopes import SCOPES
 from tests.support.house import OWNER_KEY, House, address, open_house, refused
+from tests.support.promises import SCOPES
 
 ENDPOINT = {"path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999"}
 USES: dict[str, tuple[str, str, dict[str, Any] | None]] = {

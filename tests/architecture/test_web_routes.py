@@ -5,141 +5,124 @@ import ast
 from collections.abc import AsyncIterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 
-from assay.accounts.scopes import SCOPES
+from assay.accounts.auth import (
+    admin,
+    api_key,
+    api_key_or_token,
+    dashboard_token,
+    public,
+    public_within,
+    token_and_password,
+    token_for_export,
+)
+from assay.accounts.model import Scope
 from assay.app import App, assemble
 from assay.app.web import framework, openapi_document
+from assay.identity.auth import agent, api_key_or_agent
+from assay.server.route import Auth
 from assay.settings import load
+from tests.http.promises import SCOPES
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
-NONE: list[set[str]] = []
-OP_KEY, JWT = [{"operatorKey"}], [{"dashboardToken"}]
-EITHER = [{"operatorKey"}, {"dashboardToken"}]
-AGENT = [{"agentAddress", "agentSession"}]
-BOTH = [{"operatorKey", "agentAddress", "agentSession"}]
-
-CREDENTIALS: Mapping[str, list[set[str]]] = {
-    "GET /operator/health": NONE,
-    "GET /api": NONE,
-    "GET /api/health": NONE,
-    "GET /.well-known/jwks.json": NONE,
-    "GET /.well-known/security.txt": NONE,
-    "GET /operator/agent/{agentId}": OP_KEY,
-    "GET /operator/agent/{agentId}/snapshot": NONE,
-    "GET /operator/agent/{agentId}/liveness": NONE,
-    "GET /operator/wallet/{wallet}": NONE,
-    "GET /operator/resolve-wallet/{wallet}": NONE,
-    "POST /operator/trigger-sandbox/{agentId}": NONE,
-    "POST /operator/trigger-sandbox-key/{agentAddress}": NONE,
-    "POST /operator/agent/{agentId}/visits": [*OP_KEY, *AGENT],
-    "DELETE /operator/agent/{agentId}/visits": [*OP_KEY, *AGENT],
-    "GET /operator/visits": [*OP_KEY, *AGENT],
-    "POST /operator/agent/{agentId}/credentials": AGENT,
-    "GET /operator/agent/{agentId}/credentials": AGENT,
-    "DELETE /operator/agent/{agentId}/credentials/{credentialId}": AGENT,
-    "POST /operator/gate/{agentId}": BOTH,
-    "POST /operator/key/{agentAddress}/challenge": NONE,
-    "POST /operator/key/verify": NONE,
-    "GET /operator/key/{agentAddress}": OP_KEY,
-    "GET /operator/key/{agentAddress}/attestation": [*OP_KEY, *AGENT],
-    "POST /operator/personhood/verify/{agentId}": NONE,
-    "GET /operator/personhood/status/{agentId}": NONE,
-    "GET /operator/personhood/profile/{agentId}": NONE,
-    "DELETE /operator/key/{agentAddress}/session": AGENT,
-    "GET /operator/sandbox/course": NONE,
-    "POST /operator/sandbox/course": AGENT,
-    "GET /operator/sandbox/bait/{word}": NONE,
-    "POST /operator/register": NONE,
-    "POST /operator/login": NONE,
-    "GET /operator/me": JWT,
-    "PATCH /operator/me": JWT,
-    "GET /operator/me/export": JWT,
-    "DELETE /operator/me": JWT,
-    "POST /operator/logout": JWT,
-    "GET /operator/sessions": JWT,
-    "DELETE /operator/sessions": JWT,
-    "DELETE /operator/sessions/{sessionId}": JWT,
-    "POST /operator/password": JWT,
-    "POST /operator/password/reset-request": NONE,
-    "POST /operator/password/reset": NONE,
-    "POST /operator/email/verify-request": JWT,
-    "POST /operator/email/verify": NONE,
-    "POST /operator/totp": JWT,
-    "POST /operator/totp/confirm": JWT,
-    "POST /operator/totp/recovery-codes": JWT,
-    "POST /operator/totp/disable": JWT,
-    "GET /operator/keys": JWT,
-    "POST /operator/keys/rotate": JWT,
-    "DELETE /operator/keys/{keyId}": JWT,
-    "GET /operator/endpoints": EITHER,
-    "POST /operator/endpoints": EITHER,
-    "PATCH /operator/endpoints/{endpointId}": EITHER,
-    "GET /operator/endpoints/{endpointId}/history": EITHER,
-    "DELETE /operator/endpoints/{endpointId}": EITHER,
-    "GET /operator/analytics/stats": JWT,
-    "GET /operator/analytics/revenue": JWT,
-    "GET /operator/analytics/top-endpoints": JWT,
-    "GET /operator/analytics/agents": JWT,
-    "GET /operator/analytics/agents/{agentId}": JWT,
-    "GET /operator/analytics/logs": JWT,
-    "GET /operator/analytics/logs/export": JWT,
-    "GET /operator/statement": JWT,
-    "GET /operator/statement/export": JWT,
-    "GET /operator/statement/transfers": JWT,
-    "GET /operator/statement/transfers/export": JWT,
-    "GET /operator/admin/statement": JWT,
-    "POST /operator/webhooks/register": EITHER,
-    "GET /operator/webhooks": EITHER,
-    "GET /operator/webhooks/deliveries": EITHER,
-    "DELETE /operator/webhooks/{webhookId}": EITHER,
-    "POST /operator/webhooks/{webhookId}/verify": EITHER,
-    "POST /operator/proxy/{agentId}": OP_KEY,
-    "POST /operator/playground": JWT,
-    "GET /operator/admin/stats": JWT,
-    "GET /operator/admin/operators": JWT,
-    "GET /operator/admin/operators/{id}": JWT,
-    "PATCH /operator/admin/operators/{id}": JWT,
-    "GET /operator/admin/operators/{id}/logs": JWT,
-    "GET /operator/admin/audit": JWT,
-    **{
-        f"{method} /wrap/{{operatorId}}/{{path}}": [set[str](), *AGENT]
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
-    },
+AUTH: Mapping[str, Auth] = {
+    "GET /operator/health": public,
+    "GET /api": public,
+    "GET /api/health": public,
+    "GET /.well-known/jwks.json": public,
+    "GET /.well-known/security.txt": public,
+    "GET /operator/agent/{agentId}": api_key(Scope.EVALUATE),
+    "GET /operator/agent/{agentId}/snapshot": public_within(Scope.EVALUATE),
+    "GET /operator/agent/{agentId}/liveness": public_within(Scope.EVALUATE),
+    "GET /operator/wallet/{wallet}": public_within(Scope.EVALUATE),
+    "GET /operator/resolve-wallet/{wallet}": public_within(Scope.EVALUATE),
+    "POST /operator/trigger-sandbox/{agentId}": public_within(Scope.EVALUATE),
+    "POST /operator/trigger-sandbox-key/{agentAddress}": public_within(Scope.EVALUATE),
+    "POST /operator/agent/{agentId}/visits": api_key_or_agent(Scope.EVALUATE),
+    "DELETE /operator/agent/{agentId}/visits": api_key_or_agent(Scope.EVALUATE),
+    "GET /operator/visits": api_key_or_agent(Scope.EVALUATE),
+    "POST /operator/agent/{agentId}/credentials": agent,
+    "GET /operator/agent/{agentId}/credentials": agent,
+    "DELETE /operator/agent/{agentId}/credentials/{credentialId}": agent,
+    "POST /operator/key/{agentAddress}/challenge": public,
+    "POST /operator/key/verify": public,
+    "GET /operator/key/{agentAddress}": api_key(Scope.EVALUATE),
+    "GET /operator/key/{agentAddress}/attestation": api_key_or_agent(Scope.EVALUATE),
+    "POST /operator/personhood/verify/{agentId}": public,
+    "GET /operator/personhood/status/{agentId}": public,
+    "GET /operator/personhood/profile/{agentId}": public,
+    "DELETE /operator/key/{agentAddress}/session": agent,
+    "GET /operator/sandbox/course": public,
+    "POST /operator/sandbox/course": agent,
+    "GET /operator/sandbox/bait/{word}": public,
+    "POST /operator/register": public,
+    "POST /operator/login": public,
+    "GET /operator/me": dashboard_token,
+    "PATCH /operator/me": dashboard_token,
+    "GET /operator/me/export": token_for_export,
+    "DELETE /operator/me": token_and_password,
+    "POST /operator/logout": dashboard_token,
+    "GET /operator/sessions": dashboard_token,
+    "DELETE /operator/sessions": dashboard_token,
+    "DELETE /operator/sessions/{sessionId}": dashboard_token,
+    "POST /operator/password": token_and_password,
+    "POST /operator/password/reset-request": public,
+    "POST /operator/password/reset": public,
+    "POST /operator/email/verify-request": dashboard_token,
+    "POST /operator/email/verify": public,
+    "POST /operator/totp": dashboard_token,
+    "POST /operator/totp/confirm": dashboard_token,
+    "POST /operator/totp/recovery-codes": token_and_password,
+    "POST /operator/totp/disable": token_and_password,
+    "GET /operator/keys": dashboard_token,
+    "POST /operator/keys/rotate": dashboard_token,
+    "DELETE /operator/keys/{keyId}": dashboard_token,
+    "GET /operator/endpoints": api_key_or_token(Scope.WRAPPERS),
+    "POST /operator/endpoints": api_key_or_token(Scope.WRAPPERS),
+    "PATCH /operator/endpoints/{endpointId}": api_key_or_token(Scope.WRAPPERS),
+    "GET /operator/endpoints/{endpointId}/history": api_key_or_token(Scope.WRAPPERS),
+    "DELETE /operator/endpoints/{endpointId}": api_key_or_token(Scope.WRAPPERS),
+    "GET /operator/analytics/stats": dashboard_token,
+    "GET /operator/analytics/revenue": dashboard_token,
+    "GET /operator/analytics/top-endpoints": dashboard_token,
+    "GET /operator/analytics/agents": dashboard_token,
+    "GET /operator/analytics/agents/{agentId}": dashboard_token,
+    "GET /operator/analytics/logs": dashboard_token,
+    "GET /operator/analytics/logs/export": dashboard_token,
+    "GET /operator/statement": dashboard_token,
+    "GET /operator/statement/export": dashboard_token,
+    "GET /operator/statement/transfers": dashboard_token,
+    "GET /operator/statement/transfers/export": dashboard_token,
+    "GET /operator/admin/statement": admin,
+    "POST /operator/webhooks/register": api_key_or_token(Scope.WEBHOOKS),
+    "GET /operator/webhooks": api_key_or_token(Scope.WEBHOOKS),
+    "GET /operator/webhooks/deliveries": api_key_or_token(Scope.WEBHOOKS),
+    "DELETE /operator/webhooks/{webhookId}": api_key_or_token(Scope.WEBHOOKS),
+    "POST /operator/webhooks/{webhookId}/verify": api_key_or_token(Scope.WEBHOOKS),
+    "POST /operator/proxy/{agentId}": api_key(Scope.PROXY),
+    "POST /operator/playground": dashboard_token,
+    "GET /operator/admin/stats": admin,
+    "GET /operator/admin/operators": admin,
+    "GET /operator/admin/operators/{id}": admin,
+    "PATCH /operator/admin/operators/{id}": admin,
+    "GET /operator/admin/operators/{id}/logs": admin,
+    "GET /operator/admin/audit": admin,
 }
 """Source: interface.md#credentials-by-operation; for the open question of 5.6,
 conventions.md#open-endpoints."""
 
-SCOPED = {
-    "GET /operator/agent/{agentId}": "evaluate",
-    "GET /operator/agent/{agentId}/snapshot": "evaluate",
-    "GET /operator/agent/{agentId}/liveness": "evaluate",
-    "GET /operator/wallet/{wallet}": "evaluate",
-    "GET /operator/resolve-wallet/{wallet}": "evaluate",
-    "POST /operator/trigger-sandbox/{agentId}": "evaluate",
-    "POST /operator/trigger-sandbox-key/{agentAddress}": "evaluate",
-    "GET /operator/key/{agentAddress}": "evaluate",
-    "GET /operator/key/{agentAddress}/attestation": "evaluate",
-    "POST /operator/agent/{agentId}/visits": "evaluate",
-    "DELETE /operator/agent/{agentId}/visits": "evaluate",
-    "GET /operator/visits": "evaluate",
-    "POST /operator/gate/{agentId}": "gate",
-    "POST /operator/webhooks/register": "webhooks",
-    "GET /operator/webhooks": "webhooks",
-    "GET /operator/webhooks/deliveries": "webhooks",
-    "POST /operator/webhooks/{webhookId}/verify": "webhooks",
-    "DELETE /operator/webhooks/{webhookId}": "webhooks",
-    "POST /operator/proxy/{agentId}": "proxy",
-    "GET /operator/endpoints": "wrappers",
-    "POST /operator/endpoints": "wrappers",
-    "PATCH /operator/endpoints/{endpointId}": "wrappers",
-    "GET /operator/endpoints/{endpointId}/history": "wrappers",
-    "DELETE /operator/endpoints/{endpointId}": "wrappers",
+BY_HAND: Mapping[str, list[set[str]]] = {
+    "POST /operator/gate/{agentId}": [{"operatorKey", "agentAddress", "agentSession"}],
+    **{
+        f"{method} /wrap/{{operatorId}}/{{path}}": [set[str](), {"agentAddress", "agentSession"}]
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    },
 }
-"""The scope of an API key that each operation asks for. Source: conventions.md#account-security."""
+"""Operations that the framework does not see."""
 
 OPEN_QUESTION = {
     "GET /operator/agent/{agentId}/snapshot",
@@ -159,16 +142,32 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
         yield made
 
 
-def credentials(document: Mapping[str, Any]) -> dict[str, list[set[str]]]:
+def declared(app: App) -> dict[str, Auth]:
+    """What each operation of the framework runs before itself."""
+    found: dict[str, Auth] = {}
+    for route in framework(app).routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            (method,), (depends,) = route.methods, route.dependencies
+            assert isinstance(depends.dependency, Auth), route.path
+            found[f"{method} {route.path}"] = depends.dependency
+    return found
+
+
+def documented(app: App) -> dict[str, list[set[str]]]:
     return {
         f"{method.upper()} {path}": [set(needed) for needed in operation["security"]]
-        for path, item in document["paths"].items()
+        for path, item in openapi_document(app)["paths"].items()
         for method, operation in item.items()
     }
 
 
+def security(auths: Mapping[str, Auth]) -> dict[str, list[set[str]]]:
+    return {name: [set(needed) for needed in auth.security] for name, auth in auths.items()}
+
+
 async def test_every_operation_asks_for_the_credential_of_the_specification(app: App) -> None:
-    assert credentials(openapi_document(app)) == CREDENTIALS
+    assert declared(app) == AUTH
+    assert documented(app) == security(AUTH) | BY_HAND
 
 
 async def test_the_setting_closes_the_endpoints_of_the_open_question_and_no_other(
@@ -176,10 +175,9 @@ async def test_the_setting_closes_the_endpoints_of_the_open_question_and_no_othe
 ) -> None:
     settings = load(data_dir=tmp_path, log_level="error", open_endpoints=())
     async with assemble(settings) as closed:
-        asked = credentials(openapi_document(closed))
-    assert asked == {
-        name: OP_KEY if name in OPEN_QUESTION else needed for name, needed in CREDENTIALS.items()
-    }
+        asked, shown = declared(closed), documented(closed)
+    assert asked == AUTH | dict.fromkeys(OPEN_QUESTION, api_key(Scope.EVALUATE))
+    assert shown == security(asked) | BY_HAND
 
 
 async def test_every_operation_that_takes_an_api_key_names_its_scope_and_no_other_does(
@@ -187,10 +185,14 @@ async def test_every_operation_that_takes_an_api_key_names_its_scope_and_no_othe
 ) -> None:
     settings = load(data_dir=tmp_path, log_level="error", open_endpoints=())
     async with assemble(settings) as closed:
-        asked = credentials(openapi_document(closed))
-    with_key = {name for name, needed in asked.items() if any("operatorKey" in n for n in needed)}
-    assert {name: scope.value for name, scope in SCOPES.items()} == SCOPED
-    assert with_key == set(SCOPED)
+        asked, shown = declared(closed), documented(closed)
+    with_key = {name for name, needed in shown.items() if any("operatorKey" in n for n in needed)}
+    assert with_key == set(SCOPES)
+    assert {name for name, auth in asked.items() if "API key" in auth.name} == set(SCOPES) - {
+        "POST /operator/gate/{agentId}"
+    }
+    for name, auth in asked.items():
+        assert name not in SCOPES or f"API key: {SCOPES[name]}" in auth.name
 
 
 async def test_only_the_pages_are_served_undeclared(app: App) -> None:
@@ -245,4 +247,4 @@ async def test_every_service_that_a_route_looks_up_is_provided_and_no_other(app:
     provided = framework(app).state.services
     asked = {getattr(import_module(module), name) for module, name in looked_up()}
     assert len(asked) >= 30
-    assert asked == provided.keys()
+    assert asked == provided.keys(), "`services` in app/web.py says what is provided"

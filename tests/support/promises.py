@@ -21,6 +21,34 @@ _ALWAYS = (
 )
 
 
+SCOPES: Mapping[str, str] = {
+    "GET /operator/agent/{agentId}": "evaluate",
+    "GET /operator/agent/{agentId}/snapshot": "evaluate",
+    "GET /operator/agent/{agentId}/liveness": "evaluate",
+    "GET /operator/wallet/{wallet}": "evaluate",
+    "GET /operator/resolve-wallet/{wallet}": "evaluate",
+    "POST /operator/trigger-sandbox/{agentId}": "evaluate",
+    "POST /operator/trigger-sandbox-key/{agentAddress}": "evaluate",
+    "GET /operator/key/{agentAddress}": "evaluate",
+    "GET /operator/key/{agentAddress}/attestation": "evaluate",
+    "POST /operator/agent/{agentId}/visits": "evaluate",
+    "DELETE /operator/agent/{agentId}/visits": "evaluate",
+    "GET /operator/visits": "evaluate",
+    "POST /operator/gate/{agentId}": "gate",
+    "POST /operator/webhooks/register": "webhooks",
+    "GET /operator/webhooks": "webhooks",
+    "GET /operator/webhooks/deliveries": "webhooks",
+    "POST /operator/webhooks/{webhookId}/verify": "webhooks",
+    "DELETE /operator/webhooks/{webhookId}": "webhooks",
+    "POST /operator/proxy/{agentId}": "proxy",
+    "GET /operator/endpoints": "wrappers",
+    "POST /operator/endpoints": "wrappers",
+    "PATCH /operator/endpoints/{endpointId}": "wrappers",
+    "GET /operator/endpoints/{endpointId}/history": "wrappers",
+    "DELETE /operator/endpoints/{endpointId}": "wrappers",
+}
+"""The scope of an API key that each operation asks for. Source: conventions.md#account-security."""
+
 Documented = list[tuple[re.Pattern[str], Statuses]]
 
 _known: dict[frozenset[str], Documented] = {}

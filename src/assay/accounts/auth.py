@@ -1,37 +1,93 @@
-"""From the headers of a request to who is asking (interface.md#authentication)."""
+"""From the headers of a request to the account that asks (interface.md#authentication).
 
-from enum import StrEnum
+Operations declare one of these checks with `route`. The operator that a check finds is
+`request.state.principal`, and the account of the request: it bears what the request costs, and is
+who acted in the audit trail.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final
+
+from fastapi import Request
 
 from assay.accounts.api_keys import ApiKeys
+from assay.accounts.clients import Client
+from assay.accounts.cost_bearers import operator_bearer
 from assay.accounts.logins import Logins
 from assay.accounts.model import (
     API_KEY_PREFIX,
     AccountSuspended,
-    InsufficientScope,
     InvalidCredentials,
     Operator,
     Role,
     Scope,
     TotpEnrolmentRequired,
 )
-from assay.app import App
+from assay.audit.service import Actor
+from assay.common.costs import Bearer, Cost, CostLedger, address_bearer
 from assay.common.errors import Forbidden, Unavailable
-from assay.identity.model import AgentHeaders, AgentPrincipal
-from assay.identity.service import AgentIdentity
-from assay.server.request_context import HeaderMap, RequestContext
+from assay.server.request_context import HeaderMap, RequestContext, exchange_of
+from assay.server.route import FORBIDDEN, Auth, Security, service
+
+KEY_SECURITY: Final[Security] = {"operatorKey": []}
+TOKEN_SECURITY: Final[Security] = {"dashboardToken": []}
+"""Names of the security schemes in the OpenAPI document."""
 
 
-class Credential(StrEnum):
-    """What an operation asks for. Source: interface.md#credentials-by-operation."""
+@dataclass(frozen=True, slots=True)
+class AdminRule:
+    """What is asked of admins beyond their role."""
 
-    NONE = "none"
-    OP_KEY = "op-key"
-    AGENT = "agent"
-    JWT = "JWT"
-    ADMIN = "admin"
-    OP_KEY_AND_AGENT = "op-key and agent"
-    OP_KEY_OR_AGENT = "op-key or agent"
-    OP_KEY_OR_JWT = "op-key or JWT"
+    needs_totp: bool
+    """Whether each must have enrolled a second factor."""
+
+
+# -- what is known of a request's account ---------------------------------------------------------
+
+
+def operator_of(exchange: RequestContext) -> Operator | None:
+    """The operator whose API key or dashboard token the request carries, once that is known."""
+    account = exchange.account
+    return account if isinstance(account, Operator) else None
+
+
+def cost_bearer(exchange: RequestContext) -> Bearer:
+    """Who bears what the request costs, as far as is known now.
+
+    Quotas are for strangers: they do not hold for Pro accounts and admins.
+    """
+    operator = operator_of(exchange)
+    if operator is None:
+        return address_bearer(exchange.client_address)
+    return operator_bearer(operator.id, operator.plan, operator.role)
+
+
+def count_for_address(exchange: RequestContext) -> None:
+    """What the request costs from here on is no operator's."""
+    exchange.account = exchange.counted_for = None
+
+
+def actor_of(request: Request) -> Actor:
+    """Who acts, for the audit trail."""
+    exchange = exchange_of(request.scope)
+    operator = operator_of(exchange)
+    where = (exchange.client_address, exchange.request_id)
+    if operator is None:
+        return Actor("anonymous", None, *where)
+    kind = "admin" if operator.role is Role.ADMIN else "operator"
+    return Actor(kind, operator.id, *where)
+
+
+def client_of(request: Request) -> Client:
+    """Where the request comes from."""
+    exchange = exchange_of(request.scope)
+    user_agent = exchange.headers.get("user-agent", "")
+    return Client(exchange.client_address, user_agent, exchange.request_id)
+
+
+# -- credentials ----------------------------------------------------------------------------------
 
 
 def bearer(headers: HeaderMap) -> str:
@@ -46,110 +102,135 @@ async def operator_by_key(keys: ApiKeys, exchange: RequestContext, scope: Scope 
     """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
     key, digest = bearer(exchange.headers), exchange.key_digest
     operator = await keys.authenticate(key, scope, digest)
-    exchange.operator = operator
+    exchange.account = operator
     return operator
 
 
-async def operator_by_token(logins: Logins, exchange: RequestContext) -> Operator:
+async def _by_key(request: Request, scope: Scope | None) -> Operator:
+    return await operator_by_key(service(request, ApiKeys), exchange_of(request.scope), scope)
+
+
+async def _by_token(request: Request) -> Operator:
     """The operator of a dashboard token; an API key is none. Raises `InvalidCredentials`."""
+    exchange = exchange_of(request.scope)
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
         raise InvalidCredentials("A dashboard token is needed here, not an API key: log in.")
-    operator, exchange.session_id = await logins.authenticate(token)
-    exchange.operator = operator
+    operator, exchange.session_id = await service(request, Logins).authenticate(token)
+    exchange.account = operator
     return operator
 
 
-async def operator_by_either(app: App, exchange: RequestContext, scope: Scope | None) -> Operator:
-    """The operator of an API key or of a dashboard token.
-
-    Raises `InvalidCredentials`, and `InsufficientScope` for a key.
-    """
-    if bearer(exchange.headers).startswith(API_KEY_PREFIX):
-        return await operator_by_key(app.api_keys, exchange, scope)
-    return await operator_by_token(app.logins, exchange)
+async def _by_either(request: Request, scope: Scope | None) -> Operator:
+    if bearer(exchange_of(request.scope).headers).startswith(API_KEY_PREFIX):
+        return await _by_key(request, scope)
+    return await _by_token(request)
 
 
-async def anybody(app: App, exchange: RequestContext, scope: Scope | None) -> Operator | None:
-    """The operator whose API key or dashboard token the request carries, though none is needed.
-
-    One that does not hold, or that nobody can look up now, counts for nothing: the request is its
-    address's. Raises `InsufficientScope` for a key.
-    """
-    if exchange.counted_for is None:
-        return None
-    try:
-        return await operator_by_either(app, exchange, scope)
-    except (InvalidCredentials, AccountSuspended, Unavailable):
-        _count_for_address(exchange)
-        return None
-
-
-async def admin(app: App, exchange: RequestContext) -> Operator:
-    """The operator of a dashboard token with role `admin`.
-
-    Raises also `Forbidden`, and `TotpEnrolmentRequired` where admins need a second factor.
-    """
-    operator = await operator_by_token(app.logins, exchange)
+async def _by_admin(request: Request) -> Operator:
+    operator = await _by_token(request)
     if operator.role is not Role.ADMIN:
         raise Forbidden("This needs an account with the role admin.")
-    if app.settings.admin_totp == "required" and not operator.totp_enabled:
+    if service(request, AdminRule).needs_totp and not operator.totp_enabled:
         raise TotpEnrolmentRequired("Admins need a second factor here: enrol one first.")
     return operator
 
 
-def agent_headers(headers: HeaderMap) -> AgentHeaders:
-    """The identity headers of interface.md#agent-identity."""
-    return AgentHeaders(
-        address=headers.get("x-agent-address"),
-        session=headers.get("x-agent-session"),
-        signature=headers.get("x-agent-signature"),
-        challenge=headers.get("x-agent-challenge"),
-    )
-
-
-async def prove_agent(identity: AgentIdentity, exchange: RequestContext) -> AgentPrincipal:
-    """The address that proved itself; raises as `AgentIdentity.prove`.
-
-    A session that began is handed out with whatever the answer turns out to be: its challenge
-    is spent.
-    """
-    principal = await identity.prove(agent_headers(exchange.headers))
-    if principal.new_session is not None:
-        token = principal.new_session.token.encode()
-        exchange.answer_headers.append((b"x-agent-session", token))
-    return principal
-
-
-async def agent(app: App, exchange: RequestContext) -> AgentPrincipal:
-    """The address that proved itself; raises as `AgentIdentity.prove`."""
-    return await prove_agent(app.identity, exchange)
-
-
-async def operator_or_agent(
-    app: App, exchange: RequestContext, scope: Scope
-) -> Operator | AgentPrincipal:
-    """The operator of an API key, else the agent: either credential is enough.
-
-    A key that does not hold is the refusal only where no agent names itself; else it counts for
-    nothing. Raises as either. Source: interface.md#credentials-by-operation.
-    """
-    if "authorization" not in exchange.headers:
-        return await prove_agent(app.identity, exchange)
+async def _anybody(request: Request, scope: Scope | None) -> Operator | None:
+    exchange = exchange_of(request.scope)
+    if exchange.counted_for is None:
+        return None
     try:
-        return await operator_by_key(app.api_keys, exchange, scope)
-    except (InvalidCredentials, InsufficientScope, AccountSuspended):
-        if not names_agent(exchange.headers):
-            raise
-        _count_for_address(exchange)
-    return await prove_agent(app.identity, exchange)
+        return await _by_either(request, scope)
+    except (InvalidCredentials, AccountSuspended, Unavailable):
+        count_for_address(exchange)
+        return None
 
 
-def _count_for_address(exchange: RequestContext) -> None:
-    """What the request costs from here on is no operator's."""
-    exchange.operator = exchange.counted_for = None
+# -- changes of an account: each is a row that is never removed -----------------------------------
 
 
-def names_agent(headers: HeaderMap) -> bool:
-    """Whether the request names an agent it speaks for."""
-    return "x-agent-address" in headers
+async def _counted(request: Request, check: Callable[[Request], Awaitable[Operator]]) -> Operator:
+    """Who the check finds, once the change is counted. Raises also `QuotaExceeded`."""
+    operator = await check(request)
+    costs = service(request, CostLedger)
+    costs.require(Cost.ACCOUNT_CHANGES)
+    costs.charge(Cost.ACCOUNT_CHANGES)
+    return operator
+
+
+async def _counted_if_changed(
+    request: Request, check: Callable[[Request], Awaitable[Operator]]
+) -> Operator:
+    if request.method == "GET":
+        return await check(request)
+    return await _counted(request, check)
+
+
+async def _by_token_and_password(request: Request) -> Operator:
+    operator = await _by_token(request)
+    service(request, CostLedger).require(Cost.ACCOUNT_CHANGES, bearer=_owner_of(request))
+    return operator
+
+
+def charge_owner(request: Request) -> None:
+    """Count a change that the account's password has proven, once it is made."""
+    service(request, CostLedger).charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
+
+
+def _owner_of(request: Request) -> Bearer:
+    """Who bears what needs the password as well: nobody else can use up its quota."""
+    bearer_now = cost_bearer(exchange_of(request.scope))
+    return Bearer(f"owner, {bearer_now.name}", bearer_now.is_limited)
+
+
+# -- what operations declare ----------------------------------------------------------------------
+
+public: Final = Auth("public", [], partial(_anybody, scope=None), statuses=())
+"""No credential is needed. One that is presented says who bears the costs; one that does not
+hold, or that nobody can look up now, counts for nothing: the request is its address's."""
+
+dashboard_token: Final = Auth(
+    "dashboard token", [TOKEN_SECURITY], partial(_counted_if_changed, check=_by_token)
+)
+"""A dashboard token."""
+
+token_and_password: Final = Auth(
+    "dashboard token and password", [TOKEN_SECURITY], _by_token_and_password
+)
+"""A dashboard token, and a password that the operation checks, which then calls `charge_owner`.
+
+With such operations an owner ends a thief's access: a stolen token must not use up their quota."""
+
+token_for_export: Final = Auth(
+    "dashboard token for export", [TOKEN_SECURITY], partial(_counted, check=_by_token)
+)
+"""A dashboard token, for a reading that is noted in the audit trail as a change is."""
+
+admin: Final = Auth("admin", [TOKEN_SECURITY], partial(_counted_if_changed, check=_by_admin))
+"""A dashboard token of an account with the role `admin`, and with a second factor where admins
+need one."""
+
+
+@lru_cache(maxsize=16)
+def public_within(scope: Scope) -> Auth:
+    """As `public`, but an API key that is presented must have the scope."""
+    check = partial(_anybody, scope=scope)
+    return Auth(f"public, API key: {scope}", [], check, statuses=(FORBIDDEN,))
+
+
+@lru_cache(maxsize=16)
+def api_key(scope: Scope) -> Auth:
+    """An API key with the scope."""
+    return Auth(f"API key: {scope}", [KEY_SECURITY], partial(_by_key, scope=scope))
+
+
+@lru_cache(maxsize=16)
+def api_key_or_token(scope: Scope) -> Auth:
+    """An API key with the scope, or a dashboard token."""
+    either = partial(_by_either, scope=scope)
+    return Auth(
+        f"API key: {scope}, or dashboard token",
+        [KEY_SECURITY, TOKEN_SECURITY],
+        partial(_counted_if_changed, check=either),
+    )

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from assay.accounts import schemas as wire
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.auth import Credential
+from assay.accounts.auth import actor_of, client_of, dashboard_token, public
 from assay.accounts.logins import Logins
 from assay.accounts.model import Operator
 from assay.accounts.operators import Operators
@@ -16,7 +16,7 @@ from assay.accounts.second_factor import SecondFactors
 from assay.accounts.sign_up import SignUps
 from assay.common.clock import Clock
 from assay.common.errors import TooLarge
-from assay.server.route import actor_of, client_of, read, route, service
+from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -26,7 +26,7 @@ router = APIRouter(tags=["Accounts and keys"])
     "POST",
     "/operator/register",
     operation="register",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.RegisterRequest,
     answers=wire.Registered,
     also=(403, 409),
@@ -46,7 +46,7 @@ async def register(request: Request) -> wire.Registered:
     "POST",
     "/operator/login",
     operation="login",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.LoginRequest,
     answers=wire.LoggedIn,
     also=(401, 403),
@@ -60,7 +60,7 @@ async def login(request: Request) -> wire.LoggedIn:
     return wire.LoggedIn(operator=wire.brief(operator), token=token)
 
 
-@route(router, "GET", "/operator/me", operation="me", credential=Credential.JWT, answers=wire.Me)
+@route(router, "GET", "/operator/me", operation="me", auth=dashboard_token, answers=wire.Me)
 async def me(request: Request) -> wire.Me:
     """The account that asks, and how much of this month's allowance it has used."""
     return await _me(request, _operator(request))
@@ -71,7 +71,7 @@ async def me(request: Request) -> wire.Me:
     "PATCH",
     "/operator/me",
     operation="rename",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     body=wire.RenameRequest,
     answers=wire.Me,
 )
@@ -88,7 +88,7 @@ async def rename(request: Request) -> wire.Me:
     "GET",
     "/operator/keys",
     operation="list_keys",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=list[wire.KeyResponse],
 )
 async def list_keys(request: Request) -> list[wire.KeyResponse]:
@@ -102,7 +102,7 @@ async def list_keys(request: Request) -> list[wire.KeyResponse]:
     "POST",
     "/operator/keys/rotate",
     operation="rotate_key",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     body=wire.RotateRequest,
     body_required=False,
     answers=wire.Rotated,
@@ -126,7 +126,7 @@ async def rotate_key(request: Request) -> wire.Rotated:
     "DELETE",
     "/operator/keys/{keyId}",
     operation="revoke_key",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.Revoked,
 )
 async def revoke_key(

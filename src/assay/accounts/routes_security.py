@@ -5,14 +5,21 @@ from typing import TypeVar
 from fastapi import APIRouter, Request
 
 from assay.accounts import schemas_security as wire
-from assay.accounts.auth import Credential
+from assay.accounts.auth import (
+    actor_of,
+    charge_owner,
+    client_of,
+    dashboard_token,
+    public,
+    token_and_password,
+)
 from assay.accounts.clients import Client
 from assay.accounts.model import Operator
 from assay.accounts.passwords import Passwords
 from assay.accounts.second_factor import SecondFactors
 from assay.audit.service import Actor
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, charge_owner, client_of, read, route, service
+from assay.server.route import read, route, service
 
 C = TypeVar("C", str, str | None)
 
@@ -24,7 +31,7 @@ router = APIRouter(tags=["Accounts and keys"])
     "POST",
     "/operator/password",
     operation="change_password",
-    credential=Credential.JWT,
+    auth=token_and_password,
     body=wire.PasswordChangeRequest,
     answers=wire.PasswordChanged,
 )
@@ -49,7 +56,7 @@ async def change_password(request: Request) -> wire.PasswordChanged:
     "POST",
     "/operator/password/reset-request",
     operation="request_password_reset",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.ResetLinkRequest,
     answers=wire.Done,
     also=(403,),
@@ -66,7 +73,7 @@ async def request_password_reset(request: Request) -> wire.Done:
     "POST",
     "/operator/password/reset",
     operation="reset_password",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.PasswordResetRequest,
     answers=wire.PasswordChanged,
 )
@@ -84,7 +91,7 @@ async def reset_password(request: Request) -> wire.PasswordChanged:
     "POST",
     "/operator/email/verify-request",
     operation="request_email_verification",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.Done,
 )
 async def request_email_verification(request: Request) -> wire.Done:
@@ -98,7 +105,7 @@ async def request_email_verification(request: Request) -> wire.Done:
     "POST",
     "/operator/email/verify",
     operation="verify_email",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.VerifyEmailRequest,
     answers=wire.Done,
 )
@@ -114,7 +121,7 @@ async def verify_email(request: Request) -> wire.Done:
     "POST",
     "/operator/totp",
     operation="enrol_totp",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     body=wire.PasswordRequest,
     answers=wire.TotpEnrolment,
     also=(409,),
@@ -132,7 +139,7 @@ async def enrol_totp(request: Request) -> wire.TotpEnrolment:
     "POST",
     "/operator/totp/confirm",
     operation="confirm_totp",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     body=wire.TotpConfirmRequest,
     answers=wire.RecoveryCodes,
     also=(409,),
@@ -150,7 +157,7 @@ async def confirm_totp(request: Request) -> wire.RecoveryCodes:
     "POST",
     "/operator/totp/recovery-codes",
     operation="replace_recovery_codes",
-    credential=Credential.JWT,
+    auth=token_and_password,
     body=wire.SecondFactorRequest,
     answers=wire.RecoveryCodes,
     also=(409,),
@@ -169,7 +176,7 @@ async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
     "POST",
     "/operator/totp/disable",
     operation="disable_totp",
-    credential=Credential.JWT,
+    auth=token_and_password,
     body=wire.SecondFactorRequest,
     answers=wire.Done,
     also=(409,),

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 
 from assay.accounts import schemas_security as wire
-from assay.accounts.auth import Credential
+from assay.accounts.auth import actor_of, dashboard_token
 from assay.accounts.logins import Logins
 from assay.accounts.model import Operator
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, route, service
+from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Accounts and keys"])
@@ -20,7 +20,7 @@ router = APIRouter(tags=["Accounts and keys"])
     "POST",
     "/operator/logout",
     operation="logout",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.DashboardSessionEnded,
 )
 async def logout(request: Request) -> wire.DashboardSessionEnded:
@@ -35,7 +35,7 @@ async def logout(request: Request) -> wire.DashboardSessionEnded:
     "GET",
     "/operator/sessions",
     operation="list_sessions",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.SessionsResponse,
 )
 async def list_sessions(
@@ -52,7 +52,7 @@ async def list_sessions(
     "DELETE",
     "/operator/sessions",
     operation="end_dashboard_sessions",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.SessionsEnded,
 )
 async def end_dashboard_sessions(
@@ -71,7 +71,7 @@ async def end_dashboard_sessions(
     "DELETE",
     "/operator/sessions/{sessionId}",
     operation="end_dashboard_session",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.DashboardSessionEnded,
 )
 async def end_dashboard_session(

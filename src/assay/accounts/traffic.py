@@ -75,7 +75,7 @@ class Traffic:
         digest = exchange.key_digest = key_digest(token)
         known = None if digest is None else self._keys.authenticate_cached(digest)
         if known is not None:
-            exchange.operator = known
+            exchange.account = known
             return await self._key(known, exchange)
         try:
             return await self._count_unknown(token, exchange)
@@ -166,10 +166,11 @@ class Traffic:
 
     async def _operator(self, token: str, exchange: RequestContext) -> Operator | None:
         try:
-            exchange.operator = await self._keys.authenticate(token, None, exchange.key_digest)
+            operator = await self._keys.authenticate(token, None, exchange.key_digest)
         except (InvalidCredentials, AccountSuspended):
             return None
-        return exchange.operator
+        exchange.account = operator
+        return operator
 
     async def _key(self, operator: Operator, exchange: RequestContext) -> RateLimitVerdict:
         exchange.counted_for = operator.id

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import actor_of, admin
 from assay.admin import schemas as wire
 from assay.admin.overview import Admin
 from assay.analytics import schemas as analytics
@@ -22,7 +22,7 @@ from assay.common.errors import InvalidRequest
 from assay.payments.gas_accounts import GasAccounts
 from assay.payments.settling_watch import SettlingWatch
 from assay.reputation.write_back import FeedbackPublisher
-from assay.server.route import actor_of, read, route, service
+from assay.server.route import read, route, service
 from assay.server.schemas_page import (
     Limit,
     Offset,
@@ -60,7 +60,7 @@ class StatsSources:
     "GET",
     f"{ROOT}/stats",
     operation="admin_stats",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=wire.PlatformStatsResponse,
 )
 async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
@@ -83,7 +83,7 @@ async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
     "GET",
     f"{ROOT}/operators",
     operation="admin_operators",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=wire.OperatorsResponse,
 )
 async def admin_operators(
@@ -108,7 +108,7 @@ async def admin_operators(
     "GET",
     f"{ROOT}/operators/{{id}}",
     operation="admin_operator",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=wire.OperatorDetailResponse,
 )
 async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailResponse:
@@ -121,7 +121,7 @@ async def admin_operator(request: Request, operator_id: OperatorId) -> wire.Oper
     "PATCH",
     f"{ROOT}/operators/{{id}}",
     operation="admin_change",
-    credential=Credential.ADMIN,
+    auth=admin,
     body=wire.ChangeRequest,
     answers=wire.ChangedResponse,
     also=(409,),
@@ -140,7 +140,7 @@ async def admin_change(request: Request, operator_id: OperatorId) -> wire.Change
     "GET",
     f"{ROOT}/operators/{{id}}/logs",
     operation="admin_logs",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=analytics.LogsResponse,
 )
 async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's own log
@@ -166,7 +166,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     "GET",
     f"{ROOT}/audit",
     operation="admin_audit",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=wire.AuditResponse,
 )
 async def admin_audit(

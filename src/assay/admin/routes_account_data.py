@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import actor_of, client_of, token_and_password, token_for_export
 from assay.accounts.schemas_security import DeleteAccountRequest, Done
 from assay.admin.account_data import AccountData
 from assay.admin.schemas_account_data import AccountExportResponse, account_export
 from assay.common.clock import Clock
 from assay.server.request_context import exchange_of
-from assay.server.route import actor_of, client_of, read, route, service
+from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Accounts and keys"])
 
@@ -18,7 +18,7 @@ router = APIRouter(tags=["Accounts and keys"])
     "GET",
     "/operator/me/export",
     operation="export_account",
-    credential=Credential.JWT,
+    auth=token_for_export,
     answers=AccountExportResponse,
 )
 async def export_account(request: Request) -> AccountExportResponse:
@@ -34,7 +34,7 @@ async def export_account(request: Request) -> AccountExportResponse:
     "DELETE",
     "/operator/me",
     operation="delete_account",
-    credential=Credential.JWT,
+    auth=token_and_password,
     body=DeleteAccountRequest,
     answers=Done,
     also=(409,),

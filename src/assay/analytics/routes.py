@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import dashboard_token
 from assay.accounts.model import Operator
 from assay.analytics import schemas as wire
 from assay.analytics.model import LogFilter
@@ -34,7 +34,7 @@ Before = Annotated[
     "GET",
     "/operator/analytics/stats",
     operation="analytics_stats",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.StatsResponse,
 )
 async def analytics_stats(request: Request) -> wire.StatsResponse:
@@ -47,7 +47,7 @@ async def analytics_stats(request: Request) -> wire.StatsResponse:
     "GET",
     "/operator/analytics/revenue",
     operation="analytics_revenue",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=list[wire.RevenueResponse],
 )
 async def analytics_revenue(
@@ -63,7 +63,7 @@ async def analytics_revenue(
     "GET",
     "/operator/analytics/top-endpoints",
     operation="analytics_top_endpoints",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.TopEndpointsResponse,
 )
 async def analytics_top_endpoints(
@@ -87,7 +87,7 @@ async def analytics_top_endpoints(
     "GET",
     "/operator/analytics/agents",
     operation="analytics_agents",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.AgentsResponse,
 )
 async def analytics_agents(
@@ -118,7 +118,7 @@ async def analytics_agents(
     "GET",
     "/operator/analytics/agents/{agentId}",
     operation="analytics_agent",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.AgentDetailResponse,
 )
 async def analytics_agent(
@@ -141,7 +141,7 @@ async def analytics_agent(
     "GET",
     "/operator/analytics/logs",
     operation="analytics_logs",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.LogsResponse,
 )
 async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.md#dashboard
@@ -166,7 +166,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     "GET",
     "/operator/analytics/logs/export",
     operation="analytics_export",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=None,
     media_types=tuple(MEDIA_TYPES.values()),
 )

@@ -5,9 +5,11 @@ answer, it adds to every answer, the framework's and the lanes'.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from ipaddress import ip_network
 from typing import Protocol, TypeAlias
 
+from assay.accounts.auth import cost_bearer, operator_of
 from assay.accounts.traffic import Traffic, TrafficDependencies
 from assay.app import App
 from assay.common.addresses import address_of_hop
@@ -91,7 +93,7 @@ class Application:
             request_id_of(headers), self.client_of(scope.get("client"), scope["headers"]), headers
         )
         scope[KEY] = exchange
-        serve_for(exchange.bearer)
+        serve_for(partial(cost_bearer, exchange))
         if scope["path"].startswith(WRAP_PREFIX):
             await self.wrap(scope, receive, send, exchange)
             return
@@ -163,6 +165,7 @@ class Application:
         return parsed is not None and any(parsed in network for network in self._proxies)
 
     def _log(self, scope: AsgiScope, exchange: RequestContext, status: int, begun_s: float) -> None:
+        operator = operator_of(exchange)
         template = getattr(scope.get("route"), "path", None)
         self.app.request_log.write(
             method=scope["method"],
@@ -170,7 +173,7 @@ class Application:
             status=status,
             ms=round((self.app.clock.monotonic_s() - begun_s) * 1000, 2),
             request_id=exchange.request_id,
-            operator=exchange.operator.id if exchange.operator else None,
+            operator=operator.id if operator else None,
         )
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
 from assay import __version__
-from assay.accounts.auth import Credential
+from assay.accounts.auth import public
 from assay.chains.networks import Networks
 from assay.common.clock import Clock, iso
 from assay.gate.decision_token import DecisionTokens
@@ -35,7 +35,7 @@ class PublicFacts:
     "GET",
     "/operator/health",
     operation="health",
-    credential=Credential.NONE,
+    auth=public,
     answers=HealthResponse,
 )
 async def health(request: Request) -> HealthResponse:
@@ -48,7 +48,7 @@ async def health(request: Request) -> HealthResponse:
     "GET",
     "/api/health",
     operation="api_health",
-    credential=Credential.NONE,
+    auth=public,
     answers=HealthResponse,
 )
 async def api_health(request: Request) -> HealthResponse:
@@ -61,7 +61,7 @@ async def api_health(request: Request) -> HealthResponse:
     "GET",
     "/api",
     operation="discovery",
-    credential=Credential.NONE,
+    auth=public,
     answers=DiscoveryResponse,
 )
 async def discovery(request: Request) -> DiscoveryResponse:
@@ -82,7 +82,7 @@ async def discovery(request: Request) -> DiscoveryResponse:
     "GET",
     "/.well-known/jwks.json",
     operation="jwks",
-    credential=Credential.NONE,
+    auth=public,
     answers=JwksResponse,
 )
 async def jwks(request: Request) -> object:
@@ -95,7 +95,7 @@ async def jwks(request: Request) -> object:
     "GET",
     "/.well-known/security.txt",
     operation="security_txt",
-    credential=Credential.NONE,
+    auth=public,
     answers=None,
     media_types=("text/plain",),
 )

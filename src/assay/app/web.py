@@ -11,6 +11,7 @@ from starlette.routing import Match, Route
 from assay.accounts import routes as accounts
 from assay.accounts import routes_security as account_security
 from assay.accounts import routes_sessions as sessions
+from assay.accounts.auth import AdminRule
 from assay.admin import routes as admin
 from assay.admin import routes_account_data as account_data
 from assay.analytics import routes as analytics
@@ -110,7 +111,7 @@ def services(app: App) -> dict[type[object], object]:
         *(app.operators, app.passwords, app.personhoods, app.playground, app.profiles, app.proxy),
         *(app.resolver, app.second_factors, app.sessions, app.sign_ups, app.statements),
         *(app.subjects, app.transfer_pages, app.visits.credentials, app.visits.enrolments),
-        *(app.webhooks, app),
+        *(app.webhooks, AdminRule(needs_totp=settings.admin_totp == "required")),
         agents.EvaluationLimits(
             *(app.sessions, clock, app.leases),
             per_caller=settings.sandbox_per_minute,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Request
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import public
 from assay.caller_behaviour import schemas as wire
 from assay.caller_behaviour.scenario import ScenarioRequest
 from assay.caller_behaviour.scenario_list import OBSTACLES
@@ -20,6 +20,7 @@ from assay.common.clock import Clock
 from assay.common.errors import NotFound
 from assay.common.json import JsonObject, is_object
 from assay.common.quota_lease import QuotaLease
+from assay.identity.auth import agent
 from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.probing.out_of_band_url import PREFIX as BAIT
 from assay.probing.out_of_band_url import OutOfBandCalls
@@ -59,7 +60,7 @@ class CourseEntrance:
     "GET",
     PREFIX,
     operation="course_instructions",
-    credential=Credential.NONE,
+    auth=public,
     answers=wire.InstructionsResponse,
 )
 async def course_instructions(request: Request) -> wire.InstructionsResponse:
@@ -77,7 +78,7 @@ async def course_instructions(request: Request) -> wire.InstructionsResponse:
     "POST",
     PREFIX,
     operation="enter_course",
-    credential=Credential.AGENT,
+    auth=agent,
     answers=wire.EnteredResponse,
 )
 async def enter_course(request: Request) -> wire.EnteredResponse:
@@ -96,7 +97,7 @@ async def enter_course(request: Request) -> wire.EnteredResponse:
     "GET",
     BAIT + "/{word}",
     operation="bait",
-    credential=Credential.NONE,
+    auth=public,
     answers=wire.BaitResponse,
 )
 async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitResponse:

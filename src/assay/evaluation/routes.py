@@ -7,7 +7,8 @@ from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Request
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import api_key, public_within
+from assay.accounts.model import Scope
 from assay.chains.model import is_address, parse_wallet
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
@@ -39,7 +40,7 @@ from assay.registries.subjects import Subjects
 from assay.registries.wallet_resolution import WalletResolver
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext, exchange_of
-from assay.server.route import route, service
+from assay.server.route import Auth, route, service
 
 Wallet = Annotated[
     str,
@@ -51,7 +52,7 @@ Wallet = Annotated[
 ]
 
 
-CredentialOf: TypeAlias = Callable[[str], Credential]
+AuthOf: TypeAlias = Callable[[str], Auth]
 
 STRANGERS_PART: Final = 2
 """Callers who show nothing share one half of the evaluations of an agent; the rest is left to its
@@ -122,23 +123,24 @@ def build_router(open_endpoints: frozenset[str]) -> APIRouter:
     """The routes, of which these need no API key (conventions.md#open-endpoints)."""
     router = APIRouter(tags=["Trust"])
 
-    def credential(endpoint: str) -> Credential:
-        return Credential.NONE if endpoint in open_endpoints else Credential.OP_KEY
+    def auth(endpoint: str) -> Auth:
+        declared = public_within if endpoint in open_endpoints else api_key
+        return declared(Scope.EVALUATE)
 
-    _declare_agent(router, credential)
-    _declare_wallet(router, credential)
-    _declare_sandbox(router, credential)
-    _declare_liveness(router, credential)
+    _declare_agent(router, auth)
+    _declare_wallet(router, auth)
+    _declare_sandbox(router, auth)
+    _declare_liveness(router, auth)
     return router
 
 
-def _declare_agent(router: APIRouter, credential: CredentialOf) -> None:
+def _declare_agent(router: APIRouter, auth: AuthOf) -> None:
     @route(
         router,
         "GET",
         "/operator/agent/{agentId}",
         operation="agent",
-        credential=Credential.OP_KEY,
+        auth=api_key(Scope.EVALUATE),
         answers=wire.AgentProfileResponse,
     )
     async def agent(
@@ -155,7 +157,7 @@ def _declare_agent(router: APIRouter, credential: CredentialOf) -> None:
         "GET",
         "/operator/agent/{agentId}/snapshot",
         operation="snapshot",
-        credential=credential("snapshot"),
+        auth=auth("snapshot"),
         answers=SnapshotResponse,
     )
     async def snapshot(request: Request, agent_id: AgentId, network: OnNetwork) -> SnapshotResponse:
@@ -167,13 +169,13 @@ def _declare_agent(router: APIRouter, credential: CredentialOf) -> None:
     _ = (agent, snapshot)
 
 
-def _declare_wallet(router: APIRouter, credential: CredentialOf) -> None:
+def _declare_wallet(router: APIRouter, auth: AuthOf) -> None:
     @route(
         router,
         "GET",
         "/operator/wallet/{wallet}",
         operation="wallet_profile",
-        credential=credential("wallet"),
+        auth=auth("wallet"),
         answers=wire.AgentProfileResponse,
     )
     async def wallet_profile(
@@ -192,7 +194,7 @@ def _declare_wallet(router: APIRouter, credential: CredentialOf) -> None:
         "GET",
         "/operator/resolve-wallet/{wallet}",
         operation="resolve_wallet",
-        credential=credential("resolve-wallet"),
+        auth=auth("resolve-wallet"),
         answers=wire.ResolutionResponse,
     )
     async def resolve_wallet(
@@ -227,13 +229,13 @@ def _caller(request: Request) -> str:
     return exchange.counted_for or caller_of(exchange.client_address)
 
 
-def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
+def _declare_sandbox(router: APIRouter, auth: AuthOf) -> None:
     @route(
         router,
         "POST",
         "/operator/trigger-sandbox/{agentId}",
         operation="trigger_sandbox",
-        credential=credential("trigger-sandbox"),
+        auth=auth("trigger-sandbox"),
         answers=wire.SandboxResponse,
     )
     async def trigger_sandbox(
@@ -253,7 +255,7 @@ def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
         "POST",
         "/operator/trigger-sandbox-key/{agentAddress}",
         operation="trigger_sandbox_key",
-        credential=credential("trigger-sandbox-key"),
+        auth=auth("trigger-sandbox-key"),
         answers=wire.SandboxResponse,
     )
     async def trigger_sandbox_key(
@@ -273,13 +275,13 @@ def _declare_sandbox(router: APIRouter, credential: CredentialOf) -> None:
     _ = (trigger_sandbox, trigger_sandbox_key)
 
 
-def _declare_liveness(router: APIRouter, credential: CredentialOf) -> None:
+def _declare_liveness(router: APIRouter, auth: AuthOf) -> None:
     @route(
         router,
         "GET",
         "/operator/agent/{agentId}/liveness",
         operation="liveness",
-        credential=credential("liveness"),
+        auth=auth("liveness"),
         answers=LivenessResponse,
     )
     async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessResponse:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 
-from assay.accounts.auth import Credential
 from assay.chains.model import Network
 from assay.common.errors import InvalidRequest, Problem
 from assay.evaluation import schemas_credentials as wire
 from assay.evaluation.credentials import ServiceCredentials
 from assay.evaluation.deposits import NewCredential
+from assay.identity.auth import agent
 from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
@@ -29,7 +29,7 @@ CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
     "POST",
     _PATH,
     operation="deposit_credential",
-    credential=Credential.AGENT,
+    auth=agent,
     answers=wire.CredentialResponse,
     body=wire.CredentialRequest,
     also=(409,),
@@ -53,7 +53,7 @@ async def deposit_credential(
     "GET",
     _PATH,
     operation="list_credentials",
-    credential=Credential.AGENT,
+    auth=agent,
     answers=wire.CredentialsResponse,
 )
 async def list_credentials(
@@ -75,7 +75,7 @@ async def list_credentials(
     "DELETE",
     _PATH + "/{credentialId}",
     operation="delete_credential",
-    credential=Credential.AGENT,
+    auth=agent,
     answers=wire.CredentialRemovedResponse,
 )
 async def delete_credential(

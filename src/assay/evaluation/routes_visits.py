@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request
 
-from assay.accounts.auth import Credential
-from assay.accounts.model import Operator
+from assay.accounts.model import Operator, Scope
 from assay.common.errors import InvalidRequest, Problem
 from assay.evaluation import schemas_visits as wire
 from assay.evaluation.enrolment import EnrolmentHolder, Enrolments
+from assay.identity.auth import api_key_or_agent
 from assay.identity.controllers import require_control
 from assay.identity.model import AgentPrincipal
 from assay.registries.schemas_parameters import AgentId, OnNetwork
@@ -24,7 +24,7 @@ _PATH = "/operator/agent/{agentId}/visits"
     "POST",
     _PATH,
     operation="enrol_agent",
-    credential=Credential.OP_KEY_OR_AGENT,
+    auth=api_key_or_agent(Scope.EVALUATE),
     answers=wire.EnrolledResponse,
     also=(409,),
 )
@@ -42,7 +42,7 @@ async def enrol_agent(
     "DELETE",
     _PATH,
     operation="withdraw_agent",
-    credential=Credential.OP_KEY_OR_AGENT,
+    auth=api_key_or_agent(Scope.EVALUATE),
     answers=wire.EnrolledResponse,
 )
 async def withdraw_agent(
@@ -67,7 +67,7 @@ async def withdraw_agent(
     "GET",
     "/operator/visits",
     operation="list_enrolments",
-    credential=Credential.OP_KEY_OR_AGENT,
+    auth=api_key_or_agent(Scope.EVALUATE),
     answers=wire.EnrolmentsResponse,
 )
 async def list_enrolments(

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 from pydantic import ValidationError
 
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.auth import Credential, agent_headers, operator_by_key, prove_agent
-from assay.accounts.scopes import scope_of
+from assay.accounts.auth import KEY_SECURITY, operator_by_key
+from assay.accounts.model import Scope
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
@@ -23,6 +23,7 @@ from assay.gate.decision_token import DecisionTokens
 from assay.gate.model import Decision, GateInput
 from assay.gate.schemas import GateRequest, GateResponse, gate
 from assay.gate.service import Gate, GateCaller
+from assay.identity.auth import AGENT_SECURITY, agent_headers, prove_agent
 from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.model import number_asked
 from assay.reputation.write_back import FeedbackPublisher
@@ -35,7 +36,7 @@ from assay.server.request_context import (
     answer,
     exchange_of,
 )
-from assay.server.route import ALWAYS, FORBIDDEN, SECURITY, UNAUTHORIZED, invalid_body
+from assay.server.route import ALWAYS, FORBIDDEN, UNAUTHORIZED, invalid_body
 from assay.server.schemas_error import ErrorResponse
 
 ANSWER_REUSED_S = 30.0
@@ -81,7 +82,6 @@ class GateHandler:
     def __init__(self, needs: GateHandlerDependencies) -> None:
         self._needs = needs
         self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
-        self._scope = scope_of("POST", self.route)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """One gate call; refusals are raised."""
@@ -115,7 +115,7 @@ class GateHandler:
     async def _caller(self, exchange: RequestContext) -> GateCaller:
         """The operator by its key, then the agent by session, signature or, if allowed, word."""
         needs = self._needs
-        operator = await operator_by_key(needs.keys, exchange, self._scope)
+        operator = await operator_by_key(needs.keys, exchange, Scope.GATE)
         headers = agent_headers(exchange.headers)
         principal = needs.identity.prove_cached(headers)
         if principal is not None:
@@ -209,7 +209,7 @@ def operation() -> Mapping[str, Any]:
         "operationId": "gate",
         "summary": "Gate",
         "description": "Allow or deny, for whoever enforces it. A deny is an answer, not an error.",
-        "security": SECURITY[Credential.OP_KEY_AND_AGENT],
+        "security": [KEY_SECURITY | AGENT_SECURITY],
         "parameters": [
             {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},
             {"name": "chain", "in": "query", "required": False, "schema": chain},

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from assay.accounts.auth import Credential, names_agent, prove_agent
-from assay.accounts.model import Feature, Operator, PlanRequired
+from assay.accounts.auth import api_key, public
+from assay.accounts.model import Feature, Operator, PlanRequired, Scope
 from assay.accounts.plans import require
 from assay.chains.model import parse_address
+from assay.identity.auth import agent, api_key_or_agent, names_agent, prove_agent
 from assay.identity.challenge import Challenges
 from assay.identity.model import (
     AgentPrincipal,
@@ -44,7 +45,7 @@ class AttestationPlan:
     "POST",
     "/operator/key/{agentAddress}/challenge",
     operation="challenge",
-    credential=Credential.NONE,
+    auth=public,
     answers=wire.ChallengeResponse,
 )
 async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
@@ -58,7 +59,7 @@ async def challenge(request: Request, agent_address: AddressPath) -> wire.Challe
     "POST",
     "/operator/key/verify",
     operation="verify",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.VerifyRequest,
     answers=wire.KeyProfileResponse,
     also=(401,),
@@ -82,7 +83,7 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileRespons
     "GET",
     "/operator/key/{agentAddress}",
     operation="key_agent",
-    credential=Credential.OP_KEY,
+    auth=api_key(Scope.EVALUATE),
     answers=wire.KeyProfileResponse,
 )
 async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
@@ -96,7 +97,7 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
     "GET",
     "/operator/key/{agentAddress}/attestation",
     operation="attestation",
-    credential=Credential.OP_KEY_OR_AGENT,
+    auth=api_key_or_agent(Scope.EVALUATE),
     answers=wire.AttestationContextResponse,
     also=(403,),
 )
@@ -123,7 +124,7 @@ async def attestation(
     "DELETE",
     "/operator/key/{agentAddress}/session",
     operation="end_session",
-    credential=Credential.AGENT,
+    auth=agent,
     answers=wire.AgentSessionEnded,
 )
 async def end_session(request: Request, agent_address: AddressPath) -> wire.AgentSessionEnded:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import admin, dashboard_token
 from assay.accounts.model import Operator
 from assay.payments import schemas_statement as wire
 from assay.payments.statement import Statements, csv_of
@@ -24,7 +24,7 @@ TRANSFERS_SHOWN = 100
     "GET",
     "/operator/statement",
     operation="operator_statement",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.StatementResponse,
 )
 async def operator_statement(request: Request) -> wire.StatementResponse:
@@ -39,7 +39,7 @@ async def operator_statement(request: Request) -> wire.StatementResponse:
     "GET",
     "/operator/statement/export",
     operation="operator_statement_export",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=None,
     media_types=(MEDIA_TYPES["csv"],),
 )
@@ -55,7 +55,7 @@ async def operator_statement_export(request: Request) -> Response:
     "GET",
     "/operator/statement/transfers",
     operation="operator_transfers",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=wire.TransfersResponse,
 )
 async def operator_transfers(
@@ -72,7 +72,7 @@ async def operator_transfers(
     "GET",
     "/operator/statement/transfers/export",
     operation="operator_transfers_export",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     answers=None,
     media_types=(MEDIA_TYPES["csv"],),
 )
@@ -94,7 +94,7 @@ async def operator_transfers_export(
     "GET",
     "/operator/admin/statement",
     operation="admin_statement",
-    credential=Credential.ADMIN,
+    auth=admin,
     answers=wire.StatementsResponse,
 )
 async def admin_statement(

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from assay.accounts.auth import Credential
+from assay.accounts.auth import public
 from assay.personhood import schemas as wire
 from assay.personhood.service import Personhoods
 from assay.registries.schemas_parameters import AgentId, OnNetwork
@@ -16,7 +16,7 @@ router = APIRouter(tags=["Personhood"])
     "POST",
     "/operator/personhood/verify/{agentId}",
     operation="verify_personhood",
-    credential=Credential.NONE,
+    auth=public,
     body=wire.ProofRequest,
     answers=wire.PersonhoodVerifiedResponse,
     also=(409,),
@@ -35,7 +35,7 @@ async def verify_personhood(
     "GET",
     "/operator/personhood/status/{agentId}",
     operation="personhood_status",
-    credential=Credential.NONE,
+    auth=public,
     answers=wire.StatusResponse,
 )
 async def personhood_status(
@@ -51,7 +51,7 @@ async def personhood_status(
     "GET",
     "/operator/personhood/profile/{agentId}",
     operation="personhood_profile",
-    credential=Credential.NONE,
+    auth=public,
     answers=wire.PersonhoodProfileResponse,
 )
 async def personhood_profile(

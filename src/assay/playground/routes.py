@@ -5,8 +5,8 @@ Source: interface.md#proxy-and-playground.
 
 from fastapi import APIRouter, Request
 
-from assay.accounts.auth import Credential
-from assay.accounts.model import Operator
+from assay.accounts.auth import api_key, dashboard_token
+from assay.accounts.model import Operator, Scope
 from assay.chains.networks import Networks
 from assay.playground import schemas as wire
 from assay.playground.call import Proxy
@@ -23,7 +23,7 @@ router = APIRouter(tags=["Proxy and playground"])
     "POST",
     "/operator/proxy/{agentId}",
     operation="proxy",
-    credential=Credential.OP_KEY,
+    auth=api_key(Scope.PROXY),
     body=wire.ProxyRequest,
     answers=wire.ProxyResponse,
     also=(502,),
@@ -40,7 +40,7 @@ async def proxy(request: Request, agent_id: AgentId, network: OnNetwork) -> wire
     "POST",
     "/operator/playground",
     operation="playground",
-    credential=Credential.JWT,
+    auth=dashboard_token,
     body=wire.PlaygroundRequest,
     answers=wire.PlaygroundResponse,
     also=(502,),

@@ -8,9 +8,6 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias
 
-from assay.accounts.cost_bearers import operator_bearer
-from assay.accounts.model import Operator
-from assay.common.costs import Bearer, address_bearer
 from assay.common.errors import ServiceError
 from assay.common.ids import new_id
 from assay.common.memory_budget import Reservation
@@ -63,14 +60,14 @@ class RequestContext:
     headers: HeaderMap
     route: str = ""
     """The route's template, for the log: paths themselves may hold anything."""
-    operator: Operator | None = None
-    """Whose API key or dashboard token it carries, once that is known."""
+    account: object | None = None
+    """Whose credential it carries, once that is known; what it is, those know who put it here."""
     key_digest: bytes | None = None
-    """Of the API key in `Authorization`, once it has been looked at."""
+    """Of the key in `Authorization`, once it has been looked at."""
     counted_for: str | None = None
-    """The operator it is counted for, or the owner of its dashboard token; None: its address."""
+    """The account it is counted for; None: its address."""
     session_id: str | None = None
-    """The session of its dashboard token, once that is known."""
+    """The session of its credential, once that is known."""
     bodies: "SharesBodies | None" = None
     """Where room for its body is had."""
     body_share: Reservation | None = None
@@ -88,16 +85,6 @@ class RequestContext:
         is_number = declared.isdecimal() and len(declared) <= LENGTH_DIGITS_MAX
         is_small = is_number and int(declared) <= SMALL_BYTES
         return not is_small or "transfer-encoding" in self.headers
-
-    def bearer(self) -> Bearer:
-        """Who bears what the request costs, as far as is known now.
-
-        Quotas are for strangers: they do not hold for Pro accounts and admins.
-        """
-        operator = self.operator
-        if operator is None:
-            return address_bearer(self.client_address)
-        return operator_bearer(operator.id, operator.plan, operator.role)
 
 
 def headers_of(scope: AsgiScope) -> HeaderMap:

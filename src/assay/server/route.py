@@ -5,24 +5,15 @@ document from here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import State
 
-from assay.accounts import auth as credentials
-from assay.accounts.auth import Credential
-from assay.accounts.clients import Client
-from assay.accounts.model import Operator, Role, Scope
-from assay.accounts.scopes import SCOPES, scope_of
-from assay.app import App
-from assay.audit.service import Actor
-from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.errors import InvalidRequest, Problem
-from assay.server.request_context import RequestContext, exchange_of
 from assay.server.schemas_base import RequestModel
 from assay.server.schemas_error import ErrorResponse
 
@@ -34,56 +25,34 @@ CREATED, UNAUTHORIZED, FORBIDDEN = 201, 401, 403
 NAME_CHARS_SHOWN = 100
 """Characters of an unknown member's name that a refusal repeats."""
 
-SECURITY: Mapping[Credential, list[dict[str, list[str]]]] = {
-    Credential.NONE: [],
-    Credential.OP_KEY: [{"operatorKey": []}],
-    Credential.AGENT: [{"agentAddress": [], "agentSession": []}],
-    Credential.JWT: [{"dashboardToken": []}],
-    Credential.ADMIN: [{"dashboardToken": []}],
-    Credential.OP_KEY_OR_JWT: [{"operatorKey": []}, {"dashboardToken": []}],
-    Credential.OP_KEY_AND_AGENT: [{"operatorKey": [], "agentAddress": [], "agentSession": []}],
-    Credential.OP_KEY_OR_AGENT: [
-        {"operatorKey": []},
-        {"agentAddress": [], "agentSession": []},
-    ],
-}
-"""Names of the security schemes in the OpenAPI document."""
+Security: TypeAlias = dict[str, list[str]]
+"""A security requirement object (OpenAPI 3.1, section 4.8.30): schemes that are needed together."""
 
 
-async def _by_key(app: App, exchange: RequestContext, scope: Scope) -> Operator:
-    return await credentials.operator_by_key(app.api_keys, exchange, scope)
+@dataclass(frozen=True, slots=True, eq=False)
+class Auth:
+    """Which credential an operation asks for, and the check of it.
 
+    Those that know credentials make these; each operation declares one.
+    """
 
-async def _by_token(app: App, exchange: RequestContext) -> Operator:
-    return await credentials.operator_by_token(app.logins, exchange)
+    name: str
+    """What lists of operations call it."""
+    security: list[Security]
+    """Its description in the OpenAPI document: any one of these is enough; empty: none is needed.
+    """
+    check: Callable[[Request], Awaitable[object]]
+    """Finds who asks, and raises `ServiceError` where the credential is not enough.
 
+    What it returns is `request.state.principal` while the operation runs.
+    """
+    statuses: tuple[int, ...] = (UNAUTHORIZED, FORBIDDEN)
+    """Those of its refusals: 403 also of a suspended account, or of a key of another scope."""
 
-_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
-    Credential.AGENT: credentials.agent,
-    Credential.JWT: _by_token,
-    Credential.ADMIN: credentials.admin,
-}
-_KEY_CHECKS: Mapping[Credential, Callable[..., Awaitable[object]]] = {
-    Credential.OP_KEY: _by_key,
-    Credential.OP_KEY_OR_AGENT: credentials.operator_or_agent,
-    Credential.OP_KEY_OR_JWT: credentials.operator_by_either,
-}
-"""Those that take an API key, and with it the operation's scope."""
+    async def __call__(self, request: Request) -> None:
+        """Check a request, before its operation runs."""
+        request.state.principal = await self.check(request)
 
-_ACCOUNT = frozenset({Credential.JWT, Credential.OP_KEY_OR_JWT, Credential.ADMIN})
-"""With these an account is changed, if anything is: each change is a row that is never removed."""
-
-_PROVEN_BY_PASSWORD = frozenset(
-    {
-        "POST /operator/password",
-        "POST /operator/totp/disable",
-        "POST /operator/totp/recovery-codes",
-        "DELETE /operator/me",
-    }
-)
-"""What an owner ends a thief's access with: a stolen token must not use up its quota first."""
-
-_READS_THAT_ARE_NOTED = frozenset({"GET /operator/me/export"})
 
 _REFUSED: Final = {
     "content": {
@@ -104,7 +73,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     path: str,
     *,
     operation: str,
-    credential: Credential,
+    auth: Auth,
     answers: object,
     body: type[RequestModel] | None = None,
     body_required: bool = True,
@@ -118,12 +87,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     it stays whatever the function is called. `media_types` are those of an answer that is no JSON;
     with `created` it is a 201.
     """
-    statuses = {*ALWAYS, *also}
-    if credential is not Credential.NONE:
-        statuses.add(UNAUTHORIZED)
-        statuses.add(FORBIDDEN)  # a suspended account, or one that is no admin's
-    elif f"{method} {path}" in SCOPES:
-        statuses.add(FORBIDDEN)  # a key that was not issued for it
+    statuses = {*ALWAYS, *auth.statuses, *also}
 
     def declare(endpoint: RouteHandler) -> RouteHandler:
         router.add_api_route(
@@ -132,14 +96,14 @@ def route(  # noqa: PLR0913 - everything an operation declares
             methods=[method],
             response_model=answers,
             status_code=CREATED if created else None,
-            dependencies=[Depends(_authenticate(credential, method, path))],
+            dependencies=[Depends(auth)],
             responses={
                 **dict.fromkeys(sorted(statuses), _REFUSED),
                 **_files(media_types),
             },
             operation_id=operation,
             summary=(endpoint.__doc__ or "").partition(".")[0],
-            openapi_extra=_extra(credential, body, required=body_required),
+            openapi_extra=_extra(auth, body, required=body_required),
             response_class=Response if media_types else JSONResponse,
         )
         return endpoint
@@ -191,70 +155,13 @@ def service(request: Request, kind: type[S]) -> S:
     return request.app.state.services[kind]
 
 
-def actor_of(request: Request) -> Actor:
-    """Who acts, for the audit trail."""
-    exchange = exchange_of(request.scope)
-    operator = exchange.operator
-    where = (exchange.client_address, exchange.request_id)
-    if operator is None:
-        return Actor("anonymous", None, *where)
-    kind = "admin" if operator.role is Role.ADMIN else "operator"
-    return Actor(kind, operator.id, *where)
-
-
-def client_of(request: Request) -> Client:
-    """Where the request comes from."""
-    exchange = exchange_of(request.scope)
-    user_agent = exchange.headers.get("user-agent", "")
-    return Client(exchange.client_address, user_agent, exchange.request_id)
-
-
-def _authenticate(
-    credential: Credential, method: str, path: str
-) -> Callable[[Request], Awaitable[None]]:
-    check = _CHECKS.get(credential)
-    if credential in _KEY_CHECKS:
-        check = partial(_KEY_CHECKS[credential], scope=scope_of(method, path))
-    elif credential is Credential.NONE:
-        check = partial(credentials.anybody, scope=SCOPES.get(f"{method} {path}"))
-
-    async def authenticate(request: Request) -> None:
-        if check is None:
-            return
-        app = service(request, App)
-        request.state.principal = await check(app, exchange_of(request.scope))
-        operation = f"{method} {path}"
-        if credential not in _ACCOUNT:
-            return
-        if operation in _PROVEN_BY_PASSWORD:
-            app.costs.require(Cost.ACCOUNT_CHANGES, bearer=_owner_of(request))
-        elif method != "GET" or operation in _READS_THAT_ARE_NOTED:
-            app.costs.require(Cost.ACCOUNT_CHANGES)
-            app.costs.charge(Cost.ACCOUNT_CHANGES)
-
-    return authenticate
-
-
-def charge_owner(request: Request) -> None:
-    """Count a change that the account's password has proven, once it is made."""
-    service(request, CostLedger).charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
-
-
-def _owner_of(request: Request) -> Bearer:
-    """Who bears what needs the password as well: nobody else can use up its quota."""
-    bearer = exchange_of(request.scope).bearer()
-    return Bearer(f"owner, {bearer.name}", bearer.is_limited)
-
-
 def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
     text = {"schema": {"type": "string"}}
     return {200: {"content": dict.fromkeys(media_types, text)}} if media_types else {}
 
 
-def _extra(
-    credential: Credential, body: type[RequestModel] | None, *, required: bool
-) -> dict[str, Any]:
-    extra: dict[str, Any] = {"security": SECURITY[credential]}
+def _extra(auth: Auth, body: type[RequestModel] | None, *, required: bool) -> dict[str, Any]:
+    extra: dict[str, Any] = {"security": auth.security}
     if body is not None:
         schema = {"$ref": f"#/components/schemas/{body.__name__}"}
         extra["requestBody"] = {

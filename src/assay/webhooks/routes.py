@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from assay.accounts.auth import Credential
-from assay.accounts.model import Operator
-from assay.server.route import actor_of, read, route, service
+from assay.accounts.auth import actor_of, api_key_or_token
+from assay.accounts.model import Operator, Scope
+from assay.server.route import read, route, service
 from assay.server.schemas_page import (
     Limit,
     Offset,
@@ -27,7 +27,7 @@ router = APIRouter(tags=["Webhooks"])
     "POST",
     "/operator/webhooks/register",
     operation="register_webhook",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WEBHOOKS),
     body=wire.WebhookRequest,
     answers=wire.WebhookResponse,
     created=True,
@@ -46,7 +46,7 @@ async def register_webhook(request: Request) -> wire.WebhookResponse:
     "GET",
     "/operator/webhooks",
     operation="list_webhooks",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.WebhooksResponse,
 )
 async def list_webhooks(
@@ -73,7 +73,7 @@ async def list_webhooks(
     "POST",
     "/operator/webhooks/{webhookId}/verify",
     operation="verify_webhook",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.WebhookVerifiedResponse,
 )
 async def verify_webhook(
@@ -89,7 +89,7 @@ async def verify_webhook(
     "GET",
     "/operator/webhooks/deliveries",
     operation="webhook_deliveries",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.DeliveriesResponse,
 )
 async def webhook_deliveries(
@@ -122,7 +122,7 @@ async def webhook_deliveries(
     "DELETE",
     "/operator/webhooks/{webhookId}",
     operation="remove_webhook",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.RemovedResponse,
 )
 async def remove_webhook(

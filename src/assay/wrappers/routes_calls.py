@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from assay.accounts.auth import agent_headers
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError, TooMany
 from assay.common.http_heads import HeaderPairs
 from assay.common.quota_lease import QuotaLease
 from assay.http1.callers import Caller, agent_at, anonymous_at
+from assay.identity.auth import agent_headers
 from assay.identity.session import Sessions
 from assay.payments.service import PaymentService
 from assay.server.errors import fault

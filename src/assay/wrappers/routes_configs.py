@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Request, Response
 
-from assay.accounts.auth import Credential
-from assay.accounts.model import Operator
-from assay.server.route import actor_of, read, route, service
+from assay.accounts.auth import actor_of, api_key_or_token
+from assay.accounts.model import Operator, Scope
+from assay.server.route import read, route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, cursor_at, offset_of
 from assay.wrappers import schemas as wire
 from assay.wrappers import schemas_history as history
@@ -29,7 +29,7 @@ EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
     "GET",
     "/operator/endpoints",
     operation="list_endpoints",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WRAPPERS),
     answers=list[wire.WarnedEndpointResponse],
 )
 async def list_endpoints(request: Request) -> Response:
@@ -57,7 +57,7 @@ async def list_endpoints(request: Request) -> Response:
     "POST",
     "/operator/endpoints",
     operation="create_endpoint",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WRAPPERS),
     body=wire.EndpointRequest,
     answers=wire.WarnedEndpointResponse,
     also=(409,),
@@ -77,7 +77,7 @@ async def create_endpoint(request: Request, response: Response) -> wire.WarnedEn
     "PATCH",
     "/operator/endpoints/{endpointId}",
     operation="change_endpoint",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WRAPPERS),
     body=wire.EndpointPatch,
     answers=wire.WarnedEndpointResponse,
     also=(409, 412),
@@ -109,7 +109,7 @@ async def change_endpoint(
     "GET",
     "/operator/endpoints/{endpointId}/history",
     operation="endpoint_history",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WRAPPERS),
     answers=history.HistoryResponse,
 )
 async def endpoint_history(
@@ -137,7 +137,7 @@ async def endpoint_history(
     "DELETE",
     "/operator/endpoints/{endpointId}",
     operation="deactivate_endpoint",
-    credential=Credential.OP_KEY_OR_JWT,
+    auth=api_key_or_token(Scope.WRAPPERS),
     answers=wire.Deactivated,
 )
 async def deactivate_endpoint(request: Request, endpoint_id: EndpointId) -> wire.Deactivated:
