@@ -4,12 +4,11 @@
 
 Every text of tests/support/fakes (hostile_texts.py and hostile_documents.py) is read as a probe
 reads it, `--at-once` at a time, and every JSON body as a registration file and as an answer,
-while a task looks at every turn of the loop how much processor time the last one took. Printed are the
-worst
-turn of all, each read once; and of the ten with the worst, which every round reads, and of plain
-text of the same length, the median over the rounds, its 95 % interval, and the worst. Processor
-time, not waits: on a busy machine a wait is mostly that of others. The target is 50 ms for 200
-documents.
+while a task looks at every turn of the loop how much processor time the last one took. Printed are
+the worst turn of all, each read once; and of the ten with the worst, which every round reads, and
+of plain text of the same length, the median over the rounds, its 95 % interval, and the worst.
+Processor time, not waits: on a busy machine a wait is mostly that of others. The target is 50 ms
+for 200 documents.
 """
 
 import argparse

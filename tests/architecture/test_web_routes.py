@@ -25,7 +25,7 @@ from assay.app.web import framework, openapi_document
 from assay.identity.auth import agent, api_key_or_agent
 from assay.server.route import Auth
 from assay.settings import load
-from tests.http.promises import SCOPES
+from tests.support.promises import SCOPES
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
