@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ import uvloop
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from interval import ROUNDS_MIN, interval  # noqa: E402
+from interval import ROUNDS_MIN, beside  # noqa: E402
 from upstream import PLENTY, log_in, make_files, on_core, say, static_nginx  # noqa: E402
 
 from assay_demo.world import World  # noqa: E402
@@ -185,14 +184,7 @@ async def one_round(
 
 def show(kind: str, commit: str, pairs: Sequence[tuple[float, float]]) -> None:
     """One line; the first round warmed both."""
-    now, then = (statistics.median(side) for side in zip(*pairs[1:], strict=True))
-    ratios = [one / other for one, other in pairs[1:]]
-    low, high = interval(ratios)
-    print(
-        f"{kind:8} now {now:7.1f} us  {commit} {then:7.1f} us  "
-        f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f})",
-        flush=True,
-    )
+    print(f"{kind:8} us  {beside(pairs[1:], commit)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,3 +15,14 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     medians = [statistics.median(draw.choices(values, k=len(values))) for _ in range(RESAMPLED)]
     low, *_, high = statistics.quantiles(medians, n=40, method="inclusive")
     return low, high
+
+
+def beside(pairs: Sequence[tuple[float, float]], commit: str) -> str:
+    """This tree beside a commit: the medians of both, and of their ratio round by round."""
+    now, then = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratios = [one / other for one, other in pairs]
+    low, high = interval(ratios)
+    return (
+        f"now {now:9.1f}  {commit} {then:9.1f}  "
+        f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f})"
+    )

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from dollars import Dollars, dollars  # noqa: E402
-from interval import ROUNDS_MIN, interval  # noqa: E402
+from interval import ROUNDS_MIN, beside  # noqa: E402
 from upstream import (  # noqa: E402
     PAID_ON,
     PLENTY,
@@ -153,14 +152,7 @@ def main() -> None:
         found = measure(both, folder, asked.rounds, asked.calls)
     for name in ("cpu_us", "requests_s"):
         pairs = [one[name] for one in found]
-        now, then = (statistics.median(side) for side in zip(*pairs, strict=True))
-        ratios = [one / other for one, other in pairs]
-        low, high = interval(ratios)
-        print(
-            f"{name:10} now {now:9.1f}  {asked.commit} {then:9.1f}  "
-            f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f})",
-            flush=True,
-        )
+        print(f"{name:10} {beside(pairs, asked.commit)}", flush=True)
 
 
 if __name__ == "__main__":
