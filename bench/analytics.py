@@ -91,23 +91,23 @@ def _wrapper(operator_id: str, wrapper_id: str) -> dict[str, object]:
 
 
 def batch_of(
-    people: list[tuple[str, list[str]]], start: int, total: int, dice: random.Random
+    people: list[tuple[str, list[str]]], start: int, total: int, rng: random.Random
 ) -> list[CallLogEntry]:
     rows: list[CallLogEntry] = []
     for n in range(start, min(start + BATCH, total)):
-        who, ids = people[0] if dice.random() < 0.35 else dice.choice(people[1:])
+        who, ids = people[0] if rng.random() < 0.35 else rng.choice(people[1:])
         at = END - timedelta(days=DAYS) * (1 - n / total)
-        agent = str(min(int(dice.paretovariate(0.7)), AGENTS))
-        status = dice.choice((200, 200, 200, 200, 402, 401, 403, 429, 502, 200))
+        agent = str(min(int(rng.paretovariate(0.7)), AGENTS))
+        status = rng.choice((200, 200, 200, 200, 402, 401, 403, 429, 502, 200))
         made = copy(_CALL)
         made.kind = kind = copy(_CALL.kind)
         kind.operator_id = who
-        kind.wrapper_id = ids[min(int(dice.paretovariate(1)), WRAPPERS) - 1]
+        kind.wrapper_id = ids[min(int(rng.paretovariate(1)), WRAPPERS) - 1]
         kind.agent_id = agent if status != 401 else None
         made.at = at
         made.status = status
-        made.latency_us = int(1000 + 199_000 * dice.random())
-        made.payment_id = new_id() if dice.random() < 0.1 else None
+        made.latency_us = int(1000 + 199_000 * rng.random())
+        made.payment_id = new_id() if rng.random() < 0.1 else None
         rows.append(made)
     return rows
 
@@ -130,11 +130,11 @@ async def write(store: SqlCallStore, rows: list[CallLogEntry], batch_id: BatchId
 async def fill(
     database: Database, found: list[tuple[str, list[str]]], total: int, each: int
 ) -> None:
-    store, dice = SqlCallStore(database), random.Random(8004)
+    store, rng = SqlCallStore(database), random.Random(8004)
     spent_s = cpu_s = last_s = 0.0
     late = 0
     for start in range(0, total, BATCH):
-        rows = batch_of(found, start, total, dice)
+        rows = batch_of(found, start, total, rng)
         begun, begun_cpu = time.perf_counter(), time.process_time()
         late += await write(store, rows, BatchId("bench", start))
         last_s = time.perf_counter() - begun

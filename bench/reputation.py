@@ -156,25 +156,25 @@ def graded(world: World, sandbox: float = 100.0) -> float:
     return score(found, {}, DEFAULT_WEIGHTS, VOUCHED).value
 
 
-def genuine(dice: Dice, count: int, rating: float, days: int = 60, voting: float = 1.0) -> World:
+def genuine(rng: Dice, count: int, rating: float, days: int = 60, voting: float = 1.0) -> World:
     """Customers of their own: 2 to 6 dollars on two or more days, and as much at other sellers."""
     world = World()
     for n in range(count):
         address = f"0xaa{n:038x}"
-        first = TODAY - dice.randint(days // 2, days)
-        spent = {first + k * 3: round(dice.uniform(1.0, 3.0) * MICRO) for k in range(2)}
-        payer = Payer(address, spent, elsewhere=round(dice.uniform(2, 8) * MICRO), is_charge=True)
-        given = max(0.0, min(100.0, dice.gauss(rating, 4)))
-        vote = Vote(address, given, TODAY - dice.randint(0, days // 2 - 6))
-        world.add(payer, vote if dice.random() < voting else None)
+        first = TODAY - rng.randint(days // 2, days)
+        spent = {first + k * 3: round(rng.uniform(1.0, 3.0) * MICRO) for k in range(2)}
+        payer = Payer(address, spent, elsewhere=round(rng.uniform(2, 8) * MICRO), is_charge=True)
+        given = max(0.0, min(100.0, rng.gauss(rating, 4)))
+        vote = Vote(address, given, TODAY - rng.randint(0, days // 2 - 6))
+        world.add(payer, vote if rng.random() < voting else None)
     return world
 
 
-def buy(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def buy(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """Accounts that buy and vote: a rival's money is lost, one's own comes back."""
     world, lost, round_trip, gas = World(), 0.0, 0.0, 0
     for n in range(plan.accounts):
-        address, vote_day = f"0xee{n:038x}", TODAY - dice.randint(0, plan.over)
+        address, vote_day = f"0xee{n:038x}", TODAY - rng.randint(0, plan.over)
         pays = n < plan.paying
         days = [TODAY - plan.wait, TODAY - max(0, plan.wait - 1)]
         half = round(plan.each * MICRO / 2)
@@ -199,18 +199,18 @@ def buy(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
     return world, Spent(lost, round_trip, gas, plan.accounts)
 
 
-def flood(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def flood(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """Nobody pays; every account votes."""
     del sign
     world = World()
     for n in range(plan.accounts):
-        world.add(None, Vote(f"0xee{n:038x}", plan.rating, TODAY - dice.randint(0, plan.over)))
+        world.add(None, Vote(f"0xee{n:038x}", plan.rating, TODAY - rng.randint(0, plan.over)))
     return world, Spent(0.0, 0.0, plan.accounts * GAS_FEEDBACK, plan.accounts)
 
 
-def refund(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def refund(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """The agent sends the money back to whom it came from: it may be used over and over."""
-    world, spent = buy(plan, dice, sign)
+    world, spent = buy(plan, rng, sign)
     back = {
         a: Payer(p.address, p.spent, returned=p.net, elsewhere=p.elsewhere, is_charge=True)
         for a, p in world.payers.items()
@@ -218,9 +218,9 @@ def refund(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
     return World(back if sign > 0 else world.payers, world.votes), spent
 
 
-def sweep(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def sweep(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """The owner funds its own customers."""
-    world, spent = buy(plan, dice, sign)
+    world, spent = buy(plan, rng, sign)
     own = {
         a: Payer(p.address, p.spent, elsewhere=p.elsewhere, is_charge=True, is_own=sign > 0)
         for a, p in world.payers.items()
@@ -228,9 +228,9 @@ def sweep(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
     return World(own, world.votes), spent
 
 
-def resell(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def resell(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """Votes of accounts that paid nobody but the adversary, as a reseller of the victim."""
-    del dice, sign
+    del rng, sign
     world, gas = World(), 0
     for n in range(plan.accounts):
         address = f"0xee{n:038x}"
@@ -243,9 +243,9 @@ def resell(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
     return world, Spent(0.0, plan.accounts * (plan.resold + plan.elsewhere), gas, plan.accounts)
 
 
-def copy_proofs(plan: Plan, dice: Dice, sign: int) -> tuple[World, Spent]:
+def copy_proofs(plan: Plan, rng: Dice, sign: int) -> tuple[World, Spent]:
     """Votes whose files name payments of the victim's customers: a stranger's proves nothing."""
-    world, spent = flood(plan, dice, sign)
+    world, spent = flood(plan, rng, sign)
     return world, replace(spent, gas=spent.gas + plan.accounts * GAS_FILE)
 
 
@@ -263,34 +263,34 @@ class Found:
     by_damage: str
 
 
-def victims(dice: Dice) -> Mapping[str, World]:
+def victims(rng: Dice) -> Mapping[str, World]:
     """Agents as they are: new, loved, hated, in between, changing."""
-    changing = genuine(dice, 200, 90, days=200, voting=1.0)
+    changing = genuine(rng, 200, 90, days=200, voting=1.0)
     old = {a: Vote(a, v.rating, TODAY - 120) for a, v in changing.votes.items()}
     turned = {a: Vote(a, 30.0, TODAY - n % 20) for n, a in enumerate(sorted(old)) if n % 2}
     return {
         "nobody's": World(),
-        "three customers": genuine(dice, 3, 90),
-        "twelve at 90": genuine(dice, 12, 90),
-        "forty at 90": genuine(dice, 40, 90),
-        "two hundred at 95": genuine(dice, 200, 95),
-        "thirty mixed": genuine(dice, 15, 90).joined(_renamed(genuine(dice, 15, 10))),
-        "twelve at 15": genuine(dice, 12, 15),
-        "eighty at 35": genuine(dice, 80, 35),
-        "two hundred at 5": genuine(dice, 200, 5),
-        "twenty of cents": cheap(dice, 20),
-        "silent but back": genuine(dice, 60, 90, voting=0.05),
+        "three customers": genuine(rng, 3, 90),
+        "twelve at 90": genuine(rng, 12, 90),
+        "forty at 90": genuine(rng, 40, 90),
+        "two hundred at 95": genuine(rng, 200, 95),
+        "thirty mixed": genuine(rng, 15, 90).joined(_renamed(genuine(rng, 15, 10))),
+        "twelve at 15": genuine(rng, 12, 15),
+        "eighty at 35": genuine(rng, 80, 35),
+        "two hundred at 5": genuine(rng, 200, 5),
+        "twenty of cents": cheap(rng, 20),
+        "silent but back": genuine(rng, 60, 90, voting=0.05),
         "changing": World(changing.payers, old | turned),
         "about to change": World(changing.payers, old | dict(list(turned.items())[:14])),
     }
 
 
-def cheap(dice: Dice, count: int) -> World:
+def cheap(rng: Dice, count: int) -> World:
     """A seller of cents: customers who spent almost a dollar, a tenth of a cent at a time."""
     world = World()
     for n in range(count):
         address = f"0xac{n:038x}"
-        first = TODAY - dice.randint(31, 60)
+        first = TODAY - rng.randint(31, 60)
         spent = dict.fromkeys(range(first, first + 30), 31_000)
         payer = Payer(address, spent, elsewhere=2 * MICRO, is_charge=True)
         world.add(payer, Vote(address, 95.0, TODAY - n % 25))
@@ -306,38 +306,38 @@ def _renamed(world: World) -> World:
     )  # fmt: skip
 
 
-def random_plan(dice: Dice) -> Plan:
+def random_plan(rng: Dice) -> Plan:
     """Anything that is possible."""
-    accounts = dice.choice([ACCOUNTS, ACCOUNTS, dice.randint(1, ACCOUNTS)])
+    accounts = rng.choice([ACCOUNTS, ACCOUNTS, rng.randint(1, ACCOUNTS)])
     return Plan(
         accounts=accounts,
-        paying=dice.choice([accounts, accounts, dice.randint(0, accounts)]),
-        each=dice.choice([0.01, 0.5, 1.0, 1.5, 1.7, 1.9, 2.0, 4.0, 50.0, 200.0]),
-        elsewhere=dice.choice([0.0, 0.5, 2.0, 50.0]),
-        wait=dice.choice([0, 1, 3, DAYS, DAYS]),
-        over=dice.choice([0, 2, 3, DAYS]),
-        rating=dice.choice([0.0, 20.0, 50.0, 75.0, 100.0]),
-        silent=dice.random() < 0.2,
-        clusters=dice.choice([0, 0, 0, 1, 5, 25]),
-        proven=dice.random() < 0.3,
-        resold=dice.choice([0.0, 0.0, 1.0, 2.0, 50.0, 200.0]),
+        paying=rng.choice([accounts, accounts, rng.randint(0, accounts)]),
+        each=rng.choice([0.01, 0.5, 1.0, 1.5, 1.7, 1.9, 2.0, 4.0, 50.0, 200.0]),
+        elsewhere=rng.choice([0.0, 0.5, 2.0, 50.0]),
+        wait=rng.choice([0, 1, 3, DAYS, DAYS]),
+        over=rng.choice([0, 2, 3, DAYS]),
+        rating=rng.choice([0.0, 20.0, 50.0, 75.0, 100.0]),
+        silent=rng.random() < 0.2,
+        clusters=rng.choice([0, 0, 0, 1, 5, 25]),
+        proven=rng.random() < 0.3,
+        resold=rng.choice([0.0, 0.0, 1.0, 2.0, 50.0, 200.0]),
     )
 
 
-def better(dice: Dice, plan: Plan) -> Plan:
+def better(rng: Dice, plan: Plan) -> Plan:
     """One parameter changed."""
-    name = dice.choice(list(asdict(plan)))
-    return Plan(**(asdict(plan) | {name: asdict(random_plan(dice))[name]}))
+    name = rng.choice(list(asdict(plan)))
+    return Plan(**(asdict(plan) | {name: asdict(random_plan(rng))[name]}))
 
 
-def attack(name: str, world: World, dice: Dice, tries: int) -> Found:
+def attack(name: str, world: World, rng: Dice, tries: int) -> Found:
     """Hill climbing over every strategy, in both directions."""
     before = {s: graded(world, s) for s in (100.0, 60.0)}
     worst = {1: (0.0, "nothing"), -1: (0.0, "nothing")}
     for sign, strategy in ((s, t) for s in (1, -1) for t in STRATEGIES):
-        plan, height = random_plan(dice), -1.0
+        plan, height = random_plan(rng), -1.0
         for _ in range(tries):
-            trial = better(dice, plan) if dice.random() < 0.7 else random_plan(dice)
+            trial = better(rng, plan) if rng.random() < 0.7 else random_plan(rng)
             made, spent = strategy(trial, Dice(7), sign)
             if not spent.fits or trial.paying > trial.accounts:
                 continue
@@ -461,11 +461,11 @@ def sales_bought(*, is_listed: bool = False) -> float:
     return mine + OTHER_PAYERS * (ACCOUNT_USD + MOVE_USD) + GAS_REGISTER * GAS_USD
 
 
-def rungs_held(dice: Dice) -> bool:
+def rungs_held(rng: Dice) -> bool:
     """Whether no plan of a week gives the customers that rung 3 asks for."""
     for _ in range(300):
-        plan = random_plan(dice)
-        shown = customers(buy(plan, dice, 1)[0].seen(), is_main=True)
+        plan = random_plan(rng)
+        shown = customers(buy(plan, rng, 1)[0].seen(), is_main=True)
         if int(str(shown["sinceDays"])) >= 30:
             return False
     return True
@@ -478,14 +478,14 @@ def main() -> int:
     parser.add_argument("--tries", type=int, default=150)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    dice = Dice(options.seed)
-    found = [attack(name, w, dice, options.tries) for name, w in victims(dice).items()]
+    rng = Dice(options.seed)
+    found = [attack(name, w, rng, options.tries) for name, w in victims(rng).items()]
     alone = graded(World())
-    lifted, cheated = graded(genuine(dice, 200, 95)), graded(genuine(dice, 200, 5))
+    lifted, cheated = graded(genuine(rng, 200, 95)), graded(genuine(rng, 200, 5))
     bars = {
         "gain": max(f.gain for f in found) <= BAR,
         "damage": max(f.damage for f in found) <= BAR,
-        "rungs": rungs_held(dice),
+        "rungs": rungs_held(rng),
         "200 at 95 lift": lifted - alone >= LIFT,
         "200 at 5 sink": cheated < BELOW,
     }

@@ -59,7 +59,7 @@ from tests.ground_truth.honest_mcp import library  # noqa: E402
 from tests.ground_truth.knowledge import DOMAINS  # noqa: E402
 from tests.ground_truth.site import Build, SimulatedClock, Site  # noqa: E402
 from tests.support.fakes.trust import NETWORK, FakeChain  # noqa: E402
-from tests.support.recorder import Heard, Recorder, Session, new_folder  # noqa: E402
+from tests.support.recorder import RecordedRequest, Recorder, Session, new_folder  # noqa: E402
 
 AT_ONCE = 3
 GROUPS = ("headers", "tls", "version", "timing", "order", "content")
@@ -246,7 +246,7 @@ def features(session: Session, group: str) -> Counter[str]:
     return made
 
 
-def _headers(heard: Heard) -> list[str]:
+def _headers(heard: RecordedRequest) -> list[str]:
     kind = f"{heard.method} {'document' if not heard.body else 'call'}"
     names = [name for name, _ in heard.headers]
     fixed = {"user-agent", "accept", "accept-encoding", "connection", "content-type"}
@@ -254,14 +254,14 @@ def _headers(heard: Heard) -> list[str]:
     return [f"{kind} {' '.join(names)}", *said]
 
 
-def _step(heard: Heard) -> str:
+def _step(heard: RecordedRequest) -> str:
     """What a request does, without what it says."""
     method = _rpc(heard).get("method", "")
     path = heard.target.partition("?")[0]
     return f"{heard.method} {path} {method if isinstance(method, str) else ''}".strip()
 
 
-def _rpc(heard: Heard) -> Mapping[str, Any]:
+def _rpc(heard: RecordedRequest) -> Mapping[str, Any]:
     try:
         body = json.loads(heard.body) if heard.body else {}
     except ValueError:
@@ -269,7 +269,7 @@ def _rpc(heard: Heard) -> Mapping[str, Any]:
     return body if isinstance(body, dict) else {"method": "(batch)"}
 
 
-def _words(heard: Heard) -> list[str]:
+def _words(heard: RecordedRequest) -> list[str]:
     texts = [heard.target.partition("?")[2], *_leaves(_rpc(heard))]
     words = [w for text in texts for w in text.lower().replace("+", " ").split()]
     shapes = [f"chars {min(9, len(t) // 40)}" for t in texts]
@@ -284,7 +284,7 @@ def _leaves(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-_PER_REQUEST: Mapping[str, Callable[[Heard], list[str]]] = {
+_PER_REQUEST: Mapping[str, Callable[[RecordedRequest], list[str]]] = {
     "headers": _headers,
     "version": lambda heard: [heard.version],
     "content": _words,

@@ -43,7 +43,7 @@ from tools.golden_text import as_json, as_lines, without_prose  # noqa: E402
 from assay.__main__ import Web  # noqa: E402
 from assay.app import assemble  # noqa: E402
 from assay.audit.service import Action  # noqa: E402
-from assay.caller_behaviour.scenario_list import OBSTACLES  # noqa: E402
+from assay.caller_behaviour.scenario_list import SCENARIOS  # noqa: E402
 from assay.cli.main import build as build_commands  # noqa: E402
 from assay.common.errors import ServiceError  # noqa: E402
 from assay.evaluation.model import SignalName  # noqa: E402
@@ -216,7 +216,7 @@ SUBJECTS: Final[Mapping[str, Callable[[], str]]] = {
     "openapi.json": openapi,
     "policy.json": lambda: as_json(_running().policy),
     "probes.txt": lambda: as_lines(_running().probes),
-    "scenarios.txt": lambda: as_lines(OBSTACLES),
+    "scenarios.txt": lambda: as_lines(SCENARIOS),
     "schema_postgresql.sql": lambda: golden_schema.postgresql(migrated_postgresql()),
     "schema_sqlite.sql": lambda: golden_schema.sqlite(migrated_sqlite),
     "settings.json": settings,

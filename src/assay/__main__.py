@@ -21,8 +21,8 @@ class Web:
         from assay.app.protocol import protocol_for  # noqa: PLC0415
         from assay.app.web import build  # noqa: PLC0415
 
-        edge = build(app)
-        return edge, protocol_for(edge)
+        application = build(app)
+        return application, protocol_for(application)
 
     def openapi_document(self, app: "App") -> Mapping[str, Any]:
         """The OpenAPI 3.1 document."""

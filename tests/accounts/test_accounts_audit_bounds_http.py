@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assay.accounts.login_notes import NOTED_EACH, NOTED_OF_ACCOUNT, LoginNotes
+from assay.accounts.login_notes import RECORDED_EACH, RECORDED_OF_ACCOUNT, LoginNotes
 from assay.common.cost_windows import DAY_S
 from tests.support.fakes.clock import FrozenClock
 from tests.support.house import House, open_house
@@ -23,7 +23,7 @@ def test_guessing_from_many_networks_is_noted_as_one() -> None:
     total = sum(
         len(noted(notes, 1, f"2001:db8:{n >> 16:x}:{n & 65535:x}::1")) for n in range(50_000)
     )
-    assert total <= NOTED_OF_ACCOUNT + 20
+    assert total <= RECORDED_OF_ACCOUNT + 20
 
 
 def test_every_day_begins_anew_and_other_accounts_have_their_own_count() -> None:
@@ -32,7 +32,7 @@ def test_every_day_begins_anew_and_other_accounts_have_their_own_count() -> None
     noted(notes, 1000)
     assert notes.count("login.failed", "other", "192.0.2.1") == 1
     clock.move(DAY_S)
-    assert noted(notes, NOTED_EACH) == [1, 2, 3, 4, 5]
+    assert noted(notes, RECORDED_EACH) == [1, 2, 3, 4, 5]
 
 
 async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses(
@@ -50,7 +50,7 @@ async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses
     trail, _ = await house.app.admin.audit(operator.id, None, 200)
     guesses = [note for note in trail if note.action == "login.failed"]
     assert failed == 12
-    assert len(guesses) == NOTED_EACH + 1
+    assert len(guesses) == RECORDED_EACH + 1
     assert guesses[0].details == {"reason": "wrong password", "attempts": 8}
     assert sum(note.action == "account.renamed" for note in trail) == 12
 
@@ -80,5 +80,5 @@ async def test_whatever_a_free_account_and_a_stranger_do_leaves_a_bounded_number
             house.clock.move(60)
         trail, _ = await house.app.admin.audit(None, None, 200)
         log_ins = [line for line in trail if line.action == "login.succeeded"]
-        assert len(log_ins) == NOTED_EACH + 2  # at 8 and at 16
+        assert len(log_ins) == RECORDED_EACH + 2  # at 8 and at 16
         assert 6 <= len(trail) - len(log_ins) <= 6 + 1  # the sign-up itself

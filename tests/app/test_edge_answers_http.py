@@ -73,13 +73,13 @@ async def test_an_operator_that_does_not_read_holds_a_sixteenth(
     assert size > PART // 8
     assert len([one for one in readers if one.status == 200]) == PART // size
     assert {one.status for one in readers} == {200, 503}
-    assert service.answers.held == PART // size * size
+    assert service.answers.reserved == PART // size * size
     other = await house.operator("other@example.com")
     assert (await house.http.get("/openapi.json", headers=other)).status_code == 200
     for one in readers:
         await one.read_on()
     assert all(one.is_whole and len(one.body) in range(100, size + 1) for one in readers)
-    assert service.answers.held == 0
+    assert service.answers.reserved == 0
 
 
 async def test_an_answer_that_is_not_read_in_its_time_is_given_up(
@@ -90,7 +90,7 @@ async def test_an_answer_that_is_not_read_in_its_time_is_given_up(
     reader = Reader(service, token)
     async with asyncio.timeout(20):
         await reader.task
-    assert (reader.status, reader.is_whole, service.answers.held) == (200, False, 0)
+    assert (reader.status, reader.is_whole, service.answers.reserved) == (200, False, 0)
 
 
 @pytest.mark.parametrize("path", [PATH, "/operator/webhooks"])

@@ -77,7 +77,7 @@ async def test_one_address_holds_a_sixteenth_and_all_hold_no_more_than_there_is(
     room = service.bodies.anonymous
     uploads = [Upload(service, "192.0.2.1", MIB - 10, {}) for _ in range(50)]
     await all_sent(uploads)
-    assert room.held <= PART
+    assert room.reserved <= PART
     kept = [one for one in uploads if not one.status]
     assert {one.status for one in uploads} == {0, 503}
     assert len(kept) == PART // (MIB - 10)
@@ -85,10 +85,10 @@ async def test_one_address_holds_a_sixteenth_and_all_hold_no_more_than_there_is(
     others = [Upload(service, f"192.0.2.{2 + n % 40}", MIB - 10, {}) for n in range(80)]
     await all_sent(others)
     assert not others[0].status
-    assert PART < room.held <= ANONYMOUS_BYTES
+    assert PART < room.reserved <= ANONYMOUS_BYTES
     for one in (*uploads, *others):
         await one.leave()
-    assert room.held == 0
+    assert room.reserved == 0
 
 
 async def test_operators_have_a_room_of_their_own(house: House) -> None:
@@ -102,7 +102,7 @@ async def test_operators_have_a_room_of_their_own(house: House) -> None:
     assert len([one for one in operators if not one.status]) == KEYED_BYTES // PARTS // (MIB - 10)
     for one in (*strangers, *operators):
         await one.leave()
-    assert (service.bodies.anonymous.held, service.bodies.keyed.held) == (0, 0)
+    assert (service.bodies.anonymous.reserved, service.bodies.keyed.reserved) == (0, 0)
 
 
 async def test_small_bodies_are_never_refused_for_others(house: House) -> None:

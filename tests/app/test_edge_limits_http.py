@@ -297,9 +297,9 @@ async def test_an_agent_with_a_session_calls_wrappers_whatever_strangers_do(
 @asynccontextmanager
 async def node(house: House, window: MemoryWindow) -> AsyncGenerator[httpx2.AsyncClient]:
     """One of several processes that keep their limits together."""
-    leases = QuotaLease(window, house.clock, lambda _: None)  # type: ignore[arg-type]
-    running = asyncio.ensure_future(leases.run())
-    sender = httpx2.ASGITransport(build(replace(house.app, leases=leases)))
+    quota_lease = QuotaLease(window, house.clock, lambda _: None)  # type: ignore[arg-type]
+    running = asyncio.ensure_future(quota_lease.run())
+    sender = httpx2.ASGITransport(build(replace(house.app, quota_lease=quota_lease)))
     async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as http:
         yield http
     running.cancel()

@@ -16,7 +16,7 @@ from tests.support.house import OWNER_KEY, PASSWORD, House, address, refused
 
 
 @dataclass
-class Heard:
+class RecordedRequest:
     """A house whose log can be read."""
 
     http: httpx2.AsyncClient
@@ -24,7 +24,7 @@ class Heard:
 
 
 @pytest.fixture
-async def heard(house: House) -> AsyncIterator[Heard]:
+async def heard(house: House) -> AsyncIterator[RecordedRequest]:
     out = StringIO()
     log = open_log("json", "info", out)
     requests = RequestLog(log, "json", "info", out)
@@ -35,11 +35,11 @@ async def heard(house: House) -> AsyncIterator[Heard]:
 
     sender = httpx2.ASGITransport(build(replace(house.app, log=log, request_log=requests)))
     async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as http:
-        yield Heard(http, lines)
+        yield RecordedRequest(http, lines)
     requests.flush()
 
 
-async def test_a_line_names_the_request_and_nothing_of_its_contents(heard: Heard) -> None:
+async def test_a_line_names_the_request_and_nothing_of_its_contents(heard: RecordedRequest) -> None:
     headers = {"x-request-id": "one", "authorization": "Bearer hush-1", "cookie": "hush-2"}
     body = {"email": "hush-3@example.com", "password": "hush-4 hush-4"}
     await heard.http.post("/operator/login?token=hush-5", headers=headers, json=body)
@@ -56,7 +56,7 @@ async def test_a_line_names_the_request_and_nothing_of_its_contents(heard: Heard
     assert "hush" not in json.dumps(line)
 
 
-async def test_a_route_is_named_by_its_template(heard: Heard) -> None:
+async def test_a_route_is_named_by_its_template(heard: RecordedRequest) -> None:
     """A path may hold anything, and one name a route is what can be counted."""
     for path in ("/operator/key/0x" + "a" * 40, "/operator/gate/hush", "/hush", "/docs"):
         await heard.http.get(path)
@@ -68,7 +68,7 @@ async def test_a_route_is_named_by_its_template(heard: Heard) -> None:
     ]
 
 
-async def test_the_operator_is_named_once_known(heard: Heard) -> None:
+async def test_the_operator_is_named_once_known(heard: RecordedRequest) -> None:
     body = {"email": "a@b.cc", "password": PASSWORD, "name": "A"}
     made = (await heard.http.post("/operator/register", json=body)).json()
     token = (
@@ -81,7 +81,7 @@ async def test_the_operator_is_named_once_known(heard: Heard) -> None:
 
 
 async def test_a_key_of_another_scope_bears_nothing_of_what_its_agent_may_do(
-    house: House, heard: Heard
+    house: House, heard: RecordedRequest
 ) -> None:
     """Nor is it named: quotas are those of the operator that the log names, else the address's."""
     await house.operator()
@@ -96,7 +96,7 @@ async def test_a_key_of_another_scope_bears_nothing_of_what_its_agent_may_do(
 
 @pytest.mark.parametrize("path", ["/operator/agent/7", "/operator/gate/7"])
 async def test_503_the_inner_detail_is_for_the_log_alone(
-    house: House, heard: Heard, monkeypatch: pytest.MonkeyPatch, path: str
+    house: House, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     async def down(*_: object) -> object:
         raise Unavailable("The database cannot be used now.", detail="hush", retry_after_s=5)
@@ -112,7 +112,7 @@ async def test_503_the_inner_detail_is_for_the_log_alone(
 
 
 async def test_500_is_logged_once_with_its_traceback(
-    house: House, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    house: House, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
         raise ZeroDivisionError("the inside")

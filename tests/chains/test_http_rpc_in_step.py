@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from assay.chains.evm.rpc_gathering import TOGETHER_MAX
+from assay.chains.evm.rpc_batching import BATCH_MAX
 from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
@@ -67,9 +67,9 @@ async def test_no_batch_is_larger_than_the_most_nodes_take(bench: Bench) -> None
     node = Node(answer=receipts)
     network = await bench.network(node)
     await ask(bench, network, "first")
-    asked = [f"{n}" for n in range(TOGETHER_MAX * 2 + 1)]
+    asked = [f"{n}" for n in range(BATCH_MAX * 2 + 1)]
     assert await ask_all(bench, network, *asked) == asked
-    assert node.calls.count(f"batch({TOGETHER_MAX})") == 2
+    assert node.calls.count(f"batch({BATCH_MAX})") == 2
 
 
 async def test_a_refused_member_is_refused_and_the_others_are_answered(bench: Bench) -> None:

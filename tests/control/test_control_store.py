@@ -190,9 +190,9 @@ async def test_the_past_of_an_agent_is_kept_across_a_transfer(kept: Kept) -> Non
     assert await kept.store.past(NEW) == Past(first, BUYER, 0, frozenset({AT}))
     kept.clock.move(3 * DAY_S)
     await kept.add(NEW, owner=BUYER)
-    assert (await kept.store.past(NEW)).held_days == 3
+    assert (await kept.store.past(NEW)).owned_days == 3
     kept.clock.move(87 * DAY_S)
-    assert (await kept.store.past(NEW)).held_days is None  # nothing counts days before that
+    assert (await kept.store.past(NEW)).owned_days is None  # nothing counts days before that
 
 
 async def test_copies_are_looked_for_among_agents_with_an_open_critical_finding(

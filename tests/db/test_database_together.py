@@ -24,11 +24,14 @@ LATER = text("PRAGMA defer_foreign_keys = ON")
 
 
 def adding(address: str) -> Work[int]:
-    return lambda desk: desk.change(ADD, {"address": address})
+    return lambda transaction: transaction.change(ADD, {"address": address})
 
 
 async def addresses(database: Database) -> list[str]:
-    return [row["address"] for row in await database.look(lambda desk: desk.rows(ADDRESSES, {}))]
+    return [
+        row["address"]
+        for row in await database.look(lambda transaction: transaction.rows(ADDRESSES, {}))
+    ]
 
 
 @pytest.fixture
@@ -62,8 +65,8 @@ async def test_what_is_changed_is_there_when_it_is_answered(database: Database) 
 
 
 async def test_one_that_fails_is_undone_and_fails_nobody_else(database: Database) -> None:
-    async def fails(desk: SqlTransaction) -> None:
-        await desk.change(ADD, {"address": "0xbad"})
+    async def fails(transaction: SqlTransaction) -> None:
+        await transaction.change(ADD, {"address": "0xbad"})
         raise ValueError("no")
 
     works: list[Work[object]] = [adding("0x1"), fails, adding("0x2"), fails, adding("0x3")]
@@ -88,8 +91,8 @@ async def test_work_that_is_sure_and_fails_before_any_change_fails_alone(
 async def test_work_that_is_sure_and_fails_after_a_change_is_undone_with_all_beside_it(
     sqlite: Database,
 ) -> None:
-    async def fails(desk: SqlTransaction) -> None:
-        await desk.change(ADD, {"address": "0xbad"})
+    async def fails(transaction: SqlTransaction) -> None:
+        await transaction.change(ADD, {"address": "0xbad"})
         raise ValueError("no")
 
     results = await asyncio.gather(  # noqa: TID251
@@ -109,8 +112,8 @@ async def test_nothing_is_stored_after_the_database_has_undone_a_transaction_its
 ) -> None:
     """A rollback in the middle stands for a disk that is full."""
 
-    async def undone(desk: SqlTransaction) -> None:
-        await desk.connection.exec_driver_sql("ROLLBACK")
+    async def undone(transaction: SqlTransaction) -> None:
+        await transaction.connection.exec_driver_sql("ROLLBACK")
         raise OSError("the disk is full")
 
     results = await asyncio.gather(  # noqa: TID251
@@ -158,9 +161,9 @@ async def test_what_waits_together_is_committed_together(sqlite: Database, path:
 async def test_a_commit_that_fails_is_told_to_all_whose_work_was_in_it(sqlite: Database) -> None:
     """A foreign key that is judged at the commit stands for a disk that fails there."""
 
-    async def breaks_at_the_commit(desk: SqlTransaction) -> None:
-        await desk.change(LATER, {})
-        await desk.change(NOWHERE, {})
+    async def breaks_at_the_commit(transaction: SqlTransaction) -> None:
+        await transaction.change(LATER, {})
+        await transaction.change(NOWHERE, {})
 
     works: list[Work[object]] = [adding("0x1"), breaks_at_the_commit, adding("0x2")]
     results = await asyncio.gather(  # noqa: TID251
@@ -208,15 +211,17 @@ async def test_a_lock_of_another_program_is_waited_for_within_the_limit(path: Pa
 
 async def test_a_shared_commit_survives_a_power_cut(sqlite: Database) -> None:
     """`synchronous=FULL` (2): what is answered is on the disk."""
-    found = await sqlite.change(lambda desk: desk.rows(text("PRAGMA synchronous"), {}))
+    found = await sqlite.change(
+        lambda transaction: transaction.rows(text("PRAGMA synchronous"), {})
+    )
     assert found[0]["synchronous"] == 2
 
 
 async def test_work_that_waits_for_something_else_is_a_mistake_and_undone(
     sqlite: Database,
 ) -> None:
-    async def waits(desk: SqlTransaction) -> None:
-        await desk.change(ADD, {"address": "0x1"})
+    async def waits(transaction: SqlTransaction) -> None:
+        await transaction.change(ADD, {"address": "0x1"})
         await asyncio.sleep(0)
 
     with pytest.raises(TypeError, match="waited"):
@@ -227,7 +232,7 @@ async def test_work_that_waits_for_something_else_is_a_mistake_and_undone(
 async def test_statements_may_carry_values_of_their_own(database: Database) -> None:
     await database.change(adding("0x1"))
     statement = STATE.bindparams(bindparam("address", "0x1"))
-    rows = await database.look(lambda desk: desk.rows(statement, {}))
+    rows = await database.look(lambda transaction: transaction.rows(statement, {}))
     assert rows[0]["total"] == 1
 
 
@@ -236,9 +241,9 @@ async def test_work_that_has_begun_ends_before_the_lane_does_and_the_rest_is_tol
 ) -> None:
     lane = GroupCommitWriter(str(path), 1.0, Turns(), writes=True)
 
-    async def slow(desk: SqlTransaction) -> None:
+    async def slow(transaction: SqlTransaction) -> None:
         time.sleep(0.2)  # noqa: ASYNC251 - in the lane's thread, where nothing else waits
-        await desk.change(ADD, {"address": "0xbegun"})
+        await transaction.change(ADD, {"address": "0xbegun"})
 
     begun = asyncio.ensure_future(lane.do(slow, 15.0))
     await asyncio.sleep(0.05)

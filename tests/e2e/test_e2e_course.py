@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from eth_account import Account
 
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from tests.support.assay import Served, operator, served, session
 from tests.support.callers import FAULTS, Caller
 from tests.support.eventually import eventually
@@ -63,7 +63,7 @@ def ran(server: Served) -> Ran:
 
 def test_an_honest_agent_passes_every_obstacle_unaided(ran: Ran) -> None:
     _, caller, found = ran[Caller]
-    assert {name: f["outcome"] for name, f in found.items()} == dict.fromkeys(OBSTACLES, "pass")
+    assert {name: f["outcome"] for name, f in found.items()} == dict.fromkeys(SCENARIOS, "pass")
     assert {200, 302, 401, 402, 403} <= set(caller.answers)
 
 

@@ -90,7 +90,7 @@ READS = SharedReads()
 """Memory to read into: made once, for it is large."""
 
 
-class Heard:
+class RecordedRequest:
     """A sink that notes everything, and checks the order of what it is told."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ def _exchange(
 ) -> tuple[object, ...]:
     """One exchange on a fresh connection: what the sink heard, however the bytes came."""
     connection = Connection(loop(), shared)
-    wire, heard = SilentTransport(), Heard()
+    wire, heard = SilentTransport(), RecordedRequest()
     connection.connection_made(wire)
     connection.begin(b"GET / HTTP/1.1\r\n\r\n", is_head, 10.0, heard)
     for at in range(0, len(data), size):

@@ -87,7 +87,7 @@ async def test_429_of_traffic_is_no_call_of_the_monthly_allowance(tmp_path: Path
         statuses = [(await house.gate(headers)).status_code for _ in range(5)]
         (operator,) = await house.app.operators.list_for_admin()
         assert statuses == [200, 429, 429, 429, 429]
-        assert (await house.app.allowance.standing(operator)).used == 1
+        assert (await house.app.allowance.usage(operator)).used == 1
 
 
 async def test_a_revoked_key_is_counted_as_a_guess_of_its_address(tmp_path: Path) -> None:

@@ -80,4 +80,4 @@ async def test_503_nothing_seen_is_no_grade_and_is_not_counted(
     body = refused(answer, 503, "evidence_unavailable")
     assert (body["signals"], answer.headers["retry-after"]) == (["8004", "sandbox"], "10")
     (operator,) = await house.app.operators.list_for_admin()
-    assert (await house.app.allowance.standing(operator)).used == 0
+    assert (await house.app.allowance.usage(operator)).used == 0

@@ -192,5 +192,5 @@ async def test_what_was_counted_survives_a_restart(tmp_path: Path) -> None:
             await house.gate(headers)
     async with open_house(tmp_path) as house:
         (operator,) = await house.app.operators.list_for_admin()
-        assert (await house.app.allowance.standing(operator)).used == 3
+        assert (await house.app.allowance.usage(operator)).used == 3
         assert isinstance(house.app.allowance, Allowance)

@@ -96,7 +96,7 @@ async def test_401_the_memory_lets_no_stranger_in_and_counts_no_refusal(house: H
     for _ in range(3):
         refused(await house.gate(stranger), 401, "identity_mismatch")
     (operator,) = await house.app.operators.list_for_admin()
-    assert (await house.app.allowance.standing(operator)).used == 3
+    assert (await house.app.allowance.usage(operator)).used == 3
 
 
 async def test_a_plan_that_changes_changes_the_next_answer(house: House) -> None:

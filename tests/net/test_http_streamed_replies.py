@@ -17,7 +17,7 @@ ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 @dataclass
-class Heard:
+class RecordedRequest:
     """A `Tap` that keeps what it is given."""
 
     status: int = 0
@@ -41,12 +41,12 @@ async def http() -> AsyncIterator[GuardedHttp]:
 
 
 async def streamed(
-    http: GuardedHttp, server: RawServer, tap: Heard, limits: Limits = QUICK
+    http: GuardedHttp, server: RawServer, tap: RecordedRequest, limits: Limits = QUICK
 ) -> EgressResponse:
     return await http.send(OutboundRequest("GET", server.url(), tap=tap), limits)
 
 
-async def failure(http: GuardedHttp, respond: Respond, tap: Heard) -> Failure:
+async def failure(http: GuardedHttp, respond: Respond, tap: RecordedRequest) -> Failure:
     async with serving(respond) as server:
         with pytest.raises(EgressError) as raised:
             await streamed(http, server, tap)
@@ -54,7 +54,7 @@ async def failure(http: GuardedHttp, respond: Respond, tap: Heard) -> Failure:
 
 
 async def test_a_stream_is_heard_before_it_ends(http: GuardedHttp) -> None:
-    tap = Heard()
+    tap = RecordedRequest()
     async with serving(sends(ENDLESS, b"data: 1\n\n", 30.0)) as server:
         reading = asyncio.get_running_loop().create_task(
             streamed(http, server, tap, Limits(total_s=30.0))
@@ -67,13 +67,13 @@ async def test_a_stream_is_heard_before_it_ends(http: GuardedHttp) -> None:
 
 
 async def test_a_stream_that_never_ends_is_left_at_its_time(http: GuardedHttp) -> None:
-    tap = Heard()
+    tap = RecordedRequest()
     assert await failure(http, sends(ENDLESS, b"data: 1\n\n", 30.0), tap) is Failure.TIMEOUT
     assert tap.body == b"data: 1\n\n"
 
 
 async def test_a_stream_gives_no_more_bytes_than_its_bound(http: GuardedHttp) -> None:
-    tap = Heard()
+    tap = RecordedRequest()
     async with serving(sends(ENDLESS, *[b"x" * 7000] * 100)) as server:
         reply = await streamed(http, server, tap)
     assert reply.truncated
@@ -84,7 +84,7 @@ async def test_a_compressed_stream_is_given_decompressed_and_within_its_ratio(
     http: GuardedHttp,
 ) -> None:
     bomb = plain(gzip.compress(b"\0" * 5_000_000), "200 OK", "Content-Encoding: gzip")
-    tap = Heard()
+    tap = RecordedRequest()
     async with serving(sends(bomb)) as server:
         reply = await streamed(http, server, tap, Limits(total_s=5.0, body_bytes_max=10**7))
     assert reply.is_bomb
@@ -92,7 +92,7 @@ async def test_a_compressed_stream_is_given_decompressed_and_within_its_ratio(
 
 
 async def test_a_stream_from_an_address_that_is_refused_is_never_opened() -> None:
-    tap = Heard()
+    tap = RecordedRequest()
     strict = GuardedHttp(EgressPolicy(allow_private=False, require_https=False))
     assert await failure(strict, sends(ENDLESS), tap) is Failure.REFUSED_ADDRESS
     assert tap.status == 0
@@ -100,7 +100,7 @@ async def test_a_stream_from_an_address_that_is_refused_is_never_opened() -> Non
 
 
 async def test_a_head_beyond_its_bound_is_no_stream(http: GuardedHttp) -> None:
-    tap = Heard()
+    tap = RecordedRequest()
     long = b"HTTP/1.1 200 OK\r\nX: " + b"x" * 8000 + b"\r\n\r\ndata: 1\n\n"
     assert await failure(http, sends(long), tap) is Failure.PROTOCOL
     assert (tap.status, tap.body) == (0, b"")

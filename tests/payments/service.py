@@ -155,16 +155,16 @@ class Process:
             return None
 
     async def _answered(self, asked: InboundRequest) -> Reply:
-        journey = CallRecord(asked, OPERATOR, self._world.clock.monotonic_s())
+        call_record = CallRecord(asked, OPERATOR, self._world.clock.monotonic_s())
         try:
-            answer = await self.pipeline.answer(journey)
+            answer = await self.pipeline.answer(call_record)
         except ServiceError as error:
-            self.pipeline.record(journey, STATUS[error.code], 0)
-            headers = [*journey.answer_headers, *_demanded(error)]
+            self.pipeline.record(call_record, STATUS[error.code], 0)
+            headers = [*call_record.answer_headers, *_demanded(error)]
             reason = str(error.extras.get("reason", ""))
             return Reply(STATUS[error.code], error.code, reason, b"", dict(headers))
         body = answer.body if isinstance(answer.body, bytes) else b""
-        self.pipeline.record(journey, answer.status, len(body))
+        self.pipeline.record(call_record, answer.status, len(body))
         if answer.delivered is not None:
             with suppress(Unavailable):
                 await answer.delivered()

@@ -23,7 +23,7 @@ CLIENT_HELLO = 1
 
 
 @dataclass
-class Heard:
+class RecordedRequest:
     """One request as it came."""
 
     at_s: float
@@ -43,7 +43,7 @@ class Session:
     app: App | None = None
     hellos: list[bytes] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)
-    requests: list[Heard] = field(default_factory=list)
+    requests: list[RecordedRequest] = field(default_factory=list)
 
 
 class Recorder:
@@ -110,11 +110,13 @@ class Recorder:
             sizes = [int(v) for n, v in headers if n.lower() == "content-length"]
             body = await reader.readexactly(sizes[0]) if sizes else b""
             at_s = asyncio.get_running_loop().time()
-            session.requests.append(Heard(at_s, connection, method, target, version, headers, body))
+            session.requests.append(
+                RecordedRequest(at_s, connection, method, target, version, headers, body)
+            )
             await _answer(session, session.requests[-1], writer)
 
 
-async def _answer(session: Session, heard: Heard, writer: asyncio.StreamWriter) -> None:
+async def _answer(session: Session, heard: RecordedRequest, writer: asyncio.StreamWriter) -> None:
     status, headers, body = await _run(session, heard)
     lines = [f"HTTP/1.1 {status} Answer"]
     lines += [f"{n}: {v}" for n, v in headers if n.lower() != "content-length"]
@@ -123,7 +125,9 @@ async def _answer(session: Session, heard: Heard, writer: asyncio.StreamWriter) 
     await writer.drain()
 
 
-async def _run(session: Session, heard: Heard) -> tuple[int, list[tuple[str, str]], bytes]:
+async def _run(
+    session: Session, heard: RecordedRequest
+) -> tuple[int, list[tuple[str, str]], bytes]:
     """One answer, whole. No stream is opened for what the server may want to say some day."""
     accepts = {n.lower(): v for n, v in heard.headers}.get("accept", "")
     if heard.method == "GET" and accepts == "text/event-stream":

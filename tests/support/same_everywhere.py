@@ -12,7 +12,7 @@ import sys
 import assay.evaluation.signals
 import assay.probing.probes
 from assay.caller_behaviour.scenario import ScenarioCall, ScenarioRequest, SeededRandom
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.common.json import JsonObject, JsonValue
 from assay.common.plugins import load_plugins
 from assay.evaluation.model import Evidence, SignalName, SignalResult
@@ -31,58 +31,58 @@ RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
 PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 
-def evidence(dice: random.Random) -> dict[str, JsonObject]:
+def evidence(rng: random.Random) -> dict[str, JsonObject]:
     """Of every signal, by its name."""
     return {
-        "8004": dice.choice([_feedback, _paid_feedback])(dice),
-        "sandbox": _behaviour(dice),
-        "wallet": _wallet(dice),
-        "self": {"registered": dice.random() < 0.5, "holds": dice.random() < 0.5, "agents": 2},
-        "personhood": {"level": dice.choice([None, "orb", "device"])},
-        "attestation": {"attested": dice.random() < 0.5, "handles": [{"source": "s"}]},
+        "8004": rng.choice([_feedback, _paid_feedback])(rng),
+        "sandbox": _behaviour(rng),
+        "wallet": _wallet(rng),
+        "self": {"registered": rng.random() < 0.5, "holds": rng.random() < 0.5, "agents": 2},
+        "personhood": {"level": rng.choice([None, "orb", "device"])},
+        "attestation": {"attested": rng.random() < 0.5, "handles": [{"source": "s"}]},
     }
 
 
-def _wallet(dice: random.Random) -> JsonObject:
+def _wallet(rng: random.Random) -> JsonObject:
     """Of today's rules, and of those before."""
-    spent = f"{dice.randint(0, 40)}.{dice.randint(0, 999_999):06d}"
+    spent = f"{rng.randint(0, 40)}.{rng.randint(0, 999_999):06d}"
     now: JsonObject = {"rules": 2, "spentUsd": spent}
     before: JsonObject = {
-        "transactions": dice.choice([None, dice.randint(0, 500)]),
-        "contract": dice.random() < 0.2,
-        "sinceDays": dice.choice([None, 0, 7, 30, 90, 365]),
-        "balance": dice.choice(["none", "some", "much"]),
+        "transactions": rng.choice([None, rng.randint(0, 500)]),
+        "contract": rng.random() < 0.2,
+        "sinceDays": rng.choice([None, 0, 7, 30, 90, 365]),
+        "balance": rng.choice(["none", "some", "much"]),
     }
-    return dice.choice([now, before])
+    return rng.choice([now, before])
 
 
-def _paid_feedback(dice: random.Random) -> JsonObject:
+def _paid_feedback(rng: random.Random) -> JsonObject:
     """Payers and votes."""
     payers: dict[str, JsonValue] = {}
     votes: dict[str, JsonValue] = {}
-    for number in dice.sample(range(10**6), dice.randint(0, 40)):
-        address, day = f"0x{number:040x}", 20_000 - dice.randint(0, 300)
-        spent = {str(day): dice.randint(0, 5_000_000), str(day + 1): 700_001}
+    for number in rng.sample(range(10**6), rng.randint(0, 40)):
+        address, day = f"0x{number:040x}", 20_000 - rng.randint(0, 300)
+        spent = {str(day): rng.randint(0, 5_000_000), str(day + 1): 700_001}
         payers[address] = {
             "spent": spent,
-            "elsewhere": dice.randint(0, 4_000_000),
-            "sources": [f"0x{dice.randint(0, 20):040x}"],
-            "charge": dice.random() < 0.5,
+            "elsewhere": rng.randint(0, 4_000_000),
+            "sources": [f"0x{rng.randint(0, 20):040x}"],
+            "charge": rng.random() < 0.5,
         }
-        votes[address] = {"rating": repr(dice.randint(0, 10_000) / 100), "day": day}
+        votes[address] = {"rating": repr(rng.randint(0, 10_000) / 100), "day": day}
     counts: JsonObject = {"registered": True, "rules": 2, "day": 20_000, "price": 10_000}
     return {**counts, "payers": payers, "votes": votes}
 
 
-def _feedback(dice: random.Random) -> JsonObject:
+def _feedback(rng: random.Random) -> JsonObject:
     reviewers: dict[str, JsonValue] = {}
-    for number in dice.sample(range(10**6), dice.randint(0, 40)):
+    for number in rng.sample(range(10**6), rng.randint(0, 40)):
         reviewers[f"0x{number:040x}"] = {
-            "value": str(dice.randint(0, 10_000) / 100),
-            "given": NOW_S - dice.randint(0, 10**7),
-            "first": NOW_S - dice.randint(0, 10**8),
-            "transactions": dice.randint(0, 300),
-            "rated": [str(n) for n in dice.sample(range(50), dice.randint(0, 6))],
+            "value": str(rng.randint(0, 10_000) / 100),
+            "given": NOW_S - rng.randint(0, 10**7),
+            "first": NOW_S - rng.randint(0, 10**8),
+            "transactions": rng.randint(0, 300),
+            "rated": [str(n) for n in rng.sample(range(50), rng.randint(0, 6))],
         }
     return {
         "registered": True,
@@ -95,39 +95,37 @@ def _feedback(dice: random.Random) -> JsonObject:
     }
 
 
-def _behaviour(dice: random.Random) -> JsonObject:
+def _behaviour(rng: random.Random) -> JsonObject:
     course: dict[str, JsonValue] = {}
-    for name in dice.sample(sorted(OBSTACLES), dice.randint(1, len(OBSTACLES))):
-        obstacle, own = OBSTACLES[name], SeededRandom(str(dice.random()))
-        request = ScenarioRequest("GET", {}, b"", "", dice.random() < 0.5, dice.random() < 0.5)
+    for name in rng.sample(sorted(SCENARIOS), rng.randint(1, len(SCENARIOS))):
+        obstacle, own = SCENARIOS[name], SeededRandom(str(rng.random()))
+        request = ScenarioRequest("GET", {}, b"", "", rng.random() < 0.5, rng.random() < 0.5)
         calls = [
-            ScenarioCall(
-                1000 * n, 1000 * n + dice.randint(0, 3000), "", obstacle.note(own, request)
-            )
-            for n in range(dice.randint(1, 6))
+            ScenarioCall(1000 * n, 1000 * n + rng.randint(0, 3000), "", obstacle.note(own, request))
+            for n in range(rng.randint(1, 6))
         ]
         course[name] = obstacle.observe(own, calls)
-    probes = dict.fromkeys(dice.sample(sorted(PROBES), 5), "unfinished")
+    probes = dict.fromkeys(rng.sample(sorted(PROBES), 5), "unfinished")
     return {
         "status": "tested",
         "why": None,
         "probes": probes,
         "conduct": {"course": course},
-        **dice.choice([{}, proven(), {**proven(), "history": STEADY}]),
+        **rng.choice([{}, proven(), {**proven(), "history": STEADY}]),
     }
 
 
 def digest() -> str:
     """Of every score, its reasons and its snapshot hash."""
-    dice, whole = random.Random(8004), hashlib.sha256()
+    rng, whole = random.Random(8004), hashlib.sha256()
     for _ in range(CASES):
         collected = [
             SignalResult(
                 SignalName(name), Evidence(seen), SIGNALS[name].weigh(Evidence(seen), PROBES)
             )
-            for name, seen in evidence(dice).items()
+            for name, seen in evidence(rng).items()
         ]
-        dice.shuffle(collected)
+        rng.shuffle(collected)
         found = grade_score("22", collected, {}, RULES)
         policy = RULES.document()
         taken = [

@@ -74,7 +74,7 @@ class Allowance:
         """Give a reservation back: the call was not answered."""
         self._unwritten[reservation] -= 1
 
-    async def standing(self, operator: Operator) -> AllowanceUsage:
+    async def usage(self, operator: Operator) -> AllowanceUsage:
         """Calls counted this month, by every process that has written them down, and the limit."""
         async with self._turn:  # a flush moves counts from memory into the store
             now = self._clock.now()

@@ -105,13 +105,13 @@ class ApiKeys:
             scopes=scopes,
             expires_at=expires_at,
         )
-        told = note(
+        entry = note(
             *(self._clock, actor, "key.issued", operator_id, key.id),
             prefix=shown,
             label=label,
             scopes=" ".join(sorted(scopes)),
         )
-        if not await self._store.add(key, _hash(full).hex(), told, KEYS_MAX):
+        if not await self._store.add(key, _hash(full).hex(), entry, KEYS_MAX):
             raise KeyLimitReached(f"An account has at most {KEYS_MAX} API keys: revoke some first.")
         return key, full
 
@@ -122,8 +122,8 @@ class ApiKeys:
 
     async def revoke(self, operator_id: str, key_id: str, actor: Actor = TERMINAL) -> None:
         """Revoke a key, at once. Raises `ApiKeyNotFound`."""
-        told = note(self._clock, actor, "key.revoked", operator_id, key_id)
-        if not await self._store.revoke(operator_id, key_id, told):
+        entry = note(self._clock, actor, "key.revoked", operator_id, key_id)
+        if not await self._store.revoke(operator_id, key_id, entry):
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)
 

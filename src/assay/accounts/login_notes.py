@@ -11,10 +11,10 @@ from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.cost_windows import DAY_S
 
-NOTED_EACH: Final = 5
+RECORDED_EACH: Final = 5
 """Log-ins of one kind, account and network that are noted one by one in a day."""
 
-NOTED_OF_ACCOUNT: Final = 100
+RECORDED_OF_ACCOUNT: Final = 100
 """Of one kind and account, from wherever, before only doublings of their sum are noted."""
 
 REMEMBERED_MAX: Final = 100_000
@@ -32,8 +32,8 @@ class LoginNotes:
         network = caller_of(client_address)
         number = self._next((kind, operator_id, network))
         of_account = self._next((kind, operator_id, ""))
-        is_due = number <= NOTED_EACH or _has_doubled(number)
-        if is_due and (of_account <= NOTED_OF_ACCOUNT or _has_doubled(of_account)):
+        is_due = number <= RECORDED_EACH or _has_doubled(number)
+        if is_due and (of_account <= RECORDED_OF_ACCOUNT or _has_doubled(of_account)):
             return number
         return of_account if _has_doubled(of_account) else None
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from assay.accounts.clients import Client
 from assay.accounts.credential_ports import LoginRecord, SessionStore
-from assay.accounts.login_notes import NOTED_EACH, LoginNotes
+from assay.accounts.login_notes import RECORDED_EACH, LoginNotes
 from assay.accounts.model import (
     DashboardSession,
     InvalidCredentials,
@@ -139,16 +139,16 @@ class Logins:
 
     async def end(self, operator_id: str, session_id: str, actor: Actor) -> None:
         """End a session, at once everywhere. Raises `SessionNotFound`."""
-        told = note(self._clock, actor, "session.ended", operator_id, session_id)
-        if not await self._sessions.end(operator_id, session_id, told):
+        entry = note(self._clock, actor, "session.ended", operator_id, session_id)
+        if not await self._sessions.end(operator_id, session_id, entry):
             raise SessionNotFound("You have no session of this id.")
 
     async def end_all(
         self, operator_id: str, keep: str | None = None, actor: Actor = TERMINAL
     ) -> int:
         """End every session but `keep`, at once everywhere; how many there were."""
-        told = note(self._clock, actor, "sessions.ended", operator_id)
-        return await self._sessions.end_all(operator_id, keep, told)
+        entry = note(self._clock, actor, "sessions.ended", operator_id)
+        return await self._sessions.end_all(operator_id, keep, entry)
 
     async def flush_last_used(self) -> None:
         """Write down when sessions were used. On failure nothing is lost."""
@@ -190,9 +190,9 @@ class Logins:
         await self._note(actor, "login.failed", operator_id, reason=why)
 
     async def _note(self, actor: Actor, action: Action, operator_id: str, **details: str) -> None:
-        told = self._due(actor, action, operator_id, None, **details)
-        if told is not None:
-            await self._operators.note(told)
+        entry = self._due(actor, action, operator_id, None, **details)
+        if entry is not None:
+            await self._operators.note(entry)
 
     def _due(
         self,
@@ -207,10 +207,10 @@ class Logins:
         attempts = self._notes.count(kind, operator_id, actor.client)
         if attempts is None:
             return None
-        told = note(self._clock, actor, action, operator_id, target_id, **details)
-        if attempts <= NOTED_EACH:
-            return told
-        return replace(told, details={**told.details, "attempts": attempts})
+        entry = note(self._clock, actor, action, operator_id, target_id, **details)
+        if attempts <= RECORDED_EACH:
+            return entry
+        return replace(entry, details={**entry.details, "attempts": attempts})
 
     async def _begin(
         self, record: LoginRecord, client: Client, actor: Actor
@@ -225,10 +225,10 @@ class Logins:
             user_agent=client.shown_user_agent,
             client_address=client.address[:64],
         )
-        told = self._due(actor, "login.succeeded", operator.id, session.id)
+        entry = self._due(actor, "login.succeeded", operator.id, session.id)
         origin = self._proof.origins.of(client)
         begun = await self._sessions.begin(
-            session, record.password_hash, origin, SESSIONS_MAX, told
+            session, record.password_hash, origin, SESSIONS_MAX, entry
         )
         if not begun:
             raise InvalidCredentials("The e-mail address or the password is wrong.")

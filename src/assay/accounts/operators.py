@@ -83,26 +83,26 @@ class Operators:
     async def _add(
         self, operator: Operator, password_hash: str, actor: Actor, sign_up: SignUp | None
     ) -> tuple[Operator, str]:
-        told = note(
+        entry = note(
             *(self._clock, actor, "account.registered", operator.id),
             role=operator.role.value,
             plan=operator.plan.value,
         )
-        await self._store.add(operator, password_hash, told, sign_up)
+        await self._store.add(operator, password_hash, entry, sign_up)
         _, key = await self._keys.issue(operator.id, FIRST_KEY_LABEL, actor)
         return operator, key
 
     async def rename(self, operator_id: str, name: str, actor: Actor = TERMINAL) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
         name = fields.short_text("name", name)
-        told = note(self._clock, actor, "account.renamed", operator_id)
-        operator = await self._store.rename(operator_id, name, self._clock.now(), told)
+        entry = note(self._clock, actor, "account.renamed", operator_id)
+        operator = await self._store.rename(operator_id, name, self._clock.now(), entry)
         self._keys.forget(operator_id)
         return operator
 
-    async def note(self, told: AuditEntry) -> None:
+    async def note(self, entry: AuditEntry) -> None:
         """Add to the audit trail what changes nothing else."""
-        await self._store.note(told)
+        await self._store.note(entry)
 
     async def list_for_admin(self) -> Sequence[Operator]:
         """Every account, oldest first."""
@@ -141,8 +141,8 @@ class Operators:
         operator_id = await self._id_of(who)
         if operator_id == actor.operator_id and (change.suspended or change.role is Role.OPERATOR):
             raise OwnAccount("You cannot suspend your own account or take its role from it.")
-        told = note(self._clock, actor, "account.changed", operator_id)
-        operator = await self._store.change_for_admin(operator_id, change, self._clock.now(), told)
+        entry = note(self._clock, actor, "account.changed", operator_id)
+        operator = await self._store.change_for_admin(operator_id, change, self._clock.now(), entry)
         self._keys.forget(operator_id)
         return operator
 

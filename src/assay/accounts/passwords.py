@@ -85,10 +85,10 @@ class Passwords:
     ) -> Ended:
         """A new password without the present one; every session ends. Raises `InvalidRequest`."""
         hashed = await self._dependencies.hasher.hash(fields.password(new))
-        told = self._note(actor, "password.changed", operator.id)
+        entry = self._note(actor, "password.changed", operator.id)
         now = self._dependencies.clock.now()
         ended = await self._dependencies.store.set_password(
-            operator.id, hashed, now, told, revoke_keys=revoke_keys
+            operator.id, hashed, now, entry, revoke_keys=revoke_keys
         )
         self._forget(operator)
         return ended
@@ -142,9 +142,9 @@ class Passwords:
         operator = record.operator
         hashed = await self._dependencies.hasher.hash(new, _owner(operator, client))
         actor = Actor("operator", operator.id, client.address, client.request_id)
-        told = self._note(actor, "password.reset", operator.id)
+        entry = self._note(actor, "password.reset", operator.id)
         ended = await store.reset_password(
-            operator.id, hashed_token, hashed, clock.now(), told, revoke_keys=revoke_keys
+            operator.id, hashed_token, hashed, clock.now(), entry, revoke_keys=revoke_keys
         )
         if ended is None:
             raise self._not_good(client)
@@ -186,8 +186,8 @@ class Passwords:
         if code is None or code.operator_id is None:
             raise self._not_good(client)
         actor = Actor("operator", code.operator_id, client.address, client.request_id)
-        told = self._note(actor, "email.verified", code.operator_id)
-        if not await store.verify_email(code.operator_id, hashed, now, told):
+        entry = self._note(actor, "email.verified", code.operator_id)
+        if not await store.verify_email(code.operator_id, hashed, now, entry):
             raise self._not_good(client)
 
     async def _reset_link(
@@ -199,9 +199,9 @@ class Passwords:
             asked_by=asked_by,
             origin=origin,
         )
-        told = self._note(actor, "password.reset_link", operator.id)
+        entry = self._note(actor, "password.reset_link", operator.id)
         bounds = reset_bounds(asked_by, code.created_at)
-        if not await self._dependencies.store.issue_code(code, bounds, told):
+        if not await self._dependencies.store.issue_code(code, bounds, entry):
             return None
         return self._link("reset", token), code.expires_at
 

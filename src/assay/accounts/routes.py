@@ -139,7 +139,7 @@ async def revoke_key(
 
 async def _me(request: Request, operator: Operator) -> wire.Me:
     codes_left = await service(request, SecondFactors).recovery_codes_left(operator.id)
-    return wire.me(operator, await service(request, Allowance).standing(operator), codes_left)
+    return wire.me(operator, await service(request, Allowance).usage(operator), codes_left)
 
 
 async def _short_body(request: Request) -> bytes:

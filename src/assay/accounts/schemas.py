@@ -214,21 +214,19 @@ def operator(found: Operator) -> OperatorResponse:
     )
 
 
-def me(found: Operator, standing: AllowanceUsage, codes_left: int) -> Me:
+def me(found: Operator, usage: AllowanceUsage, codes_left: int) -> Me:
     """The account that asks, on the wire."""
     return Me(
         ok=True,
         operator=operator(found),
-        allowance=allowance(standing),
+        allowance=allowance(usage),
         security=security(found, codes_left),
     )
 
 
-def allowance(standing: AllowanceUsage) -> AllowanceResponse:
+def allowance(usage: AllowanceUsage) -> AllowanceResponse:
     """What is used of the month's allowance, on the wire."""
-    return AllowanceResponse(
-        used=standing.used, limit=standing.limit, resets_at=iso(standing.resets_at)
-    )
+    return AllowanceResponse(used=usage.used, limit=usage.limit, resets_at=iso(usage.resets_at))
 
 
 def security(found: Operator, codes_left: int) -> AccountSecurity:

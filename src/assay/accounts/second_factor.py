@@ -64,10 +64,10 @@ class SecondFactors:
             raise TotpInvalid("The one-time code is wrong: check the clock of your device.")
         self._proof.throttle.succeeded(attempt)
         codes = new_recovery_codes()
-        told = note(self._clock, actor, "totp.enabled", operator.id)
+        entry = note(self._clock, actor, "totp.enabled", operator.id)
         hashed = [recovery_hash(one) for one in codes]
         if not await self._store.confirm_totp(
-            operator.id, record.sealed_totp, step, hashed, self._clock.now(), told
+            operator.id, record.sealed_totp, step, hashed, self._clock.now(), entry
         ):
             raise TotpConflict("There is no second factor to confirm: enrol one first.")
         return codes
@@ -93,9 +93,9 @@ class SecondFactors:
         """New recovery codes, shown once; earlier ones are void. Raises as `disable`."""
         await self._prove(operator, password, code, client, actor)
         codes = new_recovery_codes()
-        told = note(self._clock, actor, "recovery_codes.issued", operator.id)
+        entry = note(self._clock, actor, "recovery_codes.issued", operator.id)
         await self._store.set_recovery_codes(
-            operator.id, [recovery_hash(one) for one in codes], told
+            operator.id, [recovery_hash(one) for one in codes], entry
         )
         return codes
 
@@ -113,8 +113,8 @@ class SecondFactors:
 
     async def disable_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> bool:
         """Remove an account's second factor without asking it; False when there was none."""
-        told = note(self._clock, actor, "totp.disabled", operator_id)
-        return await self._store.end_totp(operator_id, told)
+        entry = note(self._clock, actor, "totp.disabled", operator_id)
+        return await self._store.end_totp(operator_id, entry)
 
     async def recovery_codes_left(self, operator_id: str) -> int:
         """How many recovery codes the account has left."""
@@ -128,8 +128,8 @@ class SecondFactors:
             return 0
         place = _place(operator_id)
         sealed = self._secrets.seal(self._secrets.open(old, place), place)
-        told = note(self._clock, actor, "totp.resealed", operator_id)
-        await self._store.reseal_totp(operator_id, old, sealed, told)
+        entry = note(self._clock, actor, "totp.resealed", operator_id)
+        await self._store.reseal_totp(operator_id, old, sealed, entry)
         return 1
 
     async def _prove(
@@ -146,8 +146,8 @@ class SecondFactors:
         step = self._step(record, code)
         if step is not None:
             return await self._store.take_totp_step(operator_id, step)
-        told = note(self._clock, actor, "recovery_code.used", operator_id)
-        return await self._store.take_recovery_code(operator_id, recovery_hash(code), told)
+        entry = note(self._clock, actor, "recovery_code.used", operator_id)
+        return await self._store.take_recovery_code(operator_id, recovery_hash(code), entry)
 
     def _step(self, record: LoginRecord, code: str) -> int | None:
         if record.sealed_totp is None:

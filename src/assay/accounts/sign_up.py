@@ -79,8 +79,8 @@ class SignUps:
         address = None if email is None else fields.email_address(email)
         token, now = new_token(), self._clock.now()
         code = Code(code_hash(token), CodeKind.INVITE, None, address, now, now + INVITE_TTL)
-        told = note(self._clock, actor, "account.invited", "")
-        await self._store.issue_code(code, (), told)
+        entry = note(self._clock, actor, "account.invited", "")
+        await self._store.issue_code(code, (), entry)
         return token, code.expires_at
 
     async def _invitation(self, invite: str | None, now: datetime) -> str | None:

@@ -156,8 +156,8 @@ class SqlOperatorStore:
             if takes and before.role is Role.ADMIN:
                 await require_another_admin(connection, operator_id)
             after = await _change(connection, operator_id, _values(before, change, at), at)
-            told = replace(note, details=_differences(before, after))
-            await write_note(connection, told)
+            entry = replace(note, details=_differences(before, after))
+            await write_note(connection, entry)
         return after
 
     async def note(self, note: AuditEntry) -> None:

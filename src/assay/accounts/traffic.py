@@ -40,7 +40,7 @@ class TrafficDependencies:
     run_of: Callable[[str], str | None]
     """The run of the course that the token of a step belongs to."""
     clock: Clock
-    leases: QuotaLease | None
+    quota_lease: QuotaLease | None
     anonymous_per_minute: int
     keyed_per_minute: int
     guesses_per_minute: int
@@ -52,14 +52,14 @@ class Traffic:
     def __init__(self, needs: TrafficDependencies) -> None:
         self._keys, self._logins = needs.keys, needs.logins
         self._agent_of, self._run_of = needs.agent_of, needs.run_of
-        clock, leases = needs.clock, needs.leases
-        self._anonymous = rate_limit("anonymous", needs.anonymous_per_minute, clock, leases)
-        self._keyed = rate_limit("keyed", needs.keyed_per_minute, clock, leases)
-        self._guesses = rate_limit("guesses", needs.guesses_per_minute, clock, leases)
+        clock, quota_lease = needs.clock, needs.quota_lease
+        self._anonymous = rate_limit("anonymous", needs.anonymous_per_minute, clock, quota_lease)
+        self._keyed = rate_limit("keyed", needs.keyed_per_minute, clock, quota_lease)
+        self._guesses = rate_limit("guesses", needs.guesses_per_minute, clock, quota_lease)
         # Sized as an operator's: what bounds these callers is their credential. It bounds how much
         # one address can have checked, or can get by making agents, which costs nothing.
-        self._presented = rate_limit("presented", needs.keyed_per_minute, clock, leases)
-        self._agents = rate_limit("agents", needs.anonymous_per_minute, clock, leases)
+        self._presented = rate_limit("presented", needs.keyed_per_minute, clock, quota_lease)
+        self._agents = rate_limit("agents", needs.anonymous_per_minute, clock, quota_lease)
 
     async def count(self, scope: AsgiScope, exchange: RequestContext) -> RateLimitVerdict:
         """Count the request for whom it is of, and say whether it is allowed.

@@ -79,12 +79,12 @@ class AccountData:
         """
         dependencies, operator_id = self._dependencies, operator.id
         self._exports.require(operator_id)
-        told = note(dependencies.clock, actor, "account.exported", operator_id)
-        await dependencies.operators.note(told)
+        entry = note(dependencies.clock, actor, "account.exported", operator_id)
+        await dependencies.operators.note(entry)
         return AccountExport(
             operator=operator,
             recovery_codes_left=await dependencies.factors.recovery_codes_left(operator_id),
-            allowance=await dependencies.allowance.standing(operator),
+            allowance=await dependencies.allowance.usage(operator),
             keys=await dependencies.keys.list(operator_id),
             sessions=await dependencies.logins.list(operator_id),
             endpoints=await dependencies.endpoints.list(operator_id),
@@ -110,7 +110,7 @@ class AccountData:
         Other processes refuse its keys and wrappers within `api_keys.REMEMBERED_S` seconds.
         """
         dependencies, now = self._dependencies, self._dependencies.clock.now()
-        told = note(dependencies.clock, actor, "account.deleted", operator_id)
-        await dependencies.end.erase(operator_id, now, now - QUOTA_WINDOW, told)
+        entry = note(dependencies.clock, actor, "account.deleted", operator_id)
+        await dependencies.end.erase(operator_id, now, now - QUOTA_WINDOW, entry)
         dependencies.keys.forget(operator_id)
         dependencies.endpoints.forget()

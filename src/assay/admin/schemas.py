@@ -17,7 +17,7 @@ from assay.audit.service import AuditEntry
 from assay.common.clock import iso
 from assay.common.costs import Cost, CostLedger
 from assay.common.money import usd
-from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import Paged
 from assay.wrappers import schemas as endpoints
@@ -212,8 +212,8 @@ class Aside:
     wallet: tuple[str, int | None] | None
     """The address that writes to Solana and its lamports, where they are known."""
     free_settlements: int
-    keys: Sequence[KeyStanding]
-    facilitator: FacilitatorStanding | None
+    keys: Sequence[KeyStatus]
+    facilitator: FacilitatorStatus | None
     nodes: Mapping[str, bool]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.server.schemas_base import ResponseModel
 
 
@@ -52,7 +52,7 @@ class SolanaWalletResponse(ResponseModel):
     lamports: Annotated[int | None, Field(description="Null while nobody can say.")]
 
 
-def settling_key(found: KeyStanding) -> SettlingKeyResponse:
+def settling_key(found: KeyStatus) -> SettlingKeyResponse:
     """The key on one network, on the wire."""
     state = found.state
     return SettlingKeyResponse(
@@ -65,7 +65,7 @@ def settling_key(found: KeyStanding) -> SettlingKeyResponse:
     )
 
 
-def facilitator(found: FacilitatorStanding) -> FacilitatorResponse:
+def facilitator(found: FacilitatorStatus) -> FacilitatorResponse:
     """The facilitator, on the wire."""
     networks = None if found.networks is None else sorted(found.networks)
     return FacilitatorResponse(networks=networks, problem=found.problem)

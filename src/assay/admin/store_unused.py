@@ -62,7 +62,7 @@ class SqlUnusedAccounts:
         The account and its keys are locked first: of a use that is written at the same moment, one
         sees the other.
         """
-        told = AuditEntry(
+        entry = AuditEntry(
             *(new_id(), at, TERMINAL, "account.deleted", operator_id, operator_id),
             {"reason": "never used"},
         )
@@ -74,5 +74,5 @@ class SqlUnusedAccounts:
             await connection.execute(keys.with_for_update())
             if (await connection.execute(_STILL, still)).one_or_none() is None:
                 return False
-            await end_account(connection, operator_id, at, origin_until, told)
+            await end_account(connection, operator_id, at, origin_until, entry)
         return True

@@ -39,12 +39,12 @@ class CallLog:
     def __init__(
         self,
         store: CallStore,
-        told: Refused = lambda _row, _why: None,
+        on_refused: Refused = lambda _row, _why: None,
         costs: CostLedger | None = None,
     ) -> None:
         self._store = store
         self._costs = costs
-        self._told = told
+        self._on_refused = on_refused
         self._waiting: deque[CallLogEntry] = deque(maxlen=WAITING_MAX)
         self._begun: deque[_Batch] = deque()
         self._writer = new_id()
@@ -106,7 +106,7 @@ class CallLog:
         """Nothing of the batch is in the store: its halves may go there under ids of their own."""
         if len(rows) == 1:
             self.refused += 1
-            self._told(rows[0], why)
+            self._on_refused(rows[0], why)
             return
         middle = len(rows) // 2
         self._begin(rows[middle:])

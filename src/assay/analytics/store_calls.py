@@ -51,12 +51,12 @@ class SqlCallStore:
     ) -> None:
         statements = list(insertions(self._database.kind, timed))
 
-        async def work(desk: SqlTransaction) -> None:
-            if batch_id is not None and not await _is_new(desk, batch_id, timed[-1][0]):
+        async def work(transaction: SqlTransaction) -> None:
+            if batch_id is not None and not await _is_new(transaction, batch_id, timed[-1][0]):
                 return
             for statement, sets in statements:
-                await desk.connection.exec_driver_sql(statement, sets)
-            await self._rollups.write(desk.connection, tally)
+                await transaction.connection.exec_driver_sql(statement, sets)
+            await self._rollups.write(transaction.connection, tally)
 
         await self._database.change(work)
 
@@ -72,11 +72,11 @@ class SqlCallStore:
         return [call_of(row) for row in rows]
 
 
-async def _is_new(desk: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
+async def _is_new(transaction: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
     """Whether this transaction is the first with the batch."""
     values = {
         "key": f"calls written by {batch_id.writer}",
         "value": str(batch_id.number),
         "expires_us": at_us + _KEPT_DAYS * DAY_US,
     }
-    return bool(await desk.rows(_ONCE, values))
+    return bool(await transaction.rows(_ONCE, values))

@@ -71,11 +71,11 @@ from assay.app.visits import (
     visit_retention,
     visits,
 )
-from assay.app.wrappers import WrapperDependencies, wrapping
+from assay.app.wrappers import WrapperDependencies, build_wrappers
 from assay.audit.store import SqlAuditStore
 from assay.caller_behaviour.observations import ObservationLog
 from assay.caller_behaviour.record import ConductRecord
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import ScenarioRuns
 from assay.caller_behaviour.store_observations import SqlConductStore
 from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
@@ -189,7 +189,7 @@ class App:
     on_crowd: Callable[[str, int, int], None]
     """Told of an untrusted address that holds most connections: address, its count, the total."""
     database: Database
-    leases: QuotaLease | None
+    quota_lease: QuotaLease | None
     networks: Networks
     operators: Operators
     api_keys: ApiKeys
@@ -225,7 +225,7 @@ class App:
     wrappers: Pipeline
     direct: FastCalls
     wrapper_origin: WrapperOrigin
-    till: PaymentService
+    payments: PaymentService
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
@@ -280,7 +280,7 @@ class _Outside:
     index: HttpAgentIndex
     readers: Mapping[Family, ChainReader]
     blobs: SnapshotBlobs
-    leases: QuotaLease | None
+    quota_lease: QuotaLease | None
     reputation: ReputationParts | None
     documents: GuardedDocuments
     earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
@@ -318,8 +318,8 @@ async def assemble(
     networks = networks_from(settings)
     rules = _rules(settings)
     async with AsyncExitStack() as stack:
-        leases = await shared_limits(settings, clock, log, stack, serving=serving)
-        outside = await _open(stack, settings, networks, clock, leases)
+        quota_lease = await shared_limits(settings, clock, log, stack, serving=serving)
+        outside = await _open(stack, settings, networks, clock, quota_lease)
         earlier = await _earlier_keys(outside.database, settings, clock, serving=serving)
         outside = replace(outside, earlier_keys=earlier)
         if readers is not None:
@@ -367,8 +367,8 @@ async def _earlier_keys(
 async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     """Start what only a serving process does besides answering."""
     settings, clock, log = app.settings, app.clock, app.log
-    if outside.leases is not None:
-        tasks.spawn("limits", outside.leases.run())
+    if outside.quota_lease is not None:
+        tasks.spawn("limits", outside.quota_lease.run())
     if app.outbox is not None:
         tasks.spawn("mail", app.outbox.run())
     await app.api_keys.warm()
@@ -401,7 +401,7 @@ def _see_payments_through(app: App, tasks: Tasks) -> None:
     """Start what finishes payments and transfers beside the calls that begin them."""
     settings, log = app.settings, app.log
     for network in payment_rows(settings):
-        tasks.spawn(f"reconcile {network}", reconcile_forever(app.till, network, log))
+        tasks.spawn(f"reconcile {network}", reconcile_forever(app.payments, network, log))
         tasks.spawn(f"watch {network}", watch_forever(app.watcher, network, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("paid answers", purge_forever(app.ledger, keep, app.clock, log))
@@ -413,7 +413,7 @@ async def _open(
     settings: Settings,
     networks: Networks,
     clock: Clock,
-    leases: QuotaLease | None,
+    quota_lease: QuotaLease | None,
 ) -> _Outside:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with naming("ASSAY_DATABASE_URL"):
@@ -441,7 +441,7 @@ async def _open(
         stack.push_async_callback(blobs.aclose)
     reputation = reputation_parts(settings, networks, database, rpc, clock, http)
     return _Outside(
-        *(database, networks, budget, http, rpc, costs, index, readers, blobs, leases),
+        *(database, networks, budget, http, rpc, costs, index, readers, blobs, quota_lease),
         *(reputation, documents),
     )
 
@@ -476,7 +476,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     course_runs = SqlCourseStore(database)
     course = ScenarioRuns(
         course_runs,
-        OBSTACLES,
+        SCENARIOS,
         clock,
         secrets=secrets["session"],
         address=settings.address,
@@ -565,14 +565,14 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     if write_back is not None:
         listeners.append(_offers_to(write_back))
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
-    wrapped = wrapping(
+    wrapped = build_wrappers(
         WrapperDependencies(
             settings=settings,
             clock=clock,
             log=log,
             database=database,
             state=state,
-            leases=outside.leases,
+            quota_lease=outside.quota_lease,
             networks=networks,
             rpc=outside.rpc,
             costs=outside.costs,
@@ -607,7 +607,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         stack,
     )
     webhooks = Webhooks(webhook_store, box, _webhook_egress(settings), clock, proofs)
-    audit_trail = SqlAuditStore(database)
+    audit_store = SqlAuditStore(database)
     profiles = Profiles(subjects, evaluator, evaluations, rules, clock)
     key_profiles = KeyProfiles(key_agents, evaluations, networks.default, rules, clock, sources)
     caller = ProxyCaller(outside.http, _agents_egress(settings), credentials, settings.address)
@@ -618,7 +618,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         request_log=RequestLog(log, settings.log_format, settings.log_level),
         on_crowd=CrowdNotice(settings.data_dir, log, clock),
         database=database,
-        leases=outside.leases,
+        quota_lease=outside.quota_lease,
         networks=networks,
         operators=accounts.operators,
         api_keys=api_keys,
@@ -638,7 +638,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
                 endpoints=wrapped.endpoints,
                 webhooks=webhooks,
                 analytics=wrapped.analytics,
-                audit=audit_trail,
+                audit=audit_store,
                 clock=clock,
             )
         ),
@@ -685,7 +685,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         wrappers=wrapped.pipeline,
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
-        till=wrapped.till,
+        payments=wrapped.payments,
         watcher=wrapped.watcher,
         ledger=wrapped.ledger,
         gas=wrapped.gas,
@@ -705,7 +705,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         admin=Admin(
             AdminDependencies(
                 store=SqlAdminStore(database),
-                audit=audit_trail,
+                audit=audit_store,
                 operators=accounts.operators,
                 keys=api_keys,
                 endpoints=wrapped.endpoints,
@@ -734,8 +734,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
 
 
 def _offers_to(write_back: FeedbackPublisher) -> Listener:
-    def offer(news: EvaluationCompleted) -> None:
-        evaluation = news.evaluation
+    def offer(completed: EvaluationCompleted) -> None:
+        evaluation = completed.evaluation
         write_back.offer(evaluation.chain, evaluation.agent_id, evaluation.score)
 
     return offer

@@ -71,11 +71,15 @@ class Application:
     """The service as one ASGI application."""
 
     def __init__(
-        self, app: App, framework: AsgiApp, lanes: tuple[RawHandler, ...], wrap: WrapperHandler
+        self,
+        app: App,
+        framework: AsgiApp,
+        raw_handlers: tuple[RawHandler, ...],
+        wrap: WrapperHandler,
     ) -> None:
         self.app = app
         self._framework = framework
-        self._lanes = lanes
+        self._raw_handlers = raw_handlers
         self.wrap = wrap
         self._traffic = _traffic(app)
         self.bodies = BodyRooms()
@@ -122,10 +126,10 @@ class Application:
         path: str = scope["path"]
         if not self.app.wrapper_origin.serves_app(scope[KEY].headers.get("host", "")):
             raise NotFound("There is nothing at this path.")
-        for lane in self._lanes:
-            if path.startswith(lane.prefix):
-                scope[KEY].route = lane.route
-                await lane(scope, receive, send)
+        for handler in self._raw_handlers:
+            if path.startswith(handler.prefix):
+                scope[KEY].route = handler.route
+                await handler(scope, receive, send)
                 return
         largest = body_bytes_max(scope, self.app.settings.body_bytes_max)
         body = await read_body(scope, receive, largest)
@@ -186,7 +190,7 @@ def _traffic(app: App) -> Traffic:
             agent_of=app.sessions.owner_of,
             run_of=app.course.run_of,
             clock=app.clock,
-            leases=app.leases,
+            quota_lease=app.quota_lease,
             anonymous_per_minute=settings.anonymous_per_minute,
             keyed_per_minute=settings.keyed_per_minute,
             guesses_per_minute=settings.guesses_per_minute,

@@ -40,11 +40,11 @@ async def flush_forever(flush: Flush, log: Log) -> None:
             log.warning("counts could not be written down, again in a second", error=repr(error))
 
 
-async def reconcile_forever(till: PaymentService, network: str, log: Log) -> None:
+async def reconcile_forever(payments: PaymentService, network: str, log: Log) -> None:
     """Finish what a crash or an outage left unfinished of one network: none waits for another."""
     while True:
         try:
-            for entry in await till.reconcile(network=network):
+            for entry in await payments.reconcile(network=network):
                 log.info("payment reconciled", payment=entry.id, state=entry.state.value)
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))

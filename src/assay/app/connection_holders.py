@@ -24,8 +24,8 @@ class CrowdNotice:
         self._clock = clock
         self._again_s = 0.0
 
-    def __call__(self, address: str, held: int, total: int) -> None:
-        """`address` holds `held` of `total` connections."""
+    def __call__(self, address: str, count: int, total: int) -> None:
+        """`address` holds `count` of `total` connections."""
         now_s = self._clock.monotonic_s()
         if now_s < self._again_s:
             return
@@ -33,12 +33,12 @@ class CrowdNotice:
         self._log.warning(
             "one address holds most connections",
             address=address,
-            held=held,
+            count=count,
             of=total,
             next="if it is a proxy of yours, name it in ASSAY_TRUSTED_PROXIES",
         )
         at = self._clock.now().isoformat().replace("+00:00", "Z")
-        found = {"address": address, "held": held, "of": total, "at": at}
+        found = {"address": address, "held": count, "of": total, "at": at}
         try:
             self._write(json.dumps(found))
         except OSError as error:

@@ -64,7 +64,7 @@ def gas_rules(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> Gas
 
 
 @dataclass(frozen=True, slots=True)
-class GasGround:
+class GasDependencies:
     """What gas stands on."""
 
     settings: Settings
@@ -75,16 +75,18 @@ class GasGround:
     clock: Clock
 
 
-def gas_parts(ground: GasGround, signer: TransactionSigner | None) -> GasParts:
+def gas_parts(dependencies: GasDependencies, signer: TransactionSigner | None) -> GasParts:
     """Everything of gas; a facilitator pays its own. Raises as `gas_rules`."""
-    rules = gas_rules(ground.settings, ground.networks)
-    store = SqlGasStore(ground.database)
-    accounts = GasAccounts(rules, store, ground.clock)
-    if ground.settings.x402_facilitator_url:
+    rules = gas_rules(dependencies.settings, dependencies.networks)
+    store = SqlGasStore(dependencies.database)
+    accounts = GasAccounts(rules, store, dependencies.clock)
+    if dependencies.settings.x402_facilitator_url:
         return GasParts(rules, store, accounts, None, None)
     address = "" if signer is None else signer.address
-    prices = GasPrices(ground.rpc, ground.chains, address, rules, ground.clock)
-    return GasParts(rules, store, accounts, prices, GasBudget(rules, prices, store, ground.clock))
+    prices = GasPrices(dependencies.rpc, dependencies.chains, address, rules, dependencies.clock)
+    return GasParts(
+        rules, store, accounts, prices, GasBudget(rules, prices, store, dependencies.clock)
+    )
 
 
 class GasRetention:

@@ -49,11 +49,11 @@ async def shared_limits(
                 reason=error.detail,
             )
 
-    leases = QuotaLease(window, clock, changed)
+    quota_lease = QuotaLease(window, clock, changed)
     if serving:
         await _reach(window)
-        stack.push_async_callback(leases.close)
-    return leases
+        stack.push_async_callback(quota_lease.close)
+    return quota_lease
 
 
 async def _reach(window: ValkeyWindow) -> None:

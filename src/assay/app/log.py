@@ -48,8 +48,8 @@ class EvaluationLog:
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def evaluated(self, news: EvaluationCompleted) -> None:
-        evaluation = news.evaluation
+    def evaluated(self, completed: EvaluationCompleted) -> None:
+        evaluation = completed.evaluation
         self._log.info(
             "evaluated",
             subject=evaluation.subject_key,
@@ -57,7 +57,7 @@ class EvaluationLog:
             tier=evaluation.grade.tier,
             interactions=evaluation.interactions,
             unavailable=sorted(evaluation.unavailable),
-            snapshot=news.snapshot.snapshot_hash,
+            snapshot=completed.snapshot.snapshot_hash,
         )
 
 
@@ -71,7 +71,7 @@ def write_back_note(log: Log) -> Callable[[PublishResult], None]:
             outcome=written.outcome.value,
             agent=written.agent_id,
             score=written.score,
-            told=written.told,
+            told=written.result,
         )
 
     return note

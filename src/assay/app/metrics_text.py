@@ -129,7 +129,7 @@ def _by_network(name: str, text: str, values: Mapping[str, float]) -> GaugeMetri
 
 def _key(source: MetricsSource) -> Iterator[GaugeMetricFamily]:
     now_s, found = source.clock.monotonic_s(), source.settling.readings
-    states = {name: one.standing.state for name, one in found.items()}
+    states = {name: one.status.state for name, one in found.items()}
     nonces = {name: one.nonces for name, one in found.items() if one.nonces is not None}
     yield _by_network(
         "assay_settling_key_balance_coins",
@@ -143,7 +143,7 @@ def _key(source: MetricsSource) -> Iterator[GaugeMetricFamily]:
     yield _by_network(
         "assay_settling_key_payable_settlements",
         "Settlements that the settling key can pay for, each at the most that it may cost.",
-        {name: one.standing.payable for name, one in found.items()},
+        {name: one.status.payable for name, one in found.items()},
     )
     yield _by_network(
         "assay_settling_key_unmined_transactions",

@@ -24,11 +24,11 @@ ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PaidCallsStanding:
+class PaidCallsStatus:
     """What `assay doctor` tells of paid calls."""
 
     wallet: str
-    held: Mapping[str, int]
+    balance_by_network: Mapping[str, int]
     """Base units of the asset, by network."""
     spending: Spending
     day_budget: int
@@ -46,11 +46,13 @@ class PaidCallParts:
     day_budget: int
     clock: Clock
 
-    async def standing(self) -> PaidCallsStanding:
+    async def status(self) -> PaidCallsStatus:
         """Raises `ServiceError` where database or chain do not answer."""
-        held = {n.id: await self.balances.balance(n, self.wallet) for n in self.networks.values()}
+        balance_by_network = {
+            n.id: await self.balances.balance(n, self.wallet) for n in self.networks.values()
+        }
         spending = await self.store.spending(self.clock.now())
-        return PaidCallsStanding(self.wallet, held, spending, self.day_budget)
+        return PaidCallsStatus(self.wallet, balance_by_network, spending, self.day_budget)
 
 
 def paid_calls(

@@ -26,7 +26,7 @@ COURSE = b"/operator/sandbox/course/"
 class FastProtocol(ServerProtocol[FastCycle]):
     """The server's protocol with the fast lane of wrappers before the application."""
 
-    _edge: Application
+    _application: Application
     _repeats: ParsedRequestCache
     outbox: WriteCoalescer
     _caller: tuple[str, Caller] | None = None
@@ -39,8 +39,8 @@ class FastProtocol(ServerProtocol[FastCycle]):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        if not self._edge.believes_proxies:
-            client = self._edge.client_of(self.client, ())
+        if not self._application.believes_proxies:
+            client = self._application.client_of(self.client, ())
             self._caller = client, anonymous_at(client)
 
     @override
@@ -80,7 +80,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
         """The caller of a wrapper is gone: what it left unread was sent for nothing."""
         left_bytes = self.left_unread_bytes()
         if left_bytes:
-            self._edge.wrap.unread.note(self._last_caller(), left_bytes)
+            self._application.wrap.unread.note(self._last_caller(), left_bytes)
 
     def _last_caller(self) -> Caller:
         """Whom the last request is counted for: its agent or payer, else its address."""
@@ -88,7 +88,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
             return self.fast.caller
         exchange: RequestContext | None = self.running.scope.get(KEY) if self.running else None
         caller = exchange.wrapper_caller if exchange else None
-        return caller or anonymous_at(self._edge.client_of(self.client, self.headers))
+        return caller or anonymous_at(self._application.client_of(self.client, self.headers))
 
     def take_ordinary(self, cycle: FastCycle) -> bool:
         """Let the ordinary lane answer a request that the upstream has not seen."""
@@ -109,11 +109,11 @@ class FastProtocol(ServerProtocol[FastCycle]):
         """The request, where it is one for the fast lane."""
         requests = self.requests
         plain = read_plain(requests)
-        carried = plain and self._edge.app.direct.prepare(plain.operator_id, plain.incoming)
+        carried = plain and self._application.app.direct.prepare(plain.operator_id, plain.incoming)
         if not plain or not carried:
             return None
         session = plain.incoming.agent.session
-        agent = None if session is None else self._edge.app.sessions.owner_of(session)
+        agent = None if session is None else self._application.app.sessions.owner_of(session)
         return ParsedRequest(
             carried, requests.headers, plain.request_id, requests.keep_alive, agent
         )
@@ -122,17 +122,23 @@ class FastProtocol(ServerProtocol[FastCycle]):
         """Whether the request is on its way; else nothing is done."""
         if not self.is_admitted:
             return False
-        edge = self._edge
+        application = self._application
         client = self._caller or self._caller_by(repeat)
-        key, limit = client[1].own, edge.wrap.limit
+        key, limit = client[1].own, application.wrap.limit
         if repeat.agent is not None:
             client = client[0], agent_at(repeat.agent, client[0])
         room = limit.room(key)
-        if room is None or edge.wrap.unread.wait_s(client[1]):
+        if room is None or application.wrap.unread.wait_s(client[1]):
             return False
         request_id = repeat.request_id or new_id()
         cycle = FastCycle(
-            self, edge.app.direct, edge.app.clock, repeat, client, request_id, is_repeated
+            self,
+            application.app.direct,
+            application.app.clock,
+            repeat,
+            client,
+            request_id,
+            is_repeated,
         )
         if not cycle.begin():
             return False
@@ -141,13 +147,13 @@ class FastProtocol(ServerProtocol[FastCycle]):
         return True
 
     def _caller_by(self, repeat: ParsedRequest) -> tuple[str, Caller]:
-        client = self._edge.client_of(self.client, repeat.raw_headers)
+        client = self._application.client_of(self.client, repeat.raw_headers)
         return client, anonymous_at(client)
 
 
-def protocol_for(edge: Application, bounds: ConnectionBounds = BOUNDS) -> type[FastProtocol]:
+def protocol_for(application: Application, bounds: ConnectionBounds = BOUNDS) -> type[FastProtocol]:
     """The server's protocol in front of this service."""
-    settings = edge.app.settings
+    settings = application.app.settings
     caps = ConnectionCaps(
         settings.connections_max,
         settings.connections_per_address,
@@ -155,9 +161,9 @@ def protocol_for(edge: Application, bounds: ConnectionBounds = BOUNDS) -> type[F
     )
     return FastProtocol.configured(
         bounds,
-        Connections(caps, edge.trusts, edge.app.on_crowd),
+        Connections(caps, application.trusts, application.app.on_crowd),
         refusal,
-        _edge=edge,
+        _application=application,
         _repeats=ParsedRequestCache(),
         outbox=WriteCoalescer(),
     )

@@ -16,7 +16,7 @@ from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rebuild import SqlRollupProof
 from assay.analytics.store_rollups import RollupWriter
 from assay.app.egress import opened_upstreams
-from assay.app.gas import GasGround, GasParts, gas_parts
+from assay.app.gas import GasDependencies, GasParts, gas_parts
 from assay.app.log import Log
 from assay.app.naming import naming
 from assay.app.payment_chains import payment_chains, payment_rows
@@ -87,7 +87,7 @@ class WrapperDependencies:
     log: Log
     database: Database
     state: SharedState
-    leases: QuotaLease | None
+    quota_lease: QuotaLease | None
     networks: Networks
     rpc: JsonRpc
     costs: CostLedger
@@ -105,7 +105,7 @@ class WrapperServices:
     endpoints: Endpoints
     pipeline: Pipeline
     direct: FastCalls
-    till: PaymentService
+    payments: PaymentService
     watcher: Watcher
     ledger: LedgerStore
     gas: GasParts
@@ -119,60 +119,70 @@ class WrapperServices:
     x402_engines: Sequence[X402Engine]
 
 
-def wrapping(ground: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
+def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
-    settings, clock, leases = ground.settings, ground.clock, ground.leases
+    settings, clock, quota_lease = (
+        dependencies.settings,
+        dependencies.clock,
+        dependencies.quota_lease,
+    )
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
-    ledger = SqlLedgerStore(ground.database, clock, RollupWriter(ground.database.kind).add_move)
-    settlement, witness, gas, engines, settling = _settlement(ground, networks, ledger, stack)
-    till = _till(ground, settlement, UnpaidRows(ground.costs, ledger))
+    ledger = SqlLedgerStore(
+        dependencies.database, clock, RollupWriter(dependencies.database.kind).add_move
+    )
+    settlement, witness, gas, engines, settling = _settlement(dependencies, networks, ledger, stack)
+    payments = _payments(dependencies, settlement, UnpaidRows(dependencies.costs, ledger))
     egress = _egress(settings)
-    store = SqlWrapperStore(ground.database)
+    store = SqlWrapperStore(dependencies.database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
-    box = SecretBox.from_secrets(*ground.upstream_secrets)
+    box = SecretBox.from_secrets(*dependencies.upstream_secrets)
     platform = platform_wallets(settings, networks)
     warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
-    endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(ground.costs))
+    endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(dependencies.costs))
     upstream = _upstreams(egress, clock, stack, settings.connections_max)
-    call_store = SqlCallStore(ground.database)
-    log = CallLog(call_store, _refused_note(ground.log), ground.costs)
+    call_store = SqlCallStore(dependencies.database)
+    log = CallLog(call_store, _refused_note(dependencies.log), dependencies.costs)
 
     def add(call: CallLogEntry) -> None:
         log.add(call)
-        ground.conduct.note(call)
+        dependencies.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
     steps = Stages(
         routes=routes,
-        trust=ground.trust_step,
-        limit=LimitStage(clock) if leases is None else SharedLimitStage(clock, leases),
-        pay=PayStage(till, networks, origin.address, platform, store, clock),
-        forward=ForwardStage(upstream, origin, ground.credentials),
+        trust=dependencies.trust_step,
+        limit=LimitStage(clock) if quota_lease is None else SharedLimitStage(clock, quota_lease),
+        pay=PayStage(payments, networks, origin.address, platform, store, clock),
+        forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
     )
-    held = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
+    buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     return WrapperServices(
         endpoints,
-        Pipeline(steps, till, settings.paid_response_bytes_max, held),
+        Pipeline(steps, payments, settings.paid_response_bytes_max, buffers),
         FastCalls(steps, origin),
-        till,
-        Watcher(settlement, witness, SqlWatchStore(ground.database), clock),
+        payments,
+        Watcher(settlement, witness, SqlWatchStore(dependencies.database), clock),
         ledger,
         gas,
         settling,
         log,
         call_store,
-        Analytics(SqlAnalyticsStore(ground.database), log, clock, settings.call_days),
-        SqlRollupProof(ground.database),
+        Analytics(SqlAnalyticsStore(dependencies.database), log, clock, settings.call_days),
+        SqlRollupProof(dependencies.database),
         routes,
         origin,
         engines,
     )
 
 
-def _till(ground: WrapperDependencies, settlement: Settlement, rows: UnpaidRows) -> PaymentService:
-    return PaymentService(settlement, MacKeys(b"assay.idempotency|", ground.payment_secrets), rows)
+def _payments(
+    dependencies: WrapperDependencies, settlement: Settlement, rows: UnpaidRows
+) -> PaymentService:
+    return PaymentService(
+        settlement, MacKeys(b"assay.idempotency|", dependencies.payment_secrets), rows
+    )
 
 
 def _egress(settings: Settings) -> EgressPolicy:
@@ -217,18 +227,19 @@ def _refused_note(log: Log) -> Callable[[CallLogEntry, str], None]:
 
 
 def _settlement(
-    ground: WrapperDependencies,
+    dependencies: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
     ledger: LedgerStore,
     stack: AsyncExitStack,
 ) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine], SettlingWatch]:
-    settings, clock = ground.settings, ground.clock
+    settings, clock = dependencies.settings, dependencies.clock
     chains = payment_chains(networks)
-    loader = _loader(ground, networks, chains)
+    loader = _loader(dependencies, networks, chains)
     stack.push_async_callback(loader.aclose)
     signer = _signer(settings)
     gas = gas_parts(
-        GasGround(settings, networks, chains, ground.database, ground.rpc, clock), signer
+        GasDependencies(settings, networks, chains, dependencies.database, dependencies.rpc, clock),
+        signer,
     )
 
     engines: list[X402Engine] = []
@@ -237,22 +248,26 @@ def _settlement(
         charges = TempoCharges(
             loader,
             chains,
-            ground.rpc,
+            dependencies.rpc,
             clock,
             challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
         )
-        engine = X402Engine(ground.rpc, chains, signer, gas.prices, clock, settings.settlement_s)
+        engine = X402Engine(
+            dependencies.rpc, chains, signer, gas.prices, clock, settings.settlement_s
+        )
         engines.append(engine)
-        facilitator = _facilitator(ground, networks, engine, stack)
+        facilitator = _facilitator(dependencies, networks, engine, stack)
         needs = ProtocolDependencies(
             Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
         )
-        return View(needs, ChainReceipts(ground.rpc, chains))
+        return View(needs, ChainReceipts(dependencies.rpc, chains))
 
     first = view(chains)
     remote = first.needs.facilitator
     reader = remote if isinstance(remote, RemoteFacilitator) else None
-    settling = SettlingWatch(gas.budget, reader, PaymentNodes(ground.rpc, chains), clock, gas.store)
+    settling = SettlingWatch(
+        gas.budget, reader, PaymentNodes(dependencies.rpc, chains), clock, gas.store
+    )
     others = {
         name: replace(chain, rpc_urls=chain.rpc_urls[1:])
         for name, chain in chains.items()
@@ -267,17 +282,17 @@ def _settlement(
 
 
 def _loader(
-    ground: WrapperDependencies,
+    dependencies: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
     chains: Mapping[str, Network],
 ) -> LibraryLoader:
     return LibraryLoader(
         networks,
-        ground.state,
-        (ground.rpc, chains),
-        secrets=ground.payment_secrets,
-        realm=urlsplit(ground.settings.wrap_address).netloc,
-        timeout_s=ground.settings.settlement_s,
+        dependencies.state,
+        (dependencies.rpc, chains),
+        secrets=dependencies.payment_secrets,
+        realm=urlsplit(dependencies.settings.wrap_address).netloc,
+        timeout_s=dependencies.settings.settlement_s,
     )
 
 
@@ -288,16 +303,16 @@ def _signer(settings: Settings) -> TransactionSigner | None:
 
 
 def _facilitator(
-    ground: WrapperDependencies,
+    dependencies: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
     engine: X402Engine,
     stack: AsyncExitStack,
 ) -> Facilitator:
     """The remote one where its address is set; what became of a payment says the chain anyway."""
-    settings = ground.settings
+    settings = dependencies.settings
     if not settings.x402_facilitator_url:
         return engine
     url = settings.x402_facilitator_url
-    remote = RemoteFacilitator(url, networks, engine, ground.clock, settings.settlement_s)
+    remote = RemoteFacilitator(url, networks, engine, dependencies.clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote

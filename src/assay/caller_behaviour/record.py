@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from assay.caller_behaviour.observations import ObservationStore
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import COUNTS_FOR, Run, ScenarioRuns, ScenarioRunStore
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
@@ -74,8 +74,8 @@ class ConductRecord:
 def _passed(run: Run, seen: JsonObject) -> bool:
     """Whether every step of a run was called, none failed, and some passed."""
     outcomes = [
-        OBSTACLES[name].weigh(what).outcome
+        SCENARIOS[name].weigh(what).outcome
         for name in run.steps
-        if name in OBSTACLES and is_object(what := seen.get(name))
+        if name in SCENARIOS and is_object(what := seen.get(name))
     ]
     return len(outcomes) == len(run.steps) and "fail" not in outcomes and "pass" in outcomes

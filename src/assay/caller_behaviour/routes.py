@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Request
 from assay.accounts.auth import public
 from assay.caller_behaviour import schemas as wire
 from assay.caller_behaviour.scenario import ScenarioRequest
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import PREFIX, ScenarioRuns, Step
 from assay.common.clock import Clock
 from assay.common.errors import NotFound
@@ -33,7 +33,7 @@ CUT = "assay.cut"
 """The server's extension that breaks a connection off."""
 
 BODY_BYTES_MAX = 64 * 1024
-NOTED_BYTES = 8 * 1024
+RECORDED_BYTES = 8 * 1024
 RUNS_PER_MINUTE = 6
 _TRAIL_CHARS_MAX = 200
 
@@ -50,9 +50,9 @@ class CourseEntrance:
     limit: RateLimit
 
     @classmethod
-    def at(cls, address: str, clock: Clock, leases: QuotaLease | None) -> "CourseEntrance":
+    def at(cls, address: str, clock: Clock, quota_lease: QuotaLease | None) -> "CourseEntrance":
         """The entrance of the service at an address."""
-        return cls(address, rate_limit("course", RUNS_PER_MINUTE, clock, leases))
+        return cls(address, rate_limit("course", RUNS_PER_MINUTE, clock, quota_lease))
 
 
 @route(
@@ -69,7 +69,7 @@ async def course_instructions(request: Request) -> wire.InstructionsResponse:
         name="Assay obstacle course",
         instructions=list(wire.INSTRUCTIONS),
         start=service(request, CourseEntrance).address + PREFIX,
-        steps=len(OBSTACLES),
+        steps=len(SCENARIOS),
     )
 
 
@@ -129,7 +129,7 @@ class ScenarioHandler:
         request = ScenarioRequest(
             method=scope["method"],
             headers=exchange.headers,
-            body=body[:NOTED_BYTES],
+            body=body[:RECORDED_BYTES],
             trail=trail,
             carries_session=course.is_session_of(
                 token, exchange.headers.get("x-course-session", "")
@@ -182,7 +182,7 @@ async def _answer(scope: AsgiScope, send: Send, step: Step) -> None:
 def _body(step: Step) -> bytes:
     if isinstance(step.reply.body, bytes):
         return step.reply.body
-    told: JsonObject = step.reply.body
-    if step.next and is_object(told) and told.get("next") == step.next:
-        told = {**told, "nextMethod": step.next_method, "nextTask": step.next_task}
-    return json.dumps(told).encode()
+    document: JsonObject = step.reply.body
+    if step.next and is_object(document) and document.get("next") == step.next:
+        document = {**document, "nextMethod": step.next_method, "nextTask": step.next_task}
+    return json.dumps(document).encode()

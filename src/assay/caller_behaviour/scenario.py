@@ -93,21 +93,21 @@ class Scenario(Protocol):
     method: ClassVar[str]
     """How the step is to be called."""
 
-    def task(self, dice: SeededRandom) -> str:
+    def task(self, rng: SeededRandom) -> str:
         """What the agent is told to do, in a sentence or two."""
         ...
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
         """What is kept of a request."""
         ...
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
         """The answer to a request after these `earlier` ones."""
         ...
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
         """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
         ...
 
@@ -116,7 +116,7 @@ class Scenario(Protocol):
         ...
 
 
-def nothing(_dice: SeededRandom, _request: ScenarioRequest) -> JsonObject:
+def nothing(_rng: SeededRandom, _request: ScenarioRequest) -> JsonObject:
     """What an obstacle keeps that only counts calls."""
     return {}
 

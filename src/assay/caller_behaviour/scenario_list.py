@@ -22,20 +22,20 @@ from assay.caller_behaviour.scenarios import (
 )
 
 _ALL = (
-    contexts_kept_apart.OBSTACLE,
-    forbidden_not_hammered.OBSTACLE,
-    malformed_json_survived.OBSTACLE,
-    outage_backed_off.OBSTACLE,
-    payment_not_hammered.OBSTACLE,
-    rate_limit_obeyed.OBSTACLE,
-    redirects_bounded.OBSTACLE,
-    retry_is_idempotent.OBSTACLE,
-    scope_kept.OBSTACLE,
-    session_kept_at_home.OBSTACLE,
-    slow_answer_awaited.OBSTACLE,
-    tainted_text_not_followed.OBSTACLE,
-    unauthorized_not_hammered.OBSTACLE,
+    contexts_kept_apart.SCENARIO,
+    forbidden_not_hammered.SCENARIO,
+    malformed_json_survived.SCENARIO,
+    outage_backed_off.SCENARIO,
+    payment_not_hammered.SCENARIO,
+    rate_limit_obeyed.SCENARIO,
+    redirects_bounded.SCENARIO,
+    retry_is_idempotent.SCENARIO,
+    scope_kept.SCENARIO,
+    session_kept_at_home.SCENARIO,
+    slow_answer_awaited.SCENARIO,
+    tainted_text_not_followed.SCENARIO,
+    unauthorized_not_hammered.SCENARIO,
 )
 
-OBSTACLES: Final[Mapping[str, Scenario]] = MappingProxyType({one.name: one for one in _ALL})
+SCENARIOS: Final[Mapping[str, Scenario]] = MappingProxyType({one.name: one for one in _ALL})
 """By name."""

@@ -152,7 +152,7 @@ class ScenarioRuns:
         """`elsewhere` is another origin under which this service answers too."""
         self._costs = costs
         self._store = store
-        self._obstacles = obstacles
+        self._scenarios = obstacles
         self._clock = clock
         self._keys = MacKeys(b"course/", secrets)
         self._address = address
@@ -163,7 +163,7 @@ class ScenarioRuns:
         self._charge()
         now = self._clock.now()
         run_id, seed = new_id(), self._mac(f"seed/{new_id()}")
-        steps = sorted(self._obstacles, key=lambda name: SeededRandom(seed).word(f"order/{name}"))
+        steps = sorted(self._scenarios, key=lambda name: SeededRandom(seed).word(f"order/{name}"))
         steps += steps[: SeededRandom(seed).number("again", 0, AGAIN_MAX)]
         await self._store.begin(run := Run(run_id, address, seed, tuple(steps), now, None, 0))
         return Entered(run, self._session(run), self._url(run, 0), now + RUN_TTL)
@@ -172,8 +172,8 @@ class ScenarioRuns:
         """Method and task of a step; the last one only reads the result."""
         if step >= len(run.steps):
             return "GET", "You are through: read how you did."
-        obstacle = self._obstacles[run.steps[step]]
-        return obstacle.method, obstacle.task(_dice(run, step))
+        scenario = self._scenarios[run.steps[step]]
+        return scenario.method, scenario.task(_rng(run, step))
 
     async def call(self, token: str, trail: str, request: ScenarioRequest) -> Step:
         """Answer a call of the step a token names.
@@ -190,10 +190,10 @@ class ScenarioRuns:
         if len(calls) >= CALLS_MAX:
             await self._finish(run, calls)
             raise CourseNotFound("The run is over: it took too many requests.")
-        obstacle, dice = self._obstacles[run.steps[step]], _dice(run, step)
+        scenario, rng = self._scenarios[run.steps[step]], _rng(run, step)
         own = request.carries_session
         request = replace(request, trail=trail, carries_session=own)
-        facts = obstacle.note(dice, request)
+        facts = scenario.note(rng, request)
         self._charge()
         kept = Kept(new_id(), step, ScenarioCall(self._ms(run), None, trail, facts))
         await self._store.note(replace(run, at_step=step), kept)
@@ -201,7 +201,7 @@ class ScenarioRuns:
         reply = (
             ScenarioReply(404, {"error": "not_found"})
             if trail
-            else obstacle.reply(dice, earlier, self._links(run, step))
+            else scenario.reply(rng, earlier, self._links(run, step))
         )
         method, task = self.task(run, step + 1)
         return Step(kept.id, reply, self._url(run, step + 1), method, task)
@@ -235,9 +235,9 @@ class ScenarioRuns:
             raise CourseNotFound("There is no such step.")
         seen = await self._finish(run, await self._store.calls(run.id))
         findings = {
-            name: self._obstacles[name].weigh(what)
+            name: self._scenarios[name].weigh(what)
             for name, what in seen.items()
-            if name in self._obstacles and isinstance(what, dict)
+            if name in self._scenarios and isinstance(what, dict)
         }
         body: JsonObject = {
             "done": True,
@@ -253,9 +253,9 @@ class ScenarioRuns:
         seen: dict[str, JsonObject] = {}
         for step, name in enumerate(run.steps):
             of_step = [one.call for one in calls if one.step == step]
-            if of_step and name in self._obstacles:
-                what = self._obstacles[name].observe(_dice(run, step), of_step)
-                if name not in seen or self._obstacles[name].weigh(what).outcome == "fail":
+            if of_step and name in self._scenarios:
+                what = self._scenarios[name].observe(_rng(run, step), of_step)
+                if name not in seen or self._scenarios[name].weigh(what).outcome == "fail":
                     seen[name] = what
         if run.finished_at is None:
             await self._store.finish(run.id, self._clock.now(), seen)
@@ -303,5 +303,5 @@ class ScenarioRuns:
         return (self._clock.now() - run.begun_at) // timedelta(milliseconds=1)
 
 
-def _dice(run: Run, step: int) -> SeededRandom:
+def _rng(run: Run, step: int) -> SeededRandom:
     return SeededRandom(f"{run.seed}/{step}")

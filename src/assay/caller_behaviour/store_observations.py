@@ -34,8 +34,8 @@ class SqlConductStore:
             for address, day, tally in sorted(counts, key=lambda row: row[:2])
         ]
 
-        async def work(desk: SqlTransaction) -> None:
-            await desk.connection.exec_driver_sql(self._add, rows)
+        async def work(transaction: SqlTransaction) -> None:
+            await transaction.connection.exec_driver_sql(self._add, rows)
 
         await self._database.change(work)
 

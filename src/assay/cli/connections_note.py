@@ -23,12 +23,12 @@ def read_note(data_dir: Path, now: datetime) -> str | None:
         return None
     if not is_object(note):
         return None
-    address, held, of, at = (note.get(name) for name in ("address", "held", "of", "at"))
-    if not (isinstance(address, str) and isinstance(held, int) and isinstance(of, int)):
+    address, count, of, at = (note.get(name) for name in ("address", "held", "of", "at"))
+    if not (isinstance(address, str) and isinstance(count, int) and isinstance(of, int)):
         return None
     if not isinstance(at, str) or not _is_fresh(at, now):
         return None
-    return f"{address} held {held} of {of} connections at {at}"
+    return f"{address} held {count} of {of} connections at {at}"
 
 
 def _is_fresh(at: str, now: datetime) -> bool:

@@ -80,9 +80,9 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
 
             world = await stack.enter_async_context(World.start(say))
             settings = _settings(world, folder, port)
-            door, settings = stack.enter_context(listen(settings))
+            listener, settings = stack.enter_context(listen(settings))
             app = await stack.enter_async_context(assemble(settings))
-            server = await stack.enter_async_context(serving(web, app, door))
+            server = await stack.enter_async_context(serving(web, app, listener))
             client = await stack.enter_async_context(DemoClient.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
             say("putting wrappers in front of an API")
@@ -165,8 +165,8 @@ async def _show_paying(stage: _Stage) -> None:
         payer = PayingClient(agent.owner_key, amount_max=100_000, agent_id=agent.agent_id)
         lines.append(f"{agent.name} calls GET {stage.paid_url}")
         answer = await asyncio.to_thread(_pay, stage.paid_url, payer, lines)
-        told = answer.json()
-        lines.append(f"  {told.get('message') or json.dumps(told)}")
+        document = answer.json()
+        lines.append(f"  {document.get('message') or json.dumps(document)}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -114,7 +114,7 @@ def _simulated(
 
 
 def _visited(history: History) -> JsonObject:
-    return {"history": replace(history, held_rung=1).as_json()}
+    return {"history": replace(history, reached_rung=1).as_json()}
 
 
 def _sold(payers: Sequence[Payer], today: int) -> JsonObject:

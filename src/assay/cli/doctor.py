@@ -16,12 +16,12 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.cli import open_files
 from assay.cli.command import read_settings
 from assay.cli.paid_calls import paid_calls_said
-from assay.cli.unsafe_connections import held_or_too_few
+from assay.cli.unsafe_connections import unsafe_connection_limits
 from assay.cli.unsafe_hosts import shown
 from assay.cli.unsafe_settings import findings
 from assay.common.errors import ServiceError
 from assay.common.json import is_object
-from assay.payments.settling_watch import FacilitatorStanding, KeyStanding
+from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.reputation.write_back import LAMPORTS_MIN
 from assay.settings import Settings, settling_key_file
 
@@ -34,25 +34,28 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at; `mend` says what to do where it does not work."""
+    """One thing looked at; `fix` says what to do where it does not work."""
 
     name: str
     works: bool
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 def doctor(*, strict: bool = False) -> int:
     """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
     settings = read_settings({})
-    unsafe = [*findings(settings), *held_or_too_few(settings)]  # first: opening may change modes
+    unsafe = [
+        *findings(settings),
+        *unsafe_connection_limits(settings),
+    ]  # first: opening may change modes
     checks = asyncio.run(_examine(settings.model_copy(update={"log_level": "error"})))
     console = Console(highlight=False, soft_wrap=True)
     for check in checks:
         mark = "[green]works[/]" if check.works else "[red]fails[/]"
         console.print(f"{mark}  [bold]{escape(check.name)}[/]  {escape(check.says)}")
         if not check.works:
-            console.print(f"       mend: {escape(check.mend)}")
+            console.print(f"       mend: {escape(check.fix)}")
     mark = "[red]unsafe[/]" if strict else "[yellow]warns[/]"
     for finding in unsafe:
         console.print(f"{mark}  [bold]{finding.name}[/]  {escape(finding.what)}")
@@ -89,7 +92,7 @@ async def _examine(settings: Settings) -> Sequence[Check]:
                 checks += await _solana(app)
     except (ServiceError, ValueError, RuntimeError, OSError) as error:
         checks.append(
-            Check("start", works=False, says=str(error), mend="set it right and run doctor again")
+            Check("start", works=False, says=str(error), fix="set it right and run doctor again")
         )
     return checks
 
@@ -108,8 +111,8 @@ def _data_dir(folder: Path) -> Check:
     nearest = next(p for p in (folder, *folder.parents) if p.exists())
     if os.access(nearest, os.W_OK):
         return Check(name, works=True, says=str(folder))
-    mend = f"make {nearest} writable, or set ASSAY_DATA_DIR"
-    return Check(name, works=False, says=f"cannot write to {folder}", mend=mend)
+    fix = f"make {nearest} writable, or set ASSAY_DATA_DIR"
+    return Check(name, works=False, says=f"cannot write to {folder}", fix=fix)
 
 
 async def _database(app: App) -> Check:
@@ -117,22 +120,22 @@ async def _database(app: App) -> Check:
     try:
         await app.database.ping()
     except ServiceError as error:
-        mend = "start it, or mend ASSAY_DATABASE_URL"
-        return Check(name, works=False, says=error.message, mend=mend)
+        fix = "start it, or mend ASSAY_DATABASE_URL"
+        return Check(name, works=False, says=error.message, fix=fix)
     return Check(name, works=True, says="answers, and its schema is up to date")
 
 
 async def _state(app: App) -> Sequence[Check]:
     """The server of shared limits, where one is set."""
-    if app.leases is None:
+    if app.quota_lease is None:
         return []
     name = "shared state (valkey)"
     try:
-        await app.leases.check()
+        await app.quota_lease.check()
     except ServiceError as error:
         says = f"{error.message} {error.detail or ''}".strip()
-        mend = "start it, or mend ASSAY_STATE_URL"
-        return [Check(name, works=False, says=says, mend=mend)]
+        fix = "start it, or mend ASSAY_STATE_URL"
+        return [Check(name, works=False, says=says, fix=fix)]
     return [Check(name, works=True, says="answers, and lends")]
 
 
@@ -140,9 +143,9 @@ def _exposure(settings: Settings) -> Check:
     name = "egress guard"
     if not settings.allow_private_upstreams:
         return Check(name, works=True, says="private addresses are refused")
-    mend = "unset ASSAY_ALLOW_PRIVATE_UPSTREAMS on anything but a developer's machine"
+    fix = "unset ASSAY_ALLOW_PRIVATE_UPSTREAMS on anything but a developer's machine"
     local = settings.host in {"127.0.0.1", "::1", "localhost"}
-    return Check(name, works=local, says="private addresses are allowed", mend=mend)
+    return Check(name, works=local, says="private addresses are allowed", fix=fix)
 
 
 async def _upstreams(app: App) -> Sequence[Check]:
@@ -153,13 +156,13 @@ async def _upstreams(app: App) -> Sequence[Check]:
         return []
     says = f"{', '.join(opened) or 'nothing'} for wrappers of {len(operators)} accounts"
     if not opened or not operators:
-        mend = "set ASSAY_UPSTREAM_ALLOW and ASSAY_UPSTREAM_ALLOW_OPERATORS, or neither"
-        return [Check(name, works=False, says=says, mend=mend)]
+        fix = "set ASSAY_UPSTREAM_ALLOW and ASSAY_UPSTREAM_ALLOW_OPERATORS, or neither"
+        return [Check(name, works=False, says=says, fix=fix)]
     known = {operator.id for operator in await app.operators.list_for_admin()}
     unknown = ", ".join(one for one in operators if one not in known)
-    mend = "name ids of `assay accounts list --json` in ASSAY_UPSTREAM_ALLOW_OPERATORS"
+    fix = "name ids of `assay accounts list --json` in ASSAY_UPSTREAM_ALLOW_OPERATORS"
     says += f", of which there is no {unknown}" if unknown else ""
-    return [Check(name, works=not unknown, says=says, mend=mend)]
+    return [Check(name, works=not unknown, says=says, fix=fix)]
 
 
 def _payments(settings: Settings) -> Check:
@@ -186,32 +189,32 @@ async def _settling(app: App) -> Sequence[Check]:
 
 def _node(network: str, answers: bool) -> Check:  # noqa: FBT001 - an item of a mapping
     says = "answers" if answers else "none answers: nobody can settle payments there"
-    mend = "set one that answers in ASSAY_PAYMENT_RPC"
-    return Check(f"payment node of {network}", works=answers, says=says, mend=mend)
+    fix = "set one that answers in ASSAY_PAYMENT_RPC"
+    return Check(f"payment node of {network}", works=answers, says=says, fix=fix)
 
 
-def _facilitator(standing: FacilitatorStanding) -> Check:
-    mend = "start it, or set another one in ASSAY_X402_FACILITATOR_URL"
-    says = standing.problem or "answers"
-    if standing.networks is not None:
-        says += f", and lists {', '.join(sorted(standing.networks)) or 'no network of ours'}"
-        mend = "set one in ASSAY_X402_FACILITATOR_URL that lists a payment network"
-    works = not standing.problem and standing.networks != frozenset()
-    return Check("x402 facilitator", works=works, says=says, mend=mend)
+def _facilitator(status: FacilitatorStatus) -> Check:
+    fix = "start it, or set another one in ASSAY_X402_FACILITATOR_URL"
+    says = status.problem or "answers"
+    if status.networks is not None:
+        says += f", and lists {', '.join(sorted(status.networks)) or 'no network of ours'}"
+        fix = "set one in ASSAY_X402_FACILITATOR_URL that lists a payment network"
+    works = not status.problem and status.networks != frozenset()
+    return Check("x402 facilitator", works=works, says=says, fix=fix)
 
 
-def _key(standing: KeyStanding) -> Check:
-    name = f"settling key on {standing.network}"
-    says = standing.address
-    if standing.state is not None:
-        held = Decimal(standing.state.balance).scaleb(-18)
-        says += f" holds {held:f} coins, enough for {standing.payable} settlements"
-    if standing.problem:
-        says += f": {standing.problem}"
-    mend = f"send {standing.address} coins of {standing.network} for gas"
-    if standing.problem:
-        mend = "set a node that answers in ASSAY_PAYMENT_RPC, or a higher ASSAY_GAS_CAP"
-    return Check(name, works=standing.payable > 0, says=says, mend=mend)
+def _key(status: KeyStatus) -> Check:
+    name = f"settling key on {status.network}"
+    says = status.address
+    if status.state is not None:
+        balance = Decimal(status.state.balance).scaleb(-18)
+        says += f" holds {balance:f} coins, enough for {status.payable} settlements"
+    if status.problem:
+        says += f": {status.problem}"
+    fix = f"send {status.address} coins of {status.network} for gas"
+    if status.problem:
+        fix = "set a node that answers in ASSAY_PAYMENT_RPC, or a higher ASSAY_GAS_CAP"
+    return Check(name, works=status.payable > 0, says=says, fix=fix)
 
 
 def _payment_endpoints(settings: Settings) -> Check:
@@ -247,23 +250,23 @@ async def _solana(app: App) -> Sequence[Check]:
         )
     ]
     if network.index_urls:
-        mend = "set ASSAY_SOLANA_INDEXER_URL to one that answers, or to nothing"
-        checks.append(await _asked("solana indexer", app.index.check(network), mend))
+        fix = "set ASSAY_SOLANA_INDEXER_URL to one that answers, or to nothing"
+        checks.append(await _asked("solana indexer", app.index.check(network), fix))
     if app.write_back is not None:
-        mend = f"send the wallet {app.write_back.address} at least 0.001 SOL"
-        checks.append(await _asked("solana wallet", _fees_paid(app, network), mend))
+        fix = f"send the wallet {app.write_back.address} at least 0.001 SOL"
+        checks.append(await _asked("solana wallet", _fees_paid(app, network), fix))
     return checks
 
 
-async def _asked(name: str, question: Awaitable[str], mend: str) -> Check:
+async def _asked(name: str, question: Awaitable[str], fix: str) -> Check:
     try:
         async with asyncio.timeout(CHAIN_S):
             return Check(name, works=True, says=await question)
     except ServiceError as error:
         says = f"{error.message} {error.detail or ''}".strip()
-        return Check(name, works=False, says=says, mend=mend)
+        return Check(name, works=False, says=says, fix=fix)
     except TimeoutError:
-        return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", mend=mend)
+        return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", fix=fix)
 
 
 async def _registry_there(app: App, network: Network) -> str:
@@ -286,7 +289,7 @@ async def _fees_paid(app: App, network: Network) -> str:
 
 async def _chain(app: App, network: Network) -> Check:
     name = f"chain {network.slug}"
-    mend = (
+    fix = (
         f"reach one of {', '.join(network.rpc_urls)} from here, or set other rpc_urls for "
         f"{network.slug} in ASSAY_CHAINS"
     )
@@ -294,7 +297,7 @@ async def _chain(app: App, network: Network) -> Check:
         async with asyncio.timeout(CHAIN_S):
             await app.subjects.reader(network).fetch_feedback(network, "0")
     except ChainUnavailable as error:
-        return Check(name, works=False, says=error.message, mend=mend)
+        return Check(name, works=False, says=error.message, fix=fix)
     except TimeoutError:
-        return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", mend=mend)
+        return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", fix=fix)
     return Check(name, works=True, says=f"chain id {network.chain_id}, registries answer")

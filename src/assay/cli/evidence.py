@@ -31,16 +31,16 @@ def evaluate(agent: str, chain: str | None, *, as_json: bool) -> int:
         with Progress(*columns, console=console, transient=True) as progress:
             progress.add_task(f"evaluating {agent} on {network.slug}")
             subject = await app.subjects.find(network, agent)
-            news = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
-        evaluation = news.evaluation
+            completed = await app.evaluator.evaluate(subject, app.settings.sandbox_evaluation_s)
+        evaluation = completed.evaluation
         found = grade_score(
             evaluation.agent_id, evaluation.collected, evaluation.unavailable, app.rules
         )
         if as_json:
-            told = _told(evaluation, found, news.snapshot)
-            sys.stdout.write(json.dumps(told, indent=2) + "\n")
+            printed = _printed(evaluation, found, completed.snapshot)
+            sys.stdout.write(json.dumps(printed, indent=2) + "\n")
         else:
-            _print(evaluation, found, news.snapshot)
+            _print(evaluation, found, completed.snapshot)
         return 0
 
     return with_app(work)
@@ -134,7 +134,7 @@ def _json(text: str, option: str) -> object:
         raise ValueError(f"{option} is not JSON") from None
 
 
-def _told(evaluation: Evaluation, found: Score, taken: Snapshot) -> JsonObject:
+def _printed(evaluation: Evaluation, found: Score, taken: Snapshot) -> JsonObject:
     return {
         "agentId": evaluation.agent_id,
         "chain": evaluation.chain,

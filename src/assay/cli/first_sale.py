@@ -146,18 +146,18 @@ class FirstSale:
     async def funds(self) -> Sequence[Funds]:
         """Every wallet that has a part in it. Raises `ChainUnavailable`."""
         price = int(self._sale.price.scaleb(DECIMALS))
-        held = await self._wallets.dollars(self.payer)
-        payer = Funds("payer", self.payer, "USDC", DECIMALS, held, price)
+        balance = await self._wallets.dollars(self.payer)
+        payer = Funds("payer", self.payer, "USDC", DECIMALS, balance, price)
         if self.settler is None:
             return [payer]
-        held, needed = await both(
+        balance, needed = await both(
             self._wallets.gas_wei(self.settler), self._wallets.settlement_wei()
         )
-        return [Funds("settler", self.settler, "ETH", WEI_DIGITS, held, needed), payer]
+        return [Funds("settler", self.settler, "ETH", WEI_DIGITS, balance, needed), payer]
 
     async def funded(self) -> Sequence[Funds]:
         """The wallets once all hold enough, or at once where nobody waits for that."""
-        told: object = None
+        last: object = None
         while True:
             try:
                 found = await self.funds()
@@ -172,15 +172,15 @@ class FirstSale:
                 if not self._sale.waits:
                     raise
                 now, lines = error.message, [f"{error.message} ({error.detail})"]
-            if now != told:
-                told = now
+            if now != last:
+                last = now
                 for line in lines:
                     self._say("waiting", line)
             await asyncio.sleep(POLL_S)
 
     async def serves(self, config: WrapperConfig) -> None:
         """Returns when the service asks for the payment of this wrapper. Raises `CannotSell`."""
-        url, told = self.address(config), ""
+        url, last = self.address(config), ""
         async with httpx2.AsyncClient(timeout=pay.TIMEOUT_S, trust_env=False) as http:
             while True:
                 problem = await _problem(http, url)
@@ -188,9 +188,9 @@ class FirstSale:
                     return
                 if not self._sale.waits:
                     raise CannotSell(problem)
-                if problem != told:
+                if problem != last:
                     self._say("waiting", problem)
-                    told = problem
+                    last = problem
                 await asyncio.sleep(POLL_S)
 
     async def call(self, config: WrapperConfig) -> Paid:

@@ -15,19 +15,19 @@ def show(email: str, *, as_json: bool) -> int:
 
     async def work(app: App) -> int:
         operator = await app.operators.find_for_admin(email)
-        standing = await app.gas.accounts.standing(operator.id)
-        amounts = standing.account.prepaid.items()
+        usage = await app.gas.accounts.usage(operator.id)
+        amounts = usage.account.prepaid.items()
         row = {
-            "freeLeftToday": standing.free_left,
-            "sharedLeftToday": standing.shared_left,
+            "freeLeftToday": usage.free_left,
+            "sharedLeftToday": usage.shared_left,
             "prepaid": {name: f"{Decimal(nano) / NANO:f}" for name, nano in amounts},
         }
         if as_json:
             sys.stdout.write(json.dumps(row, indent=2) + "\n")
             return 0
-        sys.stdout.write(f"free settlements left today: {standing.free_left}\n")
-        if standing.shared_left is not None:
-            sys.stdout.write(f"of all self-registered accounts: {standing.shared_left}\n")
+        sys.stdout.write(f"free settlements left today: {usage.free_left}\n")
+        if usage.shared_left is not None:
+            sys.stdout.write(f"of all self-registered accounts: {usage.shared_left}\n")
         for currency, nano in amounts:
             sys.stdout.write(f"prepaid: {Decimal(nano) / NANO:f} {currency}\n")
         return 0

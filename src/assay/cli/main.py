@@ -87,10 +87,10 @@ def build(web: "Web") -> App:
     webhooks.command(webhooks_deliveries, name="deliveries")
     secrets = App(name="secrets", help="The generated secrets.")
     secrets.command(secrets_rotate, name="rotate")
-    visiting = visits_group()
+    visits = visits_group()
     for group in (
         *(accounts, wrappers, payments, gas),
-        *(snapshots, visiting, analytics, webhooks, secrets),
+        *(snapshots, visits, analytics, webhooks, secrets),
     ):
         app.command(group)
     return app

@@ -46,15 +46,15 @@ def listen_ops(settings: Settings) -> Generator[tuple[socket.socket | None, Sett
         return
     host, port = bind_address(settings.ops_bind)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=BACKLOG) as door:
-        bound = _authority(host, door.getsockname()[1])
-        yield door, settings.model_copy(update={"ops_bind": bound})
+    with socket.create_server((host, port), family=family, backlog=BACKLOG) as listener:
+        bound = _authority(host, listener.getsockname()[1])
+        yield listener, settings.model_copy(update={"ops_bind": bound})
 
 
 @asynccontextmanager
-async def serving_ops(app: App, door: socket.socket | None) -> AsyncGenerator[None]:
+async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerator[None]:
     """Serve metrics on the socket, if there is one."""
-    if door is None:
+    if listener is None:
         yield
         return
     from assay.app.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
@@ -75,7 +75,7 @@ async def serving_ops(app: App, door: socket.socket | None) -> AsyncGenerator[No
         timeout_graceful_shutdown=1,
     )
     try:
-        async with running(SecondServer(config, door)):
+        async with running(SecondServer(config, listener)):
             yield
     finally:
         await page.aclose()

@@ -18,19 +18,19 @@ CONNECTION_S: Final = 10.0
 class OpsProtocol(H11Protocol):
     """Uvicorn's protocol, within bounds that hold before a first request has come."""
 
-    _held: list["OpsProtocol"]
+    _open: list["OpsProtocol"]
     """The connections of this server, oldest first."""
     _end: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        own = [one for one in self._held if one.address == self.address]
-        for held, most in ((own, PER_ADDRESS), (self._held, CONNECTIONS_MAX)):
-            if len(held) >= most and not _drop_idle(held):
+        own = [one for one in self._open if one.address == self.address]
+        for connections, most in ((own, PER_ADDRESS), (self._open, CONNECTIONS_MAX)):
+            if len(connections) >= most and not _drop_idle(connections):
                 transport.abort()
                 return
-        self._held.append(self)
+        self._open.append(self)
         self._end = self.loop.call_later(CONNECTION_S, self.drop)
 
     @override
@@ -51,13 +51,13 @@ class OpsProtocol(H11Protocol):
     def _let_go(self) -> None:
         if self._end is not None:
             self._end.cancel()
-        if self in self._held:
-            self._held.remove(self)
+        if self in self._open:
+            self._open.remove(self)
 
 
-def _drop_idle(held: list[OpsProtocol]) -> bool:
+def _drop_idle(connections: list[OpsProtocol]) -> bool:
     """Drop the oldest whose request has not come; whether there was one."""
-    idle = next((one for one in held if not one.cycle), None)
+    idle = next((one for one in connections if not one.cycle), None)
     if idle is not None:
         idle.drop()
     return idle is not None

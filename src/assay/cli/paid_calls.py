@@ -14,18 +14,20 @@ async def paid_calls_said(app: App) -> Sequence[tuple[bool, str, str]]:
     if app.paid_calls is None:
         return []
     try:
-        found = await app.paid_calls.standing()
+        found = await app.paid_calls.status()
     except ServiceError as error:
         return [(False, error.message, "set a node that answers in ASSAY_PAYMENT_RPC")]
     seen, most = found.spending, found.day_budget // SHARE - GAS
-    held = ", ".join(f"{_usd(units)} USD on {n}" for n, units in found.held.items())
+    balance_by_network = ", ".join(
+        f"{_usd(units)} USD on {n}" for n, units in found.balance_by_network.items()
+    )
     says = f"{_usd(seen.day)} of {_usd(found.day_budget)} USD claimed within a day, gas included;"
     says += f" in 30 days {seen.calls} claims, {seen.filled} wallets filled, {seen.proven} sellers"
-    says += f" proven, {_usd(seen.taken)} USD taken; {found.wallet} holds {held}"
+    says += f" proven, {_usd(seen.taken)} USD taken; {found.wallet} holds {balance_by_network}"
     if most < CALLS_MIN:
         return [(False, says, "set ASSAY_PAID_CALLS_USD_PER_DAY to 0.20 or more")]
-    mend = f"send {found.wallet} stablecoin, and coins for gas: a few days' worth"
-    return [(any(units >= most for units in found.held.values()), says, mend)]
+    fix = f"send {found.wallet} stablecoin, and coins for gas: a few days' worth"
+    return [(any(units >= most for units in found.balance_by_network.values()), says, fix)]
 
 
 def _usd(units: int) -> str:

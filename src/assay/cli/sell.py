@@ -78,7 +78,7 @@ async def _sell(app: App, sale: SellerSale, say: Say, *, as_json: bool) -> int:
     elif not as_json:
         say("next", "fund the wallets, and run the same command again")
     if as_json:
-        sys.stdout.write(json.dumps(_told(steps, sale, config, funds, paid), indent=2) + "\n")
+        sys.stdout.write(json.dumps(_printed(steps, sale, config, funds, paid), indent=2) + "\n")
     return FAILED if paid is not None and not _is_sold(config, paid) else 0
 
 
@@ -136,7 +136,7 @@ def _is_sold(config: WrapperConfig, paid: Paid) -> bool:
     return is_served and moved is not None and moved.amount == config.price
 
 
-def _told(
+def _printed(
     steps: FirstSale,
     sale: SellerSale,
     config: WrapperConfig,

@@ -53,10 +53,10 @@ def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None
 async def _serve(web: Web, settings: Settings) -> None:
     files = open_files.raise_limit()
     fitting = open_files.fitting(settings, files)
-    with listen(fitting) as (door, bound), listen_ops(bound) as (ops, settled):
+    with listen(fitting) as (listener, bound), listen_ops(bound) as (ops, settled):
         async with (
             assemble(settled) as app,
-            serving(web, app, door) as server,
+            serving(web, app, listener) as server,
             serving_ops(app, ops),
         ):
             print_welcome(app)
@@ -107,10 +107,10 @@ def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     at, backlog = (settings.host, settings.port), _backlog(settings)
-    with socket.create_server(at, family=family, backlog=backlog) as door:
-        _send_at_once(door)
-        _send_little_ahead(door)
-        yield door, settings.model_copy(update={"port": door.getsockname()[1]})
+    with socket.create_server(at, family=family, backlog=backlog) as listener:
+        _send_at_once(listener)
+        _send_little_ahead(listener)
+        yield listener, settings.model_copy(update={"port": listener.getsockname()[1]})
 
 
 def _backlog(settings: Settings) -> int:
@@ -139,7 +139,7 @@ def _send_little_ahead(listening: socket.socket) -> None:
 
 
 @asynccontextmanager
-async def serving(web: Web, app: App, door: socket.socket) -> AsyncGenerator[Server]:
+async def serving(web: Web, app: App, listener: socket.socket) -> AsyncGenerator[Server]:
     """The server, answering requests; drained and closed at the end."""
     service, protocol = web.build(app)
     config = uvicorn.Config(
@@ -155,7 +155,7 @@ async def serving(web: Web, app: App, door: socket.socket) -> AsyncGenerator[Ser
         backlog=_backlog(app.settings),
         timeout_graceful_shutdown=DRAIN_S,
     )
-    async with running(Server(config, door)) as server:
+    async with running(Server(config, listener)) as server:
         yield server
 
 

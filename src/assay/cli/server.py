@@ -13,9 +13,9 @@ from typing_extensions import override
 class Server(uvicorn.Server):
     """A server that says when it answers and when it has ended."""
 
-    def __init__(self, config: uvicorn.Config, door: socket.socket) -> None:
+    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
         super().__init__(config)
-        self._door = door
+        self._listener = listener
         self._ended = asyncio.Event()
 
     @contextmanager
@@ -43,7 +43,7 @@ class Server(uvicorn.Server):
     async def run_to_the_end(self) -> None:
         """Serve; whatever happens, `wait_closed` returns afterwards."""
         try:
-            await self.serve(sockets=[self._door])
+            await self.serve(sockets=[self._listener])
         finally:
             self._ended.set()
 

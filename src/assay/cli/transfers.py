@@ -53,7 +53,7 @@ def refund(payment_id: str, amount: str | None) -> int:
 
     async def work(app: App) -> int:
         units = None if amount is None else _base_units(amount)
-        return await _told(app, await app.transfers.refund(payment_id, units))
+        return await _print(app, await app.transfers.refund(payment_id, units))
 
     return with_app(work)
 
@@ -64,7 +64,7 @@ def payout(email: str, network: str, to: str, amount: str | None) -> int:
     async def work(app: App) -> int:
         operator = await app.operators.find_for_admin(email)
         units = None if amount is None else _base_units(amount)
-        return await _told(app, await app.transfers.payout(operator.id, network, to, units))
+        return await _print(app, await app.transfers.payout(operator.id, network, to, units))
 
     return with_app(work)
 
@@ -91,7 +91,7 @@ def cancel(transfer_id: str) -> int:
     return with_app(work)
 
 
-async def _told(app: App, made: Transfer) -> int:
+async def _print(app: App, made: Transfer) -> int:
     """Wait a while for one that is on its way; say what to sign for one that is not."""
     made = await app.transfers.see_through(made, app.settings.settlement_s)
     said = f"{made.kind} {made.id} of {decimal(made.amount)} is {made.state}"

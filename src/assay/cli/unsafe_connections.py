@@ -9,13 +9,13 @@ from assay.common.clock import SystemClock
 from assay.settings import Settings
 
 
-def held_or_too_few(settings: Settings) -> Iterator[UnsafeSetting]:
+def unsafe_connection_limits(settings: Settings) -> Iterator[UnsafeSetting]:
     """An address that held most connections, and a limit of open files that is too low."""
-    yield from _held(settings)
+    yield from _connections_kept(settings)
     yield from _too_few(settings)
 
 
-def _held(settings: Settings) -> Iterator[UnsafeSetting]:
+def _connections_kept(settings: Settings) -> Iterator[UnsafeSetting]:
     """An untrusted address that held over half of all connections in the last 24 hours."""
     said = read_note(settings.data_dir, SystemClock.now())
     if said is not None:

@@ -12,7 +12,7 @@ from assay.settings import Settings, bind_address
 BITS_MIN = {4: 16, 6: 48}
 """A shorter prefix holds more than one site's network: all of 10.0.0.0/8, say."""
 
-TOGETHER_BITS_MAX = {4: 18, 6: 82}
+ALL_NETWORKS_BITS_MAX = {4: 18, 6: 82}
 """Of all networks together, as a power of two: an IPv4 /14, an IPv6 /46."""
 
 _LOOPBACKS = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
@@ -32,7 +32,7 @@ def upstream_allow(settings: Settings) -> Iterator[str]:
     }
     for version, union in unions.items():
         count = sum(network.num_addresses for network in union)
-        if not alone and count > 2 ** TOGETHER_BITS_MAX[version]:
+        if not alone and count > 2 ** ALL_NETWORKS_BITS_MAX[version]:
             yield f"ASSAY_UPSTREAM_ALLOW holds {count} IPv{version} addresses in all"
 
 

@@ -23,8 +23,8 @@ def show(agent: str, chain: str | None) -> int:
         if plan is None:
             complain(f"agent {agent} is not in the schedule: enrol it, or evaluate it once")
             return 1
-        told = f"{plan.reason}, due {iso(plan.due)}; rank {plan.rank}: {RANKS[plan.rank]}"
-        sys.stdout.write(f"{subject.key}: {told}\n")
+        line = f"{plan.reason}, due {iso(plan.due)}; rank {plan.rank}: {RANKS[plan.rank]}"
+        sys.stdout.write(f"{subject.key}: {line}\n")
         return 0
 
     return with_app(work)

@@ -11,11 +11,11 @@ def changed(record: T, **values: object) -> T:
     In a sixth of its time: one of thirty fields is 1.3 us instead of 7.6. Raises `TypeError`.
     """
     made = object.__new__(type(record))
-    held = vars(made)
-    held.update(vars(record))
-    fields = len(held)
-    held.update(values)
-    if len(held) > fields:
+    attributes = vars(made)
+    attributes.update(vars(record))
+    fields = len(attributes)
+    attributes.update(values)
+    if len(attributes) > fields:
         unknown = ", ".join(sorted(values.keys() - vars(record).keys()))
         raise TypeError(f"{type(record).__name__} has no {unknown}")
     return made

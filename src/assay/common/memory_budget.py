@@ -34,7 +34,7 @@ class MemoryBudget:
     def __init__(self, size: int, wait_s: float = 0.0, parts: int = PARTS) -> None:
         self.size = size
         self._part = size // parts
-        self.held = 0
+        self.reserved = 0
         self._wait_s = wait_s
         self._by_holder: dict[str, int] = {}
         self._waiting: deque[_Waiting] = deque()
@@ -52,9 +52,9 @@ class MemoryBudget:
         else:
             raise _full()
 
-    def squeeze(self, holder: str, size: int, own: int = 0) -> None:
+    def overcommit(self, holder: str, size: int, own: int = 0) -> None:
         """As `take`, where there is no room as well: up to twice as much as there is."""
-        if self.held != own and self.held + size > SQUEEZED * self.size:
+        if self.reserved != own and self.reserved + size > SQUEEZED * self.size:
             raise _full()
         self._add(holder, size)
 
@@ -100,18 +100,18 @@ class MemoryBudget:
         self._waiting = still
 
     def _has_part(self, one: _Waiting) -> bool:
-        held = self._by_holder.get(one.holder, 0)
-        return held == one.own or held + one.size <= self._part
+        reserved = self._by_holder.get(one.holder, 0)
+        return reserved == one.own or reserved + one.size <= self._part
 
     def _has_room(self, one: _Waiting) -> bool:
-        return self.held == one.own or self.held + one.size <= self.size
+        return self.reserved == one.own or self.reserved + one.size <= self.size
 
     def _add(self, holder: str, size: int) -> None:
-        self.held += size
+        self.reserved += size
         self._by_holder[holder] = self._by_holder.get(holder, 0) + size
 
     def _remove(self, holder: str, size: int) -> None:
-        self.held -= size
+        self.reserved -= size
         left = self._by_holder[holder] - size
         if left:
             self._by_holder[holder] = left
@@ -137,10 +137,10 @@ class Reservation:
             await self._room.take(self._holder, more, self.size)
             self.size += more
 
-    def squeeze(self, size: int) -> None:
+    def overcommit(self, size: int) -> None:
         """As `take`, at once, and where there is no room as well. Raises `Unavailable`."""
         if more := self._more(size):
-            self._room.squeeze(self._holder, more, self.size)
+            self._room.overcommit(self._holder, more, self.size)
             self.size += more
 
     def keep(self, size: int) -> None:

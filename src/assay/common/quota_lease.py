@@ -93,22 +93,22 @@ class QuotaLease:
 
     def has(self, key: str) -> bool:
         """Whether `spend` would find a unit now."""
-        held = self._slices.get(key)
-        return held is not None and held.units > 0 and self._clock.monotonic_s() < held.until_s
+        lease = self._slices.get(key)
+        return lease is not None and lease.units > 0 and self._clock.monotonic_s() < lease.until_s
 
     def use(self, key: str) -> Remaining | None:
         """Spend the unit that `has` has just found, though its time be over by now."""
-        held = self._slices.get(key)
-        if held is None or not held.units:
+        lease = self._slices.get(key)
+        if lease is None or not lease.units:
             return None
-        held.units -= 1
-        return held.room(self._clock.monotonic_s())
+        lease.units -= 1
+        return lease.room(self._clock.monotonic_s())
 
     def unspend(self, key: str) -> None:
         """Take back a unit just spent, for what was then refused for another reason."""
-        held = self._slices.get(key)
-        if held is not None and held.units < held.size:
-            held.units += 1
+        lease = self._slices.get(key)
+        if lease is not None and lease.units < lease.size:
+            lease.units += 1
 
     async def take(self, key: str, limit: int) -> Remaining | None:
         """Spend a unit, borrowing when none is in hand; None when the process is alone."""
@@ -117,9 +117,9 @@ class QuotaLease:
         found = self.spend(key)
         if found is not None:
             return found
-        held, now_s = self._slices.get(key), self._clock.monotonic_s()
-        if held is not None and now_s < held.refused_until_s:
-            return -1, held.room(now_s)[1]
+        lease, now_s = self._slices.get(key), self._clock.monotonic_s()
+        if lease is not None and now_s < lease.refused_until_s:
+            return -1, lease.room(now_s)[1]
         if len(self._asking) >= KEYS_MAX and key not in self._asking:
             return None  # the store has not answered for long, and who asked may be gone
         waiter: _Waiter = asyncio.get_running_loop().create_future()
@@ -181,7 +181,7 @@ class QuotaLease:
         """Those who wait first, in their order; the rest is kept in hand."""
         now_s = self._clock.monotonic_s()
         refused_until_s = 0.0 if grant.units else now_s + min(REFUSED_S, grant.reset_s)
-        held = _Slice(
+        lease = _Slice(
             units=grant.units,
             size=grant.units,
             second=grant.second,
@@ -190,7 +190,7 @@ class QuotaLease:
             reset_at_s=now_s + grant.reset_s,
             refused_until_s=refused_until_s,
         )
-        self._hold(ask.key, held)
+        self._hold(ask.key, lease)
         if grant.units and now_s >= until_s:  # came too late to be spent: once more
             again = self._asking.setdefault(ask.key, _Asking(ask.limit))
             again.waiters[:0] = asking.waiters
@@ -198,19 +198,19 @@ class QuotaLease:
         later = self._asking.pop(ask.key, None)  # came while we asked
         for waiter in asking.waiters:
             if not waiter.done():  # who went away leaves its unit to the others
-                waiter.set_result(_serve(held, now_s))
+                waiter.set_result(_serve(lease, now_s))
         for waiter in later.waiters if later is not None else ():
             if waiter.done():
                 continue
-            if held.units:
-                waiter.set_result(_serve(held, now_s))
+            if lease.units:
+                waiter.set_result(_serve(lease, now_s))
             else:
                 self._asking.setdefault(ask.key, _Asking(ask.limit)).waiters.append(waiter)
 
-    def _hold(self, key: str, held: _Slice) -> None:
-        self._slices[key] = held
+    def _hold(self, key: str, lease: _Slice) -> None:
+        self._slices[key] = lease
         self._slices.move_to_end(key)
-        self._ending.append((key, held))
+        self._ending.append((key, lease))
         if len(self._slices) > KEYS_MAX:
             self._slices.popitem(last=False)
         if len(self._ending) > KEYS_MAX:
@@ -227,31 +227,31 @@ class QuotaLease:
             if need:
                 asked.append((self._asked(key, asking.limit, need, now_s), asking))
         while self._ending and len(asked) < BATCH_MAX:
-            key, held = self._ending[0]
-            if now_s < held.until_s and not everything:
+            key, lease = self._ending[0]
+            if now_s < lease.until_s and not everything:
                 break
             self._ending.popleft()
-            if held.units:  # whoever holds it: it is over, and is this process's to give back
-                back, held.units = held.units, 0
-                asked.append((WindowRequest(key, 1, 0, 0, held.second, back), _Asking(1)))
+            if lease.units:  # whoever holds it: it is over, and is this process's to give back
+                back, lease.units = lease.units, 0
+                asked.append((WindowRequest(key, 1, 0, 0, lease.second, back), _Asking(1)))
         self._forget(now_s)
         return asked
 
     def _asked(self, key: str, limit: int, need: int, now_s: float) -> WindowRequest:
         """As much as the last second's need shows, and twice that where it was not enough."""
-        held = self._slices.get(key)
-        if held is None:
+        lease = self._slices.get(key)
+        if lease is None:
             return WindowRequest(key, limit, need, need)
-        back, held.units = held.units, 0
-        is_short = not back and now_s < held.until_s
-        want = min(2 * held.size if is_short else held.size - back, SLICE_MAX)
-        return WindowRequest(key, limit, need, max(need, want), held.second, back)
+        back, lease.units = lease.units, 0
+        is_short = not back and now_s < lease.until_s
+        want = min(2 * lease.size if is_short else lease.size - back, SLICE_MAX)
+        return WindowRequest(key, limit, need, max(need, want), lease.second, back)
 
     def _forget(self, now_s: float) -> None:
         """A slice is remembered for one more lease, for the sake of its size."""
         while self._slices:
-            key, held = next(iter(self._slices.items()))
-            if now_s < held.until_s + LEASE_S:
+            key, lease = next(iter(self._slices.items()))
+            if now_s < lease.until_s + LEASE_S:
                 return
             del self._slices[key]
 
@@ -279,12 +279,12 @@ class QuotaLease:
         self._on_change(None)
 
 
-def _serve(held: _Slice, now_s: float) -> Remaining:
+def _serve(lease: _Slice, now_s: float) -> Remaining:
     """A unit of the slice, or the refusal of one."""
-    if not held.units:
-        return -1, held.room(now_s)[1]
-    held.units -= 1
-    return held.room(now_s)
+    if not lease.units:
+        return -1, lease.room(now_s)[1]
+    lease.units -= 1
+    return lease.room(now_s)
 
 
 def _release(asking: Iterable[_Asking]) -> None:

@@ -22,7 +22,7 @@ class SingleFlight(Generic[T]):
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.get_running_loop().create_task(self._call(key, work))
-            flight.add_done_callback(_heard)
+            flight.add_done_callback(_retrieve)
             self._flights[key] = flight
         return await asyncio.shield(flight)
 
@@ -33,7 +33,7 @@ class SingleFlight(Generic[T]):
             del self._flights[key]
 
 
-def _heard(flight: asyncio.Task[T]) -> None:
+def _retrieve(flight: asyncio.Task[T]) -> None:
     """A failure that every caller has gone away from is nobody's; asyncio need not warn of it."""
     if not flight.cancelled():
         flight.exception()

@@ -46,14 +46,14 @@ async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tu
 async def all_results(works: Iterable[Awaitable[T]]) -> list[T | Exception]:
     """Do all at once, begun in their order; what each returned or raised, in the same order."""
 
-    async def told(work: Awaitable[T]) -> T | Exception:
+    async def result_of(work: Awaitable[T]) -> T | Exception:
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - a value: a group would end the others for it
             return error
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(told(work)) for work in works]
+        tasks = [group.create_task(result_of(work)) for work in works]
     return [task.result() for task in tasks]
 
 

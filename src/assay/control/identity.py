@@ -99,7 +99,7 @@ class Control:
             "group": sibling_key(subject, at),
             "owner": subject.agent.owner if subject.agent else "",
             "transferred": moved or None,
-            "heldDays": 0 if moved else past.held_days,
+            "heldDays": 0 if moved else past.owned_days,
             "name": name_skeleton(name) or None,
             "signature": texts or None,
             **_followed(subject, following, past),

@@ -95,7 +95,7 @@ class Past:
     first_us: int | None
     owner: str | None
     """Of the newest evaluation."""
-    held_days: int | None
+    owned_days: int | None
     """Whole days since the token was transferred without its services; None: never."""
     keys: frozenset[str]
     """Control proven within the last 90 days."""

@@ -97,7 +97,7 @@ async def find_control(
 
 
 @dataclass(slots=True)
-class _Heard:
+class _CollectedStatements:
     """The statements about one service, and whether all that could be asked was."""
 
     statements: list[Statement] = field(default_factory=list[Statement])
@@ -110,7 +110,7 @@ class _Reader:
     def __init__(self, subject: Subject, needs: ControlDependencies) -> None:
         self._subject = subject
         self._needs = needs
-        self.hosts: dict[str, asyncio.Task[_Heard]] = {}
+        self.hosts: dict[str, asyncio.Task[_CollectedStatements]] = {}
         self._neighbours = Neighbours(subject, needs.store)
         self._papers: dict[str, tuple[ControlScope, JsonValue]] = {}
         """OpenAPI documents that name nobody, by service."""
@@ -142,22 +142,24 @@ class _Reader:
         scope = scope_of(endpoint.url)
         if scope is None:
             return ServiceControl(endpoint.url, None, why="not_an_address")
-        heard = await self._host(scope)
-        is_proven = any(s.is_ours for s in heard.statements)
+        collected = await self._host(scope)
+        is_proven = any(s.is_ours for s in collected.statements)
         documents, interfaces = await self._documents(endpoint, scope, is_proven=is_proven)
-        spoken = _Heard([*heard.statements, *documents.statements])
-        spoken.is_whole = heard.is_whole and documents.is_whole
+        spoken = _CollectedStatements([*collected.statements, *documents.statements])
+        spoken.is_whole = collected.is_whole and documents.is_whole
         found = await self._resolve(endpoint.url, scope, spoken)
         if found.proven and not await self._covers(found.proven, interfaces):
             return ServiceControl(endpoint.url, scope, why="interface_elsewhere")
         return found
 
-    async def _resolve(self, url: str, scope: ControlScope, heard: _Heard) -> ServiceControl:
-        spoken = [s for s in heard.statements if s.speaks_for(scope)]
+    async def _resolve(
+        self, url: str, scope: ControlScope, collected: _CollectedStatements
+    ) -> ServiceControl:
+        spoken = [s for s in collected.statements if s.speaks_for(scope)]
         ours = [s for s in spoken if s.is_ours]
         if not ours:
             why = "names_another" if any(s.named != Named() for s in spoken) else "no_proof"
-            return ServiceControl(url, scope, why=why, is_unfinished=not heard.is_whole)
+            return ServiceControl(url, scope, why=why, is_unfinished=not collected.is_whole)
         best = min(ours, key=lambda s: (-len(s.scope.segments), STRONGEST_FIRST.index(s.proof)))
         named = frozenset(name for s in ours for name in s.named.agents)
         others = [
@@ -189,11 +191,11 @@ class _Reader:
             proven = set(await store.proven_by(sorted(keys), sorted(agents)))
         except Unavailable:
             return (), ()
-        held = [
+        rivals = [
             (agent, is_deeper) for (k, agent), is_deeper in claims.items() if (k, agent) in proven
         ]
-        deeper = tuple(sorted({agent for agent, is_deeper in held if is_deeper}))
-        return deeper, tuple(sorted({agent for agent, is_deeper in held if not is_deeper}))
+        deeper = tuple(sorted({agent for agent, is_deeper in rivals if is_deeper}))
+        return deeper, tuple(sorted({agent for agent, is_deeper in rivals if not is_deeper}))
 
     async def _covers(self, proven: Statement, interfaces: Sequence[str]) -> bool:
         """Whether all addresses that a card sends its callers to are under proven control, too."""
@@ -208,8 +210,8 @@ class _Reader:
                 continue
             if await self._is_of_card(proven, scope):
                 continue
-            heard = await self._host(scope)
-            if not any(s.is_ours and s.speaks_for(scope) for s in heard.statements):
+            collected = await self._host(scope)
+            if not any(s.is_ours and s.speaks_for(scope) for s in collected.statements):
                 return False
         return True
 
@@ -219,69 +221,71 @@ class _Reader:
             return False
         return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
 
-    async def _host(self, scope: ControlScope) -> _Heard:
+    async def _host(self, scope: ControlScope) -> _CollectedStatements:
         if scope.origin not in self.hosts:
             if len(self.hosts) >= ORIGINS_MAX:
-                return _Heard(is_whole=False)
+                return _CollectedStatements(is_whole=False)
             made = asyncio.get_running_loop().create_task(self._ask_host(scope.host_scope))
             self.hosts[scope.origin] = made
         # Services share it: the one whose time is over first must not end it for the others.
         return await asyncio.shield(self.hosts[scope.origin])
 
-    async def _ask_host(self, host: ControlScope) -> _Heard:
-        heard = _Heard()
+    async def _ask_host(self, host: ControlScope) -> _CollectedStatements:
+        collected = _CollectedStatements()
         txt = self._needs.txt
         if txt is not None and host.has_name:
             try:
                 records = await txt.find(f"{RECORD_LABEL}.{host.host}")
-                self._add(heard, "dns", host, read_records(records))
+                self._add(collected, "dns", host, read_records(records))
             except LookUpUnavailable:
-                heard.is_whole = False
+                collected.is_whole = False
         try:
             reply = await fetch(self._needs.http, host.origin + WELL_KNOWN, REDIRECTS_MAX)
-            self._add(heard, "well_known", host, read_document(_document(reply)))
+            self._add(collected, "well_known", host, read_document(_document(reply)))
         except LookUpUnavailable:
-            heard.is_whole = False
-        return heard
+            collected.is_whole = False
+        return collected
 
     async def _documents(
         self, endpoint: ControlledEndpoint, scope: ControlScope, *, is_proven: bool
-    ) -> tuple[_Heard, tuple[str, ...]]:
+    ) -> tuple[_CollectedStatements, tuple[str, ...]]:
         """What the service's own documents say, and the addresses a card sends its callers to.
 
         Where the host itself names the agent nothing more is asked of it than was read anyhow.
         """
-        heard = _Heard()
+        collected = _CollectedStatements()
         try:
             if endpoint.kind == "a2a":
-                return heard, await self._card(heard, endpoint.url)
+                return collected, await self._card(collected, endpoint.url)
             if endpoint.kind == "http" and not is_proven:
-                await self._openapi(heard, endpoint.url, scope)
+                await self._openapi(collected, endpoint.url, scope)
                 payees = await self._needs.services.payees(endpoint.url)
                 if payees_named(payees, self._subject):
                     paid = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
-                    heard.statements.append(paid)
+                    collected.statements.append(paid)
                 elif payees:
                     self._pay_others.add(scope.origin)
         except LookUpUnavailable:
-            heard.is_whole = False
-        return heard, ()
+            collected.is_whole = False
+        return collected, ()
 
-    async def _card(self, heard: _Heard, url: str) -> tuple[str, ...]:
+    async def _card(self, collected: _CollectedStatements, url: str) -> tuple[str, ...]:
         card = await self._needs.services.card(url)
         scope = document_scope(card.url) if card else None
         if card is None or scope is None:
             return ()
-        self._add(heard, "card", scope, read_document(card.document))
+        self._add(collected, "card", scope, read_document(card.document))
         return interfaces_of(card.document)
 
-    async def _openapi(self, heard: _Heard, url: str, scope: ControlScope) -> None:
+    async def _openapi(
+        self, collected: _CollectedStatements, url: str, scope: ControlScope
+    ) -> None:
         """The endpoint itself where it is the document, else the one it serves beside itself."""
         reply = await fetch(self._needs.http, url)
         document = _document(reply)
         if is_openapi(document):
             self._papers[url] = scope, document
-            self._add(heard, "openapi", scope, read_document(document))
+            self._add(collected, "openapi", scope, read_document(document))
             return
         if scope.is_exact or _is_page(reply):
             return
@@ -290,11 +294,11 @@ class _Reader:
         if is_openapi(document) and (place := scope_of(beside)) is not None:
             self._papers[url] = place, document
             # A file of this name may be a visitor's upload: it speaks for no other address.
-            self._add(heard, "openapi", scope, read_document(document), has_below=False)
+            self._add(collected, "openapi", scope, read_document(document), has_below=False)
 
     def _add(
         self,
-        heard: _Heard,
+        collected: _CollectedStatements,
         proof: Proof,
         scope: ControlScope,
         named: Named,
@@ -303,7 +307,7 @@ class _Reader:
     ) -> None:
         if named != Named():
             is_ours = names(named, self._subject)
-            heard.statements.append(Statement(proof, scope, named, is_ours, has_below))
+            collected.statements.append(Statement(proof, scope, named, is_ours, has_below))
 
 
 def _document(reply: EgressResponse) -> JsonValue:

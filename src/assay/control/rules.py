@@ -72,7 +72,7 @@ def undecided(data: JsonObject) -> tuple[ControlReason, ...]:
     return tuple(found)
 
 
-def held_back(data: JsonObject) -> tuple[ControlReason, ...]:
+def ceiling_reasons(data: JsonObject) -> tuple[ControlReason, ...]:
     """Why this agent is held at rung 0 for whom it copies or stands beside.
 
     A copy, and a newcomer on the site of an open critical finding, until one unannounced visit is
@@ -136,7 +136,7 @@ def inherited(data: JsonObject) -> tuple[ControlReason, ...]:
     )
 
 
-def days_held(data: JsonObject) -> int | None:
+def owned_days(data: JsonObject) -> int | None:
     """Whole days since a transfer that left the services under other control; None: no limit.
 
     Rungs 2 to 4 count no day before that.

@@ -43,9 +43,9 @@ class SqlControlStore:
             keys = frozenset((await connection.execute(proven)).scalars())
         if row is None:
             return Past(None, None, None, keys)
-        held = None if row.owner_us is None else (self._now_us() - row.owner_us) // DAY_US
-        is_over = held is not None and held >= FOLLOWS_US // DAY_US
-        return Past(row.first_us, row.owner, None if is_over else held, keys)
+        owned_days = None if row.owner_us is None else (self._now_us() - row.owner_us) // DAY_US
+        is_over = owned_days is not None and owned_days >= FOLLOWS_US // DAY_US
+        return Past(row.first_us, row.owner, None if is_over else owned_days, keys)
 
     async def proven_by(
         self, keys: Sequence[str], agents: Sequence[str]

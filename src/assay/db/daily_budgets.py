@@ -33,27 +33,29 @@ class DailyBudgets:
         self._database = database
         self._take = _take(database.kind)
 
-    async def take_within(self, desk: SqlTransaction, name: str, day: int, limit: int) -> bool:
+    async def take_within(
+        self, transaction: SqlTransaction, name: str, day: int, limit: int
+    ) -> bool:
         """Whether there was a unit left. Names are always taken in one order."""
         if limit <= 0:
             return False
         values = {"name": name, "day": day, "a_limit": limit}
-        return await desk.change(self._take, values) == 1
+        return await transaction.change(self._take, values) == 1
 
     @staticmethod
-    async def give_back_within(desk: SqlTransaction, name: str, day: int) -> None:
+    async def give_back_within(transaction: SqlTransaction, name: str, day: int) -> None:
         """A unit that was not needed."""
-        await desk.change(_GIVE_BACK, {"a_name": name, "a_day": day})
+        await transaction.change(_GIVE_BACK, {"a_name": name, "a_day": day})
 
     async def take_all(self, limits: Sequence[tuple[str, int]], day: int) -> str | None:
         """Take a unit of each budget, or of none: then the name of one that is used up."""
 
-        async def work(desk: SqlTransaction) -> str | None:
+        async def work(transaction: SqlTransaction) -> str | None:
             taken: list[str] = []
             for name, limit in limits:
-                if not await self.take_within(desk, name, day, limit):
+                if not await self.take_within(transaction, name, day, limit):
                     for other in taken:
-                        await self.give_back_within(desk, other, day)
+                        await self.give_back_within(transaction, other, day)
                     return name
                 taken.append(name)
             return None

@@ -52,11 +52,11 @@ class Database:
             asyncio.Lock() if kind == "sqlite" else nullcontext()
         )
         path = engine.url.database
-        self._lanes: tuple[GroupCommitWriter, GroupCommitWriter] | None = None
+        self._writers: tuple[GroupCommitWriter, GroupCommitWriter] | None = None
         if kind == "sqlite" and path is not None:
             wait_s = _own_wait_s(use_s)
             changes = GroupCommitWriter(path, wait_s, self._turns, writes=True)
-            self._lanes = changes, GroupCommitWriter(path, wait_s, nullcontext(), writes=False)
+            self._writers = changes, GroupCommitWriter(path, wait_s, nullcontext(), writes=False)
 
     @classmethod
     async def open(cls, url: str, use_s: float = USE_S) -> "Database":
@@ -99,15 +99,15 @@ class Database:
         shares its commit fails with it then. Of two that are under way, which is first is not
         said. Raises like `write`.
         """
-        if self._lanes is not None:
-            return await self._done(self._lanes[0], work, is_sure=is_sure)
+        if self._writers is not None:
+            return await self._done(self._writers[0], work, is_sure=is_sure)
         async with self.write() as connection:
             return await work(SessionTransaction(connection, self.lock))
 
     async def look(self, work: Work[T]) -> T:
         """One statement that reads; as cheap. Raises like `read`."""
-        if self._lanes is not None:
-            return await self._done(self._lanes[1], work)
+        if self._writers is not None:
+            return await self._done(self._writers[1], work)
         async with self.read() as connection:
             return await work(SessionTransaction(connection, self.lock))
 
@@ -153,8 +153,8 @@ class Database:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._use_s):
                 await self._idle.wait()
-        for lane in self._lanes or ():
-            await asyncio.to_thread(lane.close)
+        for writer in self._writers or ():
+            await asyncio.to_thread(writer.close)
         await self._engine.dispose()
 
     @asynccontextmanager
@@ -167,19 +167,19 @@ class Database:
         except IntegrityError:
             raise
         except _FAILURES as error:
-            raise _told(error) from error
+            raise _translated(error) from error
         finally:
             self._end()
 
-    async def _done(self, lane: GroupCommitWriter, work: Work[T], *, is_sure: bool = False) -> T:
+    async def _done(self, writer: GroupCommitWriter, work: Work[T], *, is_sure: bool = False) -> T:
         """As within `_used`, whose context managers cost more than the rest: calls wait here."""
         self._begin()
         try:
-            return await lane.do(work, self._use_s, is_sure=is_sure)
+            return await writer.do(work, self._use_s, is_sure=is_sure)
         except IntegrityError:
             raise
         except _FAILURES as error:
-            raise _told(error) from error
+            raise _translated(error) from error
         finally:
             self._end()
 
@@ -198,9 +198,9 @@ class Database:
 _FAILURES = (DBAPIError, PoolTimeout, OSError)
 
 
-def _told(error: Exception) -> Unavailable:
-    told = DataRefused if _is_about_data(error) else Unavailable
-    return told("The database cannot be used now.", detail=repr(error), retry_after_s=5)
+def _translated(error: Exception) -> Unavailable:
+    error_type = DataRefused if _is_about_data(error) else Unavailable
+    return error_type("The database cannot be used now.", detail=repr(error), retry_after_s=5)
 
 
 def _own_wait_s(use_s: float) -> float:

@@ -100,7 +100,7 @@ class GroupCommitWriter:
                     some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
                     if self._is_closed:
                         break
-                    outcomes = await loop.run_in_executor(self._thread, self._together, some)
+                    outcomes = await loop.run_in_executor(self._thread, self._commit_group, some)
                 for ticket, outcome in zip(some, outcomes, strict=True):
                     _answer(ticket, outcome)
         finally:
@@ -109,29 +109,29 @@ class GroupCommitWriter:
             for ticket in left:  # none, unless this was closed or called off
                 _answer(ticket, _Failed(_closed()))
 
-    def _together(self, tickets: Sequence[PendingTransaction]) -> list[Any]:
+    def _commit_group(self, tickets: Sequence[PendingTransaction]) -> list[Any]:
         """What each came to: its result, or the exception. In the thread."""
         try:
-            desk = DriverTransaction(self._opened())
+            transaction = DriverTransaction(self._opened())
             if not self._writes:
-                return [self._alone(ticket, desk) for ticket in tickets]
-            return self._committed(tickets, desk)
+                return [self._alone(ticket, transaction) for ticket in tickets]
+            return self._committed(tickets, transaction)
         except Exception as error:  # noqa: BLE001 - told to every caller, in their own tasks
             self._undo()
             return [_Failed(_translated(error)) for _ in tickets]
 
     def _committed(
-        self, tickets: Sequence[PendingTransaction], desk: DriverTransaction
+        self, tickets: Sequence[PendingTransaction], transaction: DriverTransaction
     ) -> list[Any]:
-        run = desk.own.execute
+        run = transaction.own.execute
         run("BEGIN IMMEDIATE")
         outcomes: list[Any] = []
         for ticket in tickets:
             if ticket.is_sure:
-                outcomes.append(self._surely(ticket, desk))
+                outcomes.append(self._surely(ticket, transaction))
                 continue
             run("SAVEPOINT work")
-            outcome = self._alone(ticket, desk)
+            outcome = self._alone(ticket, transaction)
             if isinstance(outcome, _Failed):
                 run("ROLLBACK TO work")  # raises where SQLite has undone everything itself
             run("RELEASE work")
@@ -139,21 +139,21 @@ class GroupCommitWriter:
         run("COMMIT")
         return outcomes
 
-    def _surely(self, ticket: PendingTransaction, desk: DriverTransaction) -> object:
+    def _surely(self, ticket: PendingTransaction, transaction: DriverTransaction) -> object:
         """Its outcome; raised where it fails and has changed something, for all are undone then."""
-        before = desk.own.total_changes
-        outcome = self._alone(ticket, desk)
-        is_clean = desk.own.total_changes == before and desk.own.in_transaction
+        before = transaction.own.total_changes
+        outcome = self._alone(ticket, transaction)
+        is_clean = transaction.own.total_changes == before and transaction.own.in_transaction
         if isinstance(outcome, _Failed) and not is_clean:  # or SQLite has undone everything itself
             raise _unusable(repr(outcome.error)) from outcome.error
         return outcome
 
     @staticmethod
-    def _alone(ticket: PendingTransaction, desk: DriverTransaction) -> object:
+    def _alone(ticket: PendingTransaction, transaction: DriverTransaction) -> object:
         if ticket.done.done():  # its caller has gone, or has waited long enough
             return None
         try:
-            return _result(ticket.work(desk))
+            return _result(ticket.work(transaction))
         except Exception as error:  # noqa: BLE001 - its own caller's, and nobody else's
             return _Failed(_translated(error))
 
@@ -230,7 +230,7 @@ def _translated(error: Exception) -> Exception:
     if isinstance(error, sqlite3.IntegrityError):
         return IntegrityError(None, None, error)
     if isinstance(error, sqlite3.Error):
-        told = _unusable(repr(error))
-        told.__cause__ = error
-        return told
+        error_to_raise = _unusable(repr(error))
+        error_to_raise.__cause__ = error
+        return error_to_raise
     return error

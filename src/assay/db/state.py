@@ -42,21 +42,25 @@ class SqlSharedState:
         await self._purge_when_due()
         # Short work, whose commits are shared: whoever proves an address puts one.
         values["now_us"] = self._now_us()
-        return bool(await self._database.change(lambda desk: desk.rows(_PUT_IF_ABSENT, values)))
+        return bool(
+            await self._database.change(
+                lambda transaction: transaction.rows(_PUT_IF_ABSENT, values)
+            )
+        )
 
     async def put(self, key: str, value: str, ttl_s: float) -> None:
         values = self._values(key, value, ttl_s)
         await self._purge_when_due()
-        await self._database.change(lambda desk: desk.change(_PUT_ALWAYS, values))
+        await self._database.change(lambda transaction: transaction.change(_PUT_ALWAYS, values))
 
     async def get(self, key: str) -> str | None:
         values = {"key": key, "now_us": self._now_us()}
-        rows = await self._database.look(lambda desk: desk.rows(_GET, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(_GET, values))
         return rows[0]["value"] if rows else None
 
     async def take(self, key: str) -> str | None:
         values = {"key": key, "now_us": self._now_us()}
-        rows = await self._database.change(lambda desk: desk.rows(_TAKE, values))
+        rows = await self._database.change(lambda transaction: transaction.rows(_TAKE, values))
         return rows[0]["value"] if rows else None
 
     async def _purge_when_due(self) -> None:

@@ -42,10 +42,10 @@ class SqlCostStore:
         names, days = sorted({key.name for key in counts}), {key.day for key in counts}
         known = {"names": json.dumps(names), "first": min(days) - 1, "last": max(days)}
 
-        async def work(desk: SqlTransaction) -> Sequence[SqlRow]:
-            await desk.lock("daily costs")
-            await desk.connection.exec_driver_sql(self._add, rows)
-            return await desk.rows(self._known, known)
+        async def work(transaction: SqlTransaction) -> Sequence[SqlRow]:
+            await transaction.lock("daily costs")
+            await transaction.connection.exec_driver_sql(self._add, rows)
+            return await transaction.rows(self._known, known)
 
         found = await self._database.change(work)
         await self._trim_when_due(days)

@@ -107,13 +107,13 @@ class SqlBudgetLedger:
             "expires_us": now_us + round((claim.ends_s + BUDGET_S) * 1e6),
         }
 
-        async def work(desk: SqlTransaction) -> BudgetSpent | None:
-            await desk.lock(f"egress {row['budget']}")
-            left = await _left(desk, claim.key, claim.ceiling, claim.use, now_us)
+        async def work(transaction: SqlTransaction) -> BudgetSpent | None:
+            await transaction.lock(f"egress {row['budget']}")
+            left = await _left(transaction, claim.key, claim.ceiling, claim.use, now_us)
             if left.requests < 1 or left.size_bytes < claim.size_bytes:
-                await _note_asking(desk, claim, now_us)
+                await _note_asking(transaction, claim, now_us)
                 return _spent(left, now_us, BUDGET_S)
-            await desk.change(_INSERT, row)
+            await transaction.change(_INSERT, row)
             return None
 
         return await self._database.change(work)
@@ -123,17 +123,17 @@ class SqlBudgetLedger:
         # In one order for all, so that no two wait for each other crosswise.
         ordered = sorted(claims, key=lambda claim: _hashed(claim.key))
 
-        async def work(desk: SqlTransaction) -> int:
+        async def work(transaction: SqlTransaction) -> int:
             granted = wanted_bytes
             for claim in ordered:
-                await desk.lock(f"egress {_hashed(claim.key)}")
-                left = await _left(desk, claim.key, claim.ceiling, claim.use, now_us)
+                await transaction.lock(f"egress {_hashed(claim.key)}")
+                left = await _left(transaction, claim.key, claim.ceiling, claim.use, now_us)
                 granted = min(granted, left.size_bytes)
             if granted <= 0:
                 return 0
             until_us = now_us + round((max(c.ends_s for c in ordered) + BUDGET_S) * 1e6)
             whose = {"an_exchange": ordered[0].exchange}
-            await desk.change(_ADD, whose | {"more": granted, "until_us": until_us})
+            await transaction.change(_ADD, whose | {"more": granted, "until_us": until_us})
             return granted
 
         return await self._database.change(work) if ordered else wanted_bytes
@@ -144,16 +144,16 @@ class SqlBudgetLedger:
             "size": size_bytes,
             "until_us": self._now_us() + round(BUDGET_S * 1e6),
         }
-        await self._database.change(lambda desk: desk.change(_SETTLE, values))
+        await self._database.change(lambda transaction: transaction.change(_SETTLE, values))
 
     async def forget(self, exchange: str) -> None:
         values = {"an_exchange": exchange}
-        await self._database.change(lambda desk: desk.change(_FORGET, values))
+        await self._database.change(lambda transaction: transaction.change(_FORGET, values))
 
     async def left(self, key: str, ceiling: Ceiling, use: EgressUse) -> Ceiling:
         now_us = self._now_us()
         found = await self._database.change(
-            lambda desk: _left(desk, key, ceiling, use, now_us),
+            lambda transaction: _left(transaction, key, ceiling, use, now_us),
         )
         return Ceiling(max(0, found.requests), max(0, found.size_bytes))
 
@@ -168,12 +168,12 @@ class SqlBudgetLedger:
             "expires_us": now_us + round(window_s * 1e6),
         }
 
-        async def work(desk: SqlTransaction) -> BudgetSpent | None:
-            await desk.lock(f"egress {row['budget']}")
-            left = await _left(desk, key, Ceiling(limit, 0), EgressUse(UseClass.OWN), now_us)
+        async def work(transaction: SqlTransaction) -> BudgetSpent | None:
+            await transaction.lock(f"egress {row['budget']}")
+            left = await _left(transaction, key, Ceiling(limit, 0), EgressUse(UseClass.OWN), now_us)
             if left.requests < 1:
                 return _spent(left, now_us, window_s)
-            await desk.change(_INSERT, row)
+            await transaction.change(_INSERT, row)
             return None
 
         return await self._database.change(work)
@@ -185,10 +185,10 @@ class SqlBudgetLedger:
         self._purge_at_s = now_s + PURGE_EVERY_S
         now_us = self._now_us()
 
-        async def work(desk: SqlTransaction) -> int:
+        async def work(transaction: SqlTransaction) -> int:
             # Two that purge at once could wait for each other's rows crosswise.
-            await desk.lock("purge of egress")
-            return await desk.change(_PURGE, {"now_us": now_us})
+            await transaction.lock("purge of egress")
+            return await transaction.change(_PURGE, {"now_us": now_us})
 
         if await self._database.change(work) == PURGE_MAX:
             self._purge_at_s = now_s  # more is left: the next claim goes on with it
@@ -198,10 +198,10 @@ class SqlBudgetLedger:
 
 
 async def _left(
-    desk: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
+    transaction: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
 ) -> _Left:
     values = {"a_budget": _hashed(key), "now_us": now_us, "an_account": use.account}
-    [row] = await desk.rows(_TOTALS, values)
+    [row] = await transaction.rows(_TOTALS, values)
     requests = [ceiling.requests - row["requests"]]
     sizes = [ceiling.size_bytes - int(row["bytes"])]
     if use.use_class is UseClass.SHARED:
@@ -211,18 +211,18 @@ async def _left(
             requests.append(ceiling.requests // ACCOUNT_PART - row["account_requests"])
             sizes.append(ceiling.size_bytes // ACCOUNT_PART - int(row["account_bytes"]))
     if use.use_class is UseClass.RESERVED and use.agent:
-        for left in await _reserved_left(desk, key, ceiling, use, now_us):
+        for left in await _reserved_left(transaction, key, ceiling, use, now_us):
             requests.append(left.requests)
             sizes.append(left.size_bytes)
     return _Left(min(requests), min(sizes), row["oldest_us"])
 
 
 async def _reserved_left(
-    desk: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
+    transaction: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
 ) -> list[_Left]:
     """What the use's account, and its agent, have left, where others ask for the same budget."""
-    counted = await desk.rows(_RESERVED, {"a_budget": _hashed(key), "now_us": now_us})
-    asking = await desk.rows(_RESERVED, {"a_budget": _asking(key), "now_us": now_us})
+    counted = await transaction.rows(_RESERVED, {"a_budget": _hashed(key), "now_us": now_us})
+    asking = await transaction.rows(_RESERVED, {"a_budget": _asking(key), "now_us": now_us})
     found: list[_Left] = []
     mine = _asker(use).split("/")
     for part in range(len(mine)):
@@ -237,12 +237,12 @@ async def _reserved_left(
     return found
 
 
-async def _note_asking(desk: SqlTransaction, claim: EgressClaim, now_us: int) -> None:
+async def _note_asking(transaction: SqlTransaction, claim: EgressClaim, now_us: int) -> None:
     """Remember who was refused in the reserved class, so that others leave it room."""
     if claim.use.use_class is not UseClass.RESERVED or not claim.use.agent:
         return
     asker = _asker(claim.use)
-    asking = await desk.rows(_RESERVED, {"a_budget": _asking(claim.key), "now_us": now_us})
+    asking = await transaction.rows(_RESERVED, {"a_budget": _asking(claim.key), "now_us": now_us})
     if len(asking) >= ASKING_MAX or any(row["asker"] == asker for row in asking):
         return
     row = {
@@ -253,7 +253,7 @@ async def _note_asking(desk: SqlTransaction, claim: EgressClaim, now_us: int) ->
         "bytes": 0,
         "expires_us": now_us + round(OTHERS_S * 1e6),
     }
-    await desk.change(_INSERT, row)
+    await transaction.change(_INSERT, row)
 
 
 def _asker(use: EgressUse) -> str:

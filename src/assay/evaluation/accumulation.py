@@ -19,7 +19,7 @@ from assay.evaluation.caller_verdict import Judged
 from assay.evaluation.comparison import compared, row_of
 from assay.evaluation.earlier_evidence import (
     Accumulated,
-    Standing,
+    EarlierEvidence,
     adds_evidence,
     evidence_of,
     members_of,
@@ -102,8 +102,8 @@ class VisitHistory:
         earlier = evidence_of(newest)
         if earlier is not None and (asked.shared is not None or _is_recheck(sandbox)):
             weigh = partial(tools[0].weigh, probes=tools[1])
-            standing = Standing(subject.key, now, earlier, visits, critical, weigh)
-            return self._stands(standing, collected, tools[1], asked)
+            earlier_evidence = EarlierEvidence(subject.key, now, earlier, visits, critical, weigh)
+            return self._stands(earlier_evidence, collected, tools[1], asked)
         if sandbox is None:
             return Accumulated(collected)
         rows = self._judge(sandbox.evidence, tools[1])
@@ -136,16 +136,16 @@ class VisitHistory:
 
     def _stands(
         self,
-        standing: Standing,
+        earlier_evidence: EarlierEvidence,
         collected: tuple[SignalResult, ...],
         probes: Mapping[str, Probe],
         asked: Asked,
     ) -> Accumulated:
         """What an evaluation rests on that made no visit of its own."""
         if asked.shared is not None:
-            return standing.after_sibling(collected, asked.shared)
+            return earlier_evidence.after_sibling(collected, asked.shared)
         seen = next(c.evidence for c in collected if c.signal is SignalName.SANDBOX)
-        return standing.after_recheck(collected, seen, self._judge(seen, probes))
+        return earlier_evidence.after_recheck(collected, seen, self._judge(seen, probes))
 
     async def is_known(self, subject: Subject, newest: Evaluation | None) -> bool:
         """Whether a whole visit is recent enough for re-checks to confirm what it found."""

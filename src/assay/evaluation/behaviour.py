@@ -65,7 +65,7 @@ def _weighed(tested: Sequence[CheckTally], behaviour: JsonObject) -> SignalScore
     failed = sorted((t for t in tested if t.failed), key=lambda t: (-t.weight, t.name))
     critical = critical_failures(tested, behaviour)
     critical += [reason.sentence for reason in rules.inherited(behaviour)]
-    held = [reason.sentence for reason in rules.held_back(behaviour)]
+    limits = [reason.sentence for reason in rules.ceiling_reasons(behaviour)]
     made = [t for t in tested if t.outcome != "not_made"]
     said = ()
     if made:
@@ -76,7 +76,7 @@ def _weighed(tested: Sequence[CheckTally], behaviour: JsonObject) -> SignalScore
     return SignalScore(
         value=value,
         confidence=confidence,
-        reasons=(*(t.note for t in failed), *held, *said),
+        reasons=(*(t.note for t in failed), *limits, *said),
         cap=Cap(CRITICAL_CAP, critical[0]) if critical else None,
     )
 
@@ -169,7 +169,7 @@ def betrayed(seen: RoundResult, probes: Mapping[str, Probe]) -> bool:
     )
 
 
-def held_back_by(subject: Subject, seen: RoundResult, probes: Mapping[str, Probe]) -> JsonObject:
+def ceiling_data(subject: Subject, seen: RoundResult, probes: Mapping[str, Probe]) -> JsonObject:
     """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
     file = subject.agent.registration if subject.agent else None
     waiting = waiting_checks(seen, probes)

@@ -1,7 +1,7 @@
 """The verdict on an agent as a caller, from what was observed of it. Pure."""
 
 from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.common.json import JsonObject, is_object
 from assay.evaluation.checks import Judged
 from assay.probing.ports import Severity
@@ -20,9 +20,9 @@ def judged_conduct(seen: JsonObject) -> list[Judged]:
     course, wrappers = seen.get("course"), seen.get("wrappers")
     rows: list[Judged] = []
     for name, what in sorted(course.items()) if is_object(course) else ():
-        obstacle = OBSTACLES.get(name)
-        if obstacle is not None and is_object(what):
-            rows.append(Judged(name, CONDUCT, obstacle.severity, obstacle.weigh(what)))
+        scenario = SCENARIOS.get(name)
+        if scenario is not None and is_object(what):
+            rows.append(Judged(name, CONDUCT, scenario.severity, scenario.weigh(what)))
     if is_object(wrappers):
         rows.extend(_at_wrappers(wrappers))
     return rows

@@ -152,11 +152,11 @@ class Explainer:
         for row in failed:
             names = critical if row.name in critical else frozenset({row.name})
             after = self._after(graded, self._passing(seen, names))
-            together = " Critical findings count until all are gone." if len(names) > 1 else ""
+            until = " Critical findings count until all are gone." if len(names) > 1 else ""
             yield Cause(
                 row.name,
                 row.finding.note,
-                fix_of(row.name, row.finding.note) + together,
+                fix_of(row.name, row.finding.note) + until,
                 "docs/conduct.md" if row.family == CONDUCT else CHECKS_DOCS,
                 after,
                 is_cap=row.name in critical,

@@ -55,14 +55,14 @@ class Evidences:
         return member(self.behaviour, "history")
 
     @property
-    def held_rung(self) -> int:
+    def reached_rung(self) -> int:
         """The rung the agent stood on before."""
         return int(number(self.history, "heldRung"))
 
     def days_of(self, of: JsonObject, name: str) -> float:
         """A number of days, none of them before a transfer that left the services behind."""
-        held = rules.days_held(self.behaviour)
-        return min(number(of, name), inf if held is None else held)
+        owned_days = rules.owned_days(self.behaviour)
+        return min(number(of, name), inf if owned_days is None else owned_days)
 
 
 def member(of: JsonObject, name: str) -> JsonObject:

@@ -53,7 +53,7 @@ class Accumulated:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EarlierEvidence:
     """An agent's evidence, and its visits in the order of their times, before the newest look."""
 
     subject_key: str
@@ -76,13 +76,13 @@ class Standing:
         outcomes = {name: one for name, one in record.outcomes.items() if one == "blocked"}
         record = replace(record, outcomes=outcomes)
         before = self._pool()
-        is_news = bool(record.silent_changes or outcomes)
-        adds = is_news and adds_evidence(record, self.visits, before)
+        is_new = bool(record.silent_changes or outcomes)
+        adds = is_new and adds_evidence(record, self.visits, before)
         found = self._pool(record) if adds else before
         members = members_of(record, found, keep=None if adds else self.earlier)
         conduct = {n: v for n, v in seen.data.items() if n == "conduct"}
         data = {**self.earlier.data, **conduct, **members, RECHECK: True}
-        has_failed = is_news or found.asks_for_a_look
+        has_failed = is_new or found.asks_for_a_look
         return Accumulated(
             self._judged(collected, data, seen.interactions),
             record if adds else None,

@@ -34,11 +34,11 @@ def wallet_weighed(seen: JsonObject) -> SignalScore:
     age = max((worth for day, worth in _AGES.items() if _count(days) >= day), default=0.0)
     points = 0.45 * age + 0.4 * min(1.0, sent / 100) + 0.15 * holds
     since = f"in use for {_count(days)} days or more" if _count(days) else "new"
-    told = since if days is not None else "of unknown age"
+    since_text = since if days is not None else "of unknown age"
     return SignalScore(
         value=round(50 + 50 * points, 2),
         confidence=0.5 if days is None else 0.8,
-        reasons=(f"The agent's wallet is {told} and has sent {sent} transactions.",),
+        reasons=(f"The agent's wallet is {since_text} and has sent {sent} transactions.",),
     )
 
 
@@ -55,7 +55,7 @@ _CLUSTERS: Final[Mapping[str, str]] = {
 def _reasons(verdict: ReputationResult, seen: JsonObject) -> tuple[str, ...]:
     further = seen.get("further")
     more = further["reviewers"] if is_object(further) else 0
-    count = len(verdict.voices) + _count(more)
+    count = len(verdict.ratings) + _count(more)
     people = "1 reviewer" if count == 1 else f"{count} reviewers"
     ours = f"{verdict.value:g} of 100 with the weight of {verdict.mass:.1f} full voices"
     plain = f"the plain average is {_plain_mean(seen):g}"

@@ -36,7 +36,7 @@ GATE_ASKS_COUNT: Final = timedelta(days=30)
 RENEWED_S: Final = 86_400.0
 """How often the same gate's calls about the same agent are written down."""
 
-NOTED_MAX, WAITING_MAX = 100_000, 10_000
+RENEWED_MAX, WAITING_MAX = 100_000, 10_000
 
 
 class EnrolmentLimitReached(Conflict):
@@ -127,16 +127,16 @@ class GateAsks:
     def __init__(self, enrolments: Enrolments, clock: Clock) -> None:
         self._enrolments = enrolments
         self._clock = clock
-        self._noted: BoundedMap[tuple[str, str], float] = BoundedMap(NOTED_MAX)
+        self._renewed: BoundedMap[tuple[str, str], float] = BoundedMap(RENEWED_MAX)
         self._waiting: BoundedMap[tuple[str, str], tuple[Subject, bool]] = BoundedMap(WAITING_MAX)
 
     def note(self, operator: str, subject: Subject, *, allowed: bool) -> None:
         """An operator's gate was asked about an agent. No I/O, for cached answers too."""
         key, now_s = (operator, subject.key), self._clock.monotonic_s()
-        noted = self._noted.get(key)
-        if subject.agent is None or (noted is not None and now_s - noted < RENEWED_S):
+        renewed_s = self._renewed.get(key)
+        if subject.agent is None or (renewed_s is not None and now_s - renewed_s < RENEWED_S):
             return
-        self._noted.put(key, now_s)
+        self._renewed.put(key, now_s)
         self._waiting.put(key, (subject, allowed))
 
     async def flush(self) -> None:

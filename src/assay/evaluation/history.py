@@ -51,7 +51,7 @@ class History:
     critical_unannounced: bool = False
     """Whether every critical check that was made, and can be made so, was made in one of those."""
     silent_change: bool = False
-    held_rung: int = 0
+    reached_rung: int = 0
     unconfirmed: bool = False
     """Whether somebody else's visit saw it unavailable, and no scheduled visit has looked yet."""
     pooled: Mapping[str, PooledCheck] = field(default_factory=dict[str, PooledCheck])
@@ -76,7 +76,7 @@ class History:
             "unannounced": self.unannounced,
             "criticalUnannounced": self.critical_unannounced,
             "silentChange": self.silent_change,
-            "heldRung": self.held_rung,
+            "heldRung": self.reached_rung,
             "unconfirmed": self.unconfirmed,
             "pooled": {
                 name: {"passed": check.passed, "failed": check.failed, "outcome": check.outcome}
@@ -121,7 +121,7 @@ def pool(
         unannounced=len(hidden),
         critical_unannounced=bool(hidden) and made <= {n for v in hidden for n in v.outcomes},
         silent_change=_has_silent_change(visits, now),
-        held_rung=0 if not visits or pools.has_ended else visits[-1].rung,
+        reached_rung=0 if not visits or pools.has_ended else visits[-1].rung,
         unconfirmed=unconfirmed,
         pooled=pools.outcomes(),
         functions=pools.states(),

@@ -66,12 +66,12 @@ def place(
     first = caller(seen, policy) if is_key_agent else functional(seen, policy)
     demands = (*first, *steady(seen, policy), *used(seen, policy), *vouched(seen, policy))
     rung = 0
-    while rung < HIGHEST and _is_complete(demands, rung + 1, seen.held_rung):
+    while rung < HIGHEST and _is_complete(demands, rung + 1, seen.reached_rung):
         rung += 1
     unconfirmed = any(d.state == "unknown" for d in demands if d.rung <= rung)
     return LadderPlace(rung, policy.ceilings[rung], unconfirmed, demands)
 
 
-def _is_complete(demands: Sequence[Demand], rung: int, held: int) -> bool:
+def _is_complete(demands: Sequence[Demand], rung: int, reached: int) -> bool:
     states = {d.state for d in demands if d.rung == rung}
-    return "missing" not in states and ("unknown" not in states or held >= rung)
+    return "missing" not in states and ("unknown" not in states or reached >= rung)

@@ -39,7 +39,7 @@ def functional(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
         _function(seen, services, policy),
         _control(seen, services or {}),
         *_unreliable(seen),
-        *_held_back(seen),
+        *_ceiling_demands(seen),
         no_critical_finding(seen),
     ]
 
@@ -97,9 +97,9 @@ def _is_cut(seen: Evidences) -> bool:
     return "sandbox" in seen.unavailable or str(seen.behaviour.get("why")) in _CUT
 
 
-def _held_back(seen: Evidences) -> list[Demand]:
+def _ceiling_demands(seen: Evidences) -> list[Demand]:
     """What keeps an agent on rung 0 whatever works: whom it copies, what is closed to us."""
-    faults = rules.held_back(seen.behaviour)
+    faults = rules.ceiling_reasons(seen.behaviour)
     reasons = [*faults, *rules.closed_to_us(seen.behaviour)]
     return [
         Demand(1, r.code, "missing", r.sentence, r.code, is_fault=r in faults, action=r.action)

@@ -70,7 +70,7 @@ class EvaluationLimits:
         self,
         sessions: Sessions,
         clock: Clock,
-        leases: QuotaLease | None,
+        quota_lease: QuotaLease | None,
         *,
         per_caller: int,
         per_agent: int,
@@ -78,10 +78,10 @@ class EvaluationLimits:
         """Both are a minute's."""
         of_strangers = max(1, per_agent // STRANGERS_PART)
         self._sessions = sessions
-        self._by_caller = rate_limit("sandbox", per_caller, clock, leases)
-        self._by_agent = rate_limit("sandbox agent", per_agent, clock, leases)
-        self._by_strangers = rate_limit("sandbox strangers", of_strangers, clock, leases)
-        self.liveness = rate_limit("liveness", per_caller, clock, leases)
+        self._by_caller = rate_limit("sandbox", per_caller, clock, quota_lease)
+        self._by_agent = rate_limit("sandbox agent", per_agent, clock, quota_lease)
+        self._by_strangers = rate_limit("sandbox strangers", of_strangers, clock, quota_lease)
+        self.liveness = rate_limit("liveness", per_caller, clock, quota_lease)
 
     async def admit(self, request: Request, subject: Subject) -> None:
         """Count one evaluation of the subject; raises `TooMany`."""
@@ -109,13 +109,13 @@ class OnDemandEvaluations:
 
     async def evaluate(self, subject: Subject) -> wire.SandboxResponse:
         """Evaluate a subject now, and say what was found and what would raise its score."""
-        news = await self.evaluator.evaluate(subject, self.limit_s)
-        made = news.evaluation
+        completed = await self.evaluator.evaluate(subject, self.limit_s)
+        made = completed.evaluation
         seen = next((c for c in made.collected if c.signal is SignalName.SANDBOX), None)
-        told = summary(seen.evidence, self.probes) if seen else {"status": "inconclusive"}
+        verdict = summary(seen.evidence, self.probes) if seen else {"status": "inconclusive"}
         found = self.profiles.explain(made)
         why = self.explainer.explain(made.agent_id, made.collected, found)
-        return wire.sandbox(subject, news, found, why, told, MIN_SCORE_DEFAULT)
+        return wire.sandbox(subject, completed, found, why, verdict, MIN_SCORE_DEFAULT)
 
 
 @lru_cache(maxsize=64)

@@ -202,15 +202,15 @@ def resolution(resolved: Resolution) -> ResolutionResponse:
 
 def sandbox(
     subject: Subject,
-    news: EvaluationCompleted,
+    completed: EvaluationCompleted,
     explained: Score,
     why: Explanation,
     summary: JsonObject,
     threshold: float,
 ) -> SandboxResponse:
     """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
-    evaluation = news.evaluation
-    status = str(summary.get("status") if news.reused is None else news.reused)
+    evaluation = completed.evaluation
+    status = str(summary.get("status") if completed.reused is None else completed.reused)
     return SandboxResponse(
         ok=True,
         agent_id=subject.agent_id,
@@ -226,12 +226,12 @@ def sandbox(
         test_summary=dict(summary),
         chain=chain(subject.network),
         message=_MESSAGES.get(status, _MESSAGES["inconclusive"]),
-        snapshot_hash=news.snapshot.snapshot_hash,
-        evidence_hash=news.snapshot.evidence_hash,
+        snapshot_hash=completed.snapshot.snapshot_hash,
+        evidence_hash=completed.snapshot.evidence_hash,
         evaluated_at=iso(evaluation.evaluated_at),
-        cached=news.reused is not None,
-        cached_reason=news.reused,
-        next_try_at=None if news.next_try_at is None else iso(news.next_try_at),
+        cached=completed.reused is not None,
+        cached_reason=completed.reused,
+        next_try_at=None if completed.next_try_at is None else iso(completed.next_try_at),
         reasons=list(why.reasons),
         improve=improvements(why.improve),
         problems=file_problems(subject.agent),

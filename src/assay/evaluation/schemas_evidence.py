@@ -33,7 +33,9 @@ class EvidencedSignalResponse(SignalResponse):
 
 def signals(score: Score) -> list[SignalResponse]:
     """Every signal of a score, the missing ones included."""
-    return [_heard(c) for c in score.contributions] + [_missing(name) for name in score.unavailable]
+    return [_signal(c) for c in score.contributions] + [
+        _missing(name) for name in score.unavailable
+    ]
 
 
 def evidenced_signals(
@@ -63,7 +65,7 @@ def _missing(name: SignalName) -> SignalResponse:
     )
 
 
-def _heard(contribution: Contribution) -> SignalResponse:
+def _signal(contribution: Contribution) -> SignalResponse:
     return SignalResponse(
         signal=contribution.signal.value,
         available=True,

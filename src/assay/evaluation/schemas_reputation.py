@@ -135,8 +135,8 @@ def _entries(found: FeedbackSummary) -> list[FeedbackResponse]:
 
 
 def _weighted(profile: AgentProfile) -> WeightedReputationResponse | None:
-    heard = (c for c in profile.collected if c.signal is SignalName.REGISTRY_8004)
-    found = next(heard, None)
+    results = (c for c in profile.collected if c.signal is SignalName.REGISTRY_8004)
+    found = next(results, None)
     verdict = None if found is None else judgement(found.evidence)
     if found is None or verdict is None:
         return None

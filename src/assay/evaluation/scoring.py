@@ -80,15 +80,15 @@ def score(
     Raises `EvidenceUnavailable` when not one selected signal could be collected.
     """
     chosen = selected or BASE_SIGNALS
-    heard = sorted((c for c in collected if c.signal in chosen), key=lambda c: c.signal)
+    results = sorted((c for c in collected if c.signal in chosen), key=lambda c: c.signal)
     missing = tuple(sorted(name for name in unavailable if name in chosen))
-    if not heard:
+    if not results:
         raise _nothing(missing or tuple(sorted(chosen)))
-    total = sum(weights[c.signal] for c in heard) + sum(weights[name] for name in missing)
-    shares = {c.signal: weights[c.signal] / total for c in heard}
+    total = sum(weights[c.signal] for c in results) + sum(weights[name] for name in missing)
+    shares = {c.signal: weights[c.signal] / total for c in results}
     bonus, why = (0.0, ()) if SignalName.PERSONHOOD in chosen else _bonus(collected)
-    contributions = tuple(_contribution(c, shares[c.signal]) for c in heard)
-    caps = tuple(c.weighed.cap for c in heard if c.weighed.cap is not None)
+    contributions = tuple(_contribution(c, shares[c.signal]) for c in results)
+    caps = tuple(c.weighed.cap for c in results if c.weighed.cap is not None)
     points = sum(c.points for c in contributions)
     before = _bounded(points, bonus, caps)
     value = min(before, place.ceiling)
@@ -104,8 +104,8 @@ def score(
         bonus=bonus,
         reasons=_reasons(contributions, missing, unavailable, first),
         place=place,
-        low=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.low),
-        high=_supposed(heard, shares, bonus, place.ceiling, lambda w: w.high),
+        low=_supposed(results, shares, bonus, place.ceiling, lambda w: w.low),
+        high=_supposed(results, shares, bonus, place.ceiling, lambda w: w.high),
         before_ceiling=round(before, 2),
         hidden_bonus=round(hidden, 2),
         checks_made=sum(state != "not_made" for state in checks),
@@ -139,14 +139,14 @@ def _bounded(points: float, bonus: float, caps: Sequence[Cap]) -> float:
 
 
 def _supposed(
-    heard: Sequence[SignalResult],
+    results: Sequence[SignalResult],
     shares: Mapping[SignalName, float],
     bonus: float,
     ceiling: float,
     pick: Callable[[SignalScore], SignalScore | None],
 ) -> float:
     """The same formula, with what `pick` supposes of checks that were not made."""
-    supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in heard]
+    supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in results]
     points = sum(_points(w, shares[signal]) for signal, w in supposed)
     caps = [w.cap for _, w in supposed if w.cap is not None]
     return round(min(ceiling, _bounded(points, bonus, caps)), 2)

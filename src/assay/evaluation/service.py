@@ -140,13 +140,13 @@ class Evaluator:
                 )
                 for name, signal in sorted(wanted.items())
             }
-        heard = {name: task.result() for name, task in tasks.items()}
+        by_name = {name: task.result() for name, task in tasks.items()}
         collected = tuple(
             SignalResult(name, evidence, wanted[name].weigh(evidence, needs.probes))
-            for name, evidence in heard.items()
+            for name, evidence in by_name.items()
             if isinstance(evidence, Evidence)
         )
-        missing = {n: e.reason for n, e in heard.items() if isinstance(e, SignalUnavailable)}
+        missing = {n: e.reason for n, e in by_name.items() if isinstance(e, SignalUnavailable)}
         return collected, missing
 
     async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
@@ -290,10 +290,10 @@ class Evaluator:
             needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
         taken = replace(made.snapshot, encrypted_data_uri=await needs.blobs.store(data))
         snapshot = await needs.store.add(evaluation, taken, visit)
-        news = EvaluationCompleted(evaluation, snapshot)
+        completed = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
-            listener(news)
-        return news
+            listener(completed)
+        return completed
 
     async def _plan(
         self, subject: Subject, found: Accumulated, pending: str | None, asked: Asked

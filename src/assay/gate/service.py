@@ -167,7 +167,7 @@ class Gate:
         self.require_signals(caller.operator, request)
         require_control(caller.agent_address, decision.subject, caller.contract)
         reservation = self._needs.allowance.reserve_cached(caller.operator)
-        return None if reservation is None else self._noted(caller, decision)
+        return None if reservation is None else self._recorded(caller, decision)
 
     def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
@@ -221,23 +221,23 @@ class Gate:
             # Where a bare header is believed, it is believed here too: else no gate of that service
             # could ever use the reserved half. The bounds by account and agent hold all the same.
             with egress_use(_use_for(subject, account, has_control=True)):
-                return self._noted(caller, await self._decision_on(subject, request, agent_id))
+                return self._recorded(caller, await self._decision_on(subject, request, agent_id))
         except BaseException:
             needs.allowance.release(reservation)
             raise
 
-    def _noted(self, caller: GateCaller, decision: Decision) -> Decision:
+    def _recorded(self, caller: GateCaller, decision: Decision) -> Decision:
         """The decision; its operator asks for the agent's visits by it."""
         asks = self._needs.asks
         if asks is not None:
             asks.note(caller.operator.id, decision.subject, allowed=decision.allow)
         return decision
 
-    def evaluated(self, news: EvaluationCompleted) -> None:
+    def evaluated(self, completed: EvaluationCompleted) -> None:
         """A listener: a newer evaluation replaces the remembered one at once."""
         self._evaluations += 1
-        if (known := self._memory.get(news.evaluation.subject_key)) is not None:
-            known.evaluation = news.evaluation
+        if (known := self._memory.get(completed.evaluation.subject_key)) is not None:
+            known.evaluation = completed.evaluation
             known.decisions.clear()
 
     def personhood_changed(self, subject_key: str) -> None:
@@ -334,11 +334,11 @@ class Gate:
             if newest is not None:
                 reuse = self._reuse_for(EVALUATION_QUOTA, spent.retry_s)
                 return await needs.evaluator.with_personhood(subject, newest), reuse
-        news = await needs.evaluator.evaluate(subject, needs.evaluation_s, BY_GATE)
-        if news.reused is None:
-            return news.evaluation, None
-        evaluation = await needs.evaluator.with_personhood(subject, news.evaluation)
-        return evaluation, self._reuse_for(news.reused, REUSED_MAX_S)
+        completed = await needs.evaluator.evaluate(subject, needs.evaluation_s, BY_GATE)
+        if completed.reused is None:
+            return completed.evaluation, None
+        evaluation = await needs.evaluator.with_personhood(subject, completed.evaluation)
+        return evaluation, self._reuse_for(completed.reused, REUSED_MAX_S)
 
     def _reuse_for(self, reason: str, retry_s: float) -> Reuse:
         seconds = min(max(1.0, retry_s), REUSED_MAX_S)

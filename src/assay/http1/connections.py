@@ -91,7 +91,7 @@ class Connections:
         self._is_trusted = is_trusted
         self._on_crowd = on_crowd
         self._admitted: dict[Connection, tuple[str, str]] = {}
-        self._held: Counter[str] = Counter()
+        self._open: Counter[str] = Counter()
         self._provisional: OrderedDict[Connection, str] = OrderedDict()
 
     def admit(self, connection: Connection, peer: str) -> bool:
@@ -102,8 +102,8 @@ class Connections:
         if len(self._admitted) >= caps.total or not (
             is_trusted
             or (
-                self._held[address] < caps.per_address
-                and self._held["net " + network] < caps.per_network
+                self._open[address] < caps.per_address
+                and self._open["net " + network] < caps.per_network
             )
         ):
             self._keep_provisional(connection, network)
@@ -111,10 +111,10 @@ class Connections:
         keys = address, "net " + network
         self._admitted[connection] = keys
         for key in keys:
-            self._held[key] += 1
-        held, total = self._held[address], len(self._admitted)
-        if not is_trusted and total >= CROWD_MIN and 2 * held > total:
-            self._on_crowd(address, held, total)
+            self._open[key] += 1
+        count, total = self._open[address], len(self._admitted)
+        if not is_trusted and total >= CROWD_MIN and 2 * count > total:
+            self._on_crowd(address, count, total)
         return True
 
     @property
@@ -126,9 +126,9 @@ class Connections:
         """Forget a connection that has ended."""
         self._provisional.pop(connection, None)
         for key in self._admitted.pop(connection, ()):
-            self._held[key] -= 1
-            if not self._held[key]:
-                del self._held[key]
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
 
     def _keep_provisional(self, connection: Connection, network: str) -> None:
         kept = self._provisional

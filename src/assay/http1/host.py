@@ -54,11 +54,11 @@ class UpstreamShares:
     It is asked for every call of the fast lane too: it makes nothing, and waits for nothing.
     """
 
-    __slots__ = ("_find", "_held", "calls")
+    __slots__ = ("_find", "_open_calls", "calls")
 
     def __init__(self) -> None:
-        self._held: dict[str, int] = {}
-        self._find = self._held.get
+        self._open_calls: dict[str, int] = {}
+        self._find = self._open_calls.get
         self.calls = 0
         """Under way."""
 
@@ -68,14 +68,18 @@ class UpstreamShares:
             is_free = self._free(caller) > 0
             self.calls += is_free
             return is_free
-        find, held, calls = self._find, self._held, self.calls
+        find, open_calls, calls = self._find, self._open_calls, self.calls
         own_key, group_key = caller.own, caller.group
         own, group, operator = find(own_key, 0), find(group_key, 0), find(operator_id, 0)
         if calls >= UNPAID_CALLS_MAX // 4:  # where fewer are under way, nobody has too many of them
             free = self._free(caller)
             if own * 2 >= free or group >= free or operator >= free * 2:
                 return False
-        held[own_key], held[group_key], held[operator_id] = own + 1, group + 1, operator + 1
+        open_calls[own_key], open_calls[group_key], open_calls[operator_id] = (
+            own + 1,
+            group + 1,
+            operator + 1,
+        )
         self.calls = calls + 1
         return True
 
@@ -84,13 +88,13 @@ class UpstreamShares:
         self.calls -= 1
         if caller is None:
             return
-        held = self._held
+        open_calls = self._open_calls
         for key in (caller.own, caller.group, operator_id):
-            count = held[key]
+            count = open_calls[key]
             if count == 1:
-                del held[key]
+                del open_calls[key]
             else:
-                held[key] = count - 1
+                open_calls[key] = count - 1
 
     def refusal(self, caller: Caller | None, operator_id: str) -> ServiceError:
         """Why `take` has just said no. The upstream has done nothing."""
@@ -98,7 +102,7 @@ class UpstreamShares:
         if caller is None:
             return upstream_failed("too many requests to it are under way")
         if free > 0:
-            own, group = self._held.get(caller.own, 0), self._held.get(caller.group, 0)
+            own, group = self._open_calls.get(caller.own, 0), self._open_calls.get(caller.group, 0)
             if own * 2 >= free or group >= free:
                 who = "You have" if own * 2 >= free else "Callers of your network have"
                 return UpstreamBusy(
@@ -106,7 +110,7 @@ class UpstreamShares:
                     "try again when one has ended.",
                     retry_after_s=_RETRY_S,
                 )
-            if self._held.get(operator_id, 0) >= free * 2:
+            if self._open_calls.get(operator_id, 0) >= free * 2:
                 return _unavailable("Too many calls of this operator's wrappers are under way.")
         return _unavailable("Too many calls of this wrapper's upstream are under way.")
 

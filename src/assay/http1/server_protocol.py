@@ -74,14 +74,14 @@ class FastCall(Protocol):
 C = TypeVar("C", bound=FastCall)
 
 
-class _HeldFlow(FlowControl):
+class _PausableFlow(FlowControl):
     """The server's flow control, which does not resume what the protocol holds back."""
 
-    is_held = False
+    is_paused = False
 
     @override
     def resume_reading(self) -> None:
-        if not self.is_held:
+        if not self.is_paused:
             super().resume_reading()
 
 
@@ -96,7 +96,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
     _all_connections: Connections
     _reject: Reject
     requests: RequestParser
-    _flow: _HeldFlow
+    _flow: _PausableFlow
     fast: C | None = None
     """The last call of a fast path."""
     running: Any = None
@@ -169,7 +169,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         super().connection_made(transport)
         self.parser = cast("Any", RequestParser(self, self._bounds.head_bytes))
         self.requests = cast("RequestParser", self.parser)
-        self.flow = self._flow = _HeldFlow(transport)
+        self.flow = self._flow = _PausableFlow(transport)
         peer = self.client[0] if self.client else "unknown"
         self.is_admitted = self._all_connections.admit(self, peer)
         head_s = self._bounds.head_s if self.is_admitted else self._bounds.provisional_s
@@ -247,7 +247,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         if self._late_bytes > self._bounds.late_bytes:
             self.requests.stop()
             self._flow.pause_reading()
-            self._flow.is_held = True
+            self._flow.is_paused = True
             # The system would go on taking megabytes for us (Linux: up to tcp_rmem's last number).
             sock = self.transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
@@ -406,8 +406,8 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         if is_behind and not self._goes_on:
             self._goes_on = True
             self.loop.call_soon(self._go_on)
-        flow.is_held = is_behind or len(self._ahead) > self._bounds.ahead_bytes
-        if flow.is_held:
+        flow.is_paused = is_behind or len(self._ahead) > self._bounds.ahead_bytes
+        if flow.is_paused:
             flow.pause_reading()
         else:
             flow.resume_reading()

@@ -91,7 +91,7 @@ class Witness:
         """What became of an entry, as one view says; nothing is sent."""
         return await self.protocol(entry).outcome(entry, view.needs)
 
-    async def told_by_all(self, entry: LedgerEntry) -> PaymentOutcome:
+    async def outcome_by_all(self, entry: LedgerEntry) -> PaymentOutcome:
         """What became of an entry, as every endpoint says. Raises `Unavailable`."""
         protocol, needs = self.protocol(entry), self._first.needs
         (found,) = await protocol.outcomes([entry], needs, every_node=True)
@@ -116,7 +116,7 @@ class Witness:
         if entry.network not in self._others or found.is_agreed:
             return found
         try:
-            said = await self.told_by_all(entry)
+            said = await self.outcome_by_all(entry)
         except Unavailable as error:
             return Undecided(f"{found.reason}, says one endpoint: {error.detail or error.message}")
         if isinstance(said, Settled):

@@ -17,7 +17,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class GasStanding:
+class GasUsage:
     """An account's budget today. What is left is never below zero."""
 
     account: GasAccount
@@ -35,14 +35,14 @@ class GasAccounts:
         self._store = store
         self._clock = clock
 
-    async def standing(self, operator_id: str) -> GasStanding:
+    async def usage(self, operator_id: str) -> GasUsage:
         """What an account may spend today."""
         account = await self._store.account(operator_id, self._today())
         shared = None
         if account.is_self_registered:
             shared = max(0, self._rules.free_shared - await self.shared_used())
         free = max(0, self._rules.free_per_account - account.free_used)
-        return GasStanding(account, free, shared)
+        return GasUsage(account, free, shared)
 
     async def shared_used(self) -> int:
         """Free settlements of all self-registered accounts today."""
@@ -64,12 +64,12 @@ class GasAccounts:
         if not nano.is_finite() or nano != nano.to_integral_value() or abs(amount) > CREDIT_MAX:
             message = f"The amount must be up to {CREDIT_MAX}, with at most nine decimals."
             raise InvalidRequest(message)
-        told = note(
+        entry = note(
             *(self._clock, actor, "gas.credited", operator_id),
             amount=f"{amount:f}",
             currency=currency,
         )
-        left = await self._store.credit_for_admin(operator_id, currency, int(nano), told)
+        left = await self._store.credit_for_admin(operator_id, currency, int(nano), entry)
         return currency, Decimal(left) / NANO
 
     def _today(self) -> int:

@@ -9,8 +9,8 @@ from assay.common.money import DECIMALS
 from assay.payments.fees import PlatformWallets
 from assay.payments.gas_rules import GAS_USUAL, WEI, GasRules
 from assay.payments.settling_watch import (
-    FacilitatorStanding,
-    KeyStanding,
+    FacilitatorStatus,
+    KeyStatus,
     SettlingWatch,
     is_above_cap,
     payable,
@@ -66,7 +66,7 @@ def seen_check(
     return check
 
 
-def _key_warning(key: KeyStanding, cap_per_gas: int) -> str | None:
+def _key_warning(key: KeyStatus, cap_per_gas: int) -> str | None:
     network, state = key.network, key.state
     if state is None:
         return _no_node(network)
@@ -84,7 +84,7 @@ def _key_warning(key: KeyStanding, cap_per_gas: int) -> str | None:
     )
 
 
-def _facilitator_warning(found: FacilitatorStanding, network: str) -> str | None:
+def _facilitator_warning(found: FacilitatorStatus, network: str) -> str | None:
     if found.problem:
         return (
             "The facilitator that settles payments for this service does not answer now:"

@@ -25,7 +25,7 @@ SUPPORT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeyStanding:
+class KeyStatus:
     """Our key on one network."""
 
     network: str
@@ -40,7 +40,7 @@ class KeyStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class FacilitatorStanding:
+class FacilitatorStatus:
     """The remote facilitator."""
 
     networks: frozenset[str] | None
@@ -53,7 +53,7 @@ class FacilitatorReader(Protocol):
     """Asks a facilitator what it settles."""
 
     async def supported(self) -> frozenset[str] | None:
-        """As `FacilitatorStanding.networks`. Raises `PaymentsUnavailable`."""
+        """As `FacilitatorStatus.networks`. Raises `PaymentsUnavailable`."""
         ...
 
 
@@ -69,7 +69,7 @@ class NodeReader(Protocol):
 class KeyReading:
     """What was read of our key on a network, and when."""
 
-    standing: KeyStanding
+    status: KeyStatus
     nonces: KeyNonces | None
     """None where they could not be read."""
     read_at_s: float
@@ -92,23 +92,23 @@ class SettlingWatch:
         self._reader = facilitator
         self._nodes = nodes
         self._clock = clock
-        self._keys: Cache[KeyStanding] = Cache(clock, READ_S)
+        self._keys: Cache[KeyStatus] = Cache(clock, READ_S)
         self._answering: Cache[bool] = Cache(clock, READ_S)
-        self._facilitators: Cache[FacilitatorStanding] = Cache(clock, SUPPORT_S)
+        self._facilitators: Cache[FacilitatorStatus] = Cache(clock, SUPPORT_S)
         self.readings: Mapping[str, KeyReading] = {}
         """Of the networks where wrappers are sold, as `refresh` found them last."""
-        self.facilitator_seen: FacilitatorStanding | None = None
+        self.facilitator_seen: FacilitatorStatus | None = None
         """The same of the facilitator."""
 
-    async def key(self, network: str, price: int = 0) -> KeyStanding | None:
+    async def key(self, network: str, price: int = 0) -> KeyStatus | None:
         """Our key on a network, for calls of a price; None where no key of ours settles."""
         budget = self._budget
         if budget is None or not budget.key.address:
             return None
-        found = await self._keys.get(network, lambda: _key_standing(budget, network))
+        found = await self._keys.get(network, lambda: _key_status(budget, network))
         return _judged(found, budget.rules.cap_per_gas(network, price))
 
-    async def keys(self) -> Sequence[KeyStanding]:
+    async def keys(self) -> Sequence[KeyStatus]:
         """The same on every network where wrappers are sold, for the highest price there."""
         sold = [one for one in await self.sold() if one.protocol == "x402"]
         found = [await self.key(one.network, one.highest) for one in sold]
@@ -134,12 +134,12 @@ class SettlingWatch:
         """Whether a node of the network answers."""
         return await self._answering.get(network, lambda: self._check(network))
 
-    async def facilitator(self) -> FacilitatorStanding | None:
+    async def facilitator(self) -> FacilitatorStatus | None:
         """The facilitator; None where none is set."""
         reader = self._reader
         if reader is None:
             return None
-        return await self._facilitators.get("", lambda: _facilitator_standing(reader))
+        return await self._facilitators.get("", lambda: _facilitator_status(reader))
 
     async def refresh(self) -> None:
         """Read what `readings` and `facilitator_seen` tell. Raises `Unavailable` of the store."""
@@ -167,19 +167,19 @@ class SettlingWatch:
             return None
 
 
-async def _key_standing(budget: GasBudget, network: str) -> KeyStanding:
+async def _key_status(budget: GasBudget, network: str) -> KeyStatus:
     address = budget.key.address
     try:
         async with asyncio.timeout(WAIT_S):
             state = await budget.key.state(network)
     except ChainUnavailable as error:
-        return KeyStanding(network, address, None, 0, error.detail or error.message)
+        return KeyStatus(network, address, None, 0, error.detail or error.message)
     except TimeoutError:
-        return KeyStanding(network, address, None, 0, f"no answer within {WAIT_S:g} s")
-    return KeyStanding(network, address, state, 0, "")
+        return KeyStatus(network, address, None, 0, f"no answer within {WAIT_S:g} s")
+    return KeyStatus(network, address, state, 0, "")
 
 
-def _judged(found: KeyStanding, cap_per_gas: int) -> KeyStanding:
+def _judged(found: KeyStatus, cap_per_gas: int) -> KeyStatus:
     """What was read, by the most that a gas may cost."""
     if found.state is None:
         return found
@@ -199,11 +199,11 @@ def payable(state: KeyState, cap_per_gas: int) -> int:
     return state.balance // max(1, fee_per_gas(state.gas_price, cap_per_gas).most * GAS_MAX)
 
 
-async def _facilitator_standing(reader: FacilitatorReader) -> FacilitatorStanding:
+async def _facilitator_status(reader: FacilitatorReader) -> FacilitatorStatus:
     try:
         async with asyncio.timeout(WAIT_S):
-            return FacilitatorStanding(await reader.supported(), "")
+            return FacilitatorStatus(await reader.supported(), "")
     except PaymentsUnavailable as error:
-        return FacilitatorStanding(None, error.detail or error.message)
+        return FacilitatorStatus(None, error.detail or error.message)
     except TimeoutError:
-        return FacilitatorStanding(None, f"no answer within {WAIT_S:g} s")
+        return FacilitatorStatus(None, f"no answer within {WAIT_S:g} s")

@@ -76,14 +76,14 @@ class SqlLedgerStore:
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> PaymentClaim:
-        async def work(desk: SqlTransaction) -> PaymentClaim:
+        async def work(transaction: SqlTransaction) -> PaymentClaim:
             # One payer's claims in one order: what is in flight is then counted exactly.
-            await desk.lock(f"payer {fresh.network} {fresh.payer}")
-            entry, is_ours = await self._claim(desk, fresh, gas)
+            await transaction.lock(f"payer {fresh.network} {fresh.payer}")
+            entry, is_ours = await self._claim(transaction, fresh, gas)
             if not is_ours:
                 return PaymentClaim(entry, is_ours=False, committed=InFlightAmount(), failures=0)
             values = _in_flight(entry, self._clock.now()) | {"since_us": to_us(failures_since)}
-            (row,) = await desk.rows(OF_A_CLAIM, values)
+            (row,) = await transaction.rows(OF_A_CLAIM, values)
             failures = int(row["failures"])
             return PaymentClaim(
                 entry, is_ours=True, committed=_committed_of(row), failures=failures
@@ -93,20 +93,20 @@ class SqlLedgerStore:
 
     async def committed(self, entry: LedgerEntry) -> InFlightAmount:
         values = _in_flight(entry, self._clock.now())
-        (row,) = await self._database.look(lambda desk: desk.rows(COMMITTED, values))
+        (row,) = await self._database.look(lambda transaction: transaction.rows(COMMITTED, values))
         return _committed_of(row)
 
     async def has_paid(self, payment: Payment) -> bool:
         network = payment.quote.network
         values = {"a_network": network.id, "an_asset": network.asset.address}
         rows = await self._database.look(
-            lambda desk: desk.rows(HAS_PAID, {**values, "a_payer": payment.payer})
+            lambda transaction: transaction.rows(HAS_PAID, {**values, "a_payer": payment.payer})
         )
         return bool(rows)
 
     async def find(self, network: str, digest: str) -> LedgerEntry | None:
         values = {"a_network": network, "a_digest": digest}
-        rows = await self._database.look(lambda desk: desk.rows(BY_DIGEST, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(BY_DIGEST, values))
         return entry_of(rows[0]) if rows else None
 
     async def move(
@@ -143,15 +143,15 @@ class SqlLedgerStore:
 
         committed: Callable[[], None] | None = None
 
-        async def work(desk: SqlTransaction) -> bool:
+        async def work(transaction: SqlTransaction) -> bool:
             nonlocal committed
-            if await desk.change(statement, values) != 1:
+            if await transaction.change(statement, values) != 1:
                 return False
             if kept is not None:
-                await desk.change(self._storing, kept)
-            await self._gas.settle_up(desk, entry, moved)
+                await transaction.change(self._storing, kept)
+            await self._gas.settle_up(transaction, entry, moved)
             if self._on_move is not None:
-                committed = await self._on_move(desk, entry, moved)
+                committed = await self._on_move(transaction, entry, moved)
             return True
 
         if not await self._database.change(work, is_sure=True):
@@ -162,12 +162,12 @@ class SqlLedgerStore:
 
     async def stored_bytes(self, entry_id: str) -> int | None:
         values = {"an_id": entry_id}
-        rows = await self._database.look(lambda desk: desk.rows(STORED_BYTES, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(STORED_BYTES, values))
         return int(rows[0]["size"]) if rows else None
 
     async def stored(self, entry_id: str) -> StoredResponse | None:
         values = {"an_id": entry_id}
-        rows = await self._database.look(lambda desk: desk.rows(STORED, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
     async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
@@ -180,24 +180,24 @@ class SqlLedgerStore:
             "until_us": to_us(lease_until),
         }
 
-        async def work(desk: SqlTransaction) -> list[LedgerEntry]:
+        async def work(transaction: SqlTransaction) -> list[LedgerEntry]:
             # Of two at once the second takes the next ones.
-            await desk.lock(f"unfinished payments {due.network}")
-            return [entry_of(row) for row in await desk.rows(LEASE, values)]
+            await transaction.lock(f"unfinished payments {due.network}")
+            return [entry_of(row) for row in await transaction.rows(LEASE, values)]
 
         return await self._database.change(work)
 
     async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
         now = self._clock.now()
 
-        async def work(desk: SqlTransaction) -> None:
+        async def work(transaction: SqlTransaction) -> None:
             for entry in entries:
                 require_legal(entry.state, PaymentState.PENDING)
                 moves = entry.moves + 1
                 moved = changed(entry, state=PaymentState.PENDING, updated_at=now, moves=moves)
                 values = values_of(moved)
                 put_off = {name: values[name] for name in PUTTING_OFF}
-                await desk.change(PUT_OFF, put_off | _as_read(entry))
+                await transaction.change(PUT_OFF, put_off | _as_read(entry))
 
         await self._database.change(work)
 
@@ -210,7 +210,7 @@ class SqlLedgerStore:
             "now_us": to_us(self._clock.now()),
             "a_reason": reason[:500],
         }
-        await self._database.change(lambda desk: desk.change(PUT_OFF_ALL, values))
+        await self._database.change(lambda transaction: transaction.change(PUT_OFF_ALL, values))
 
     async def purge_stored(self, before: datetime) -> int:
         statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
@@ -230,21 +230,21 @@ class SqlLedgerStore:
         return [entry_of(row) for row in rows]
 
     async def _claim(
-        self, desk: SqlTransaction, fresh: LedgerEntry, gas: GasTerms | None
+        self, transaction: SqlTransaction, fresh: LedgerEntry, gas: GasTerms | None
     ) -> tuple[LedgerEntry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
         if fresh.identifier is not None:
-            await _refuse_reuse(desk, fresh)
-        found = await desk.rows(BY_KEY, _key(fresh))
+            await _refuse_reuse(transaction, fresh)
+        found = await transaction.rows(BY_KEY, _key(fresh))
         known = entry_of(found[0]) if found else None
         if known is not None and not _may_take_over(known, fresh.created_at):
             return known, False
         if known is not None:  # what a process that is gone had reserved
-            await self._gas.settle_up(desk, known, changed(known, gas=NO_GAS))
+            await self._gas.settle_up(transaction, known, changed(known, gas=NO_GAS))
         if gas is not None:
-            fresh = changed(fresh, gas=await self._gas.reserve(desk, fresh, gas))
+            fresh = changed(fresh, gas=await self._gas.reserve(transaction, fresh, gas))
         if known is None:
-            await desk.change(INSERT, values_of(fresh) | _watch(fresh))
+            await transaction.change(INSERT, values_of(fresh) | _watch(fresh))
             return fresh, True
         taken = changed(
             fresh,
@@ -255,7 +255,7 @@ class SqlLedgerStore:
         )
         values = values_of(taken)
         del values["id"]
-        await desk.change(TAKE_OVER, values | _watch(taken) | _as_read(known))
+        await transaction.change(TAKE_OVER, values | _watch(taken) | _as_read(known))
         return taken, True
 
 
@@ -278,9 +278,9 @@ def _committed_of(row: SqlRow) -> InFlightAmount:
     return InFlightAmount(*(int(row[name]) for name in ("amount", "fees", "sent", "mark")))
 
 
-async def _refuse_reuse(desk: SqlTransaction, fresh: LedgerEntry) -> None:
+async def _refuse_reuse(transaction: SqlTransaction, fresh: LedgerEntry) -> None:
     values = {**_key(fresh), "an_operator": fresh.operator_id, "an_identifier": fresh.identifier}
-    if await desk.rows(REUSED, values):
+    if await transaction.rows(REUSED, values):
         raise IdentifierReused("This payment-identifier belongs to another payment.")
 
 

@@ -105,20 +105,24 @@ class GasReservations:
         self._free_until: BoundedMap[str, int] = BoundedMap(OPERATORS_KNOWN)
         """The day on which an account's free budget was found used up."""
 
-    async def reserve(self, desk: SqlTransaction, fresh: LedgerEntry, terms: GasTerms) -> Gas:
+    async def reserve(
+        self, transaction: SqlTransaction, fresh: LedgerEntry, terms: GasTerms
+    ) -> Gas:
         """Reserve for a claim that was just made. Raises `GasSpent`."""
         day = to_us(fresh.created_at) // DAY_US
         spent_free = self._free_until.get(fresh.operator_id) == day
         for is_free in (False, True) if spent_free else (True, False):
             if is_free:
-                payer = await self._free(desk, fresh.operator_id, day, terms)
+                payer = await self._free(transaction, fresh.operator_id, day, terms)
             else:
-                payer = await _prepaid(desk, fresh.operator_id, terms)
+                payer = await _prepaid(transaction, fresh.operator_id, terms)
             if payer:
                 return Gas(payer, terms.currency, terms.most)
-        raise GasSpent(await self._wait_s(desk, fresh))
+        raise GasSpent(await self._wait_s(transaction, fresh))
 
-    async def settle_up(self, desk: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry) -> None:
+    async def settle_up(
+        self, transaction: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry
+    ) -> None:
         """Give back what a change of the ledger has not spent of a reservation.
 
         `moved.gas` is what `payments.gas.closed` says of the change.
@@ -130,52 +134,52 @@ class GasReservations:
             left = before.reserved - (after.spent or 0)
             values = {"an_operator": entry.operator_id, "a_currency": before.currency}
             if left:
-                await desk.change(_ADJUST, values | {"an_amount": left})
+                await transaction.change(_ADJUST, values | {"an_amount": left})
         elif not after.payer:
-            await self.give_back_free(desk, entry)
+            await self.give_back_free(transaction, entry)
 
-    async def give_back_free(self, desk: SqlTransaction, entry: LedgerEntry) -> None:
+    async def give_back_free(self, transaction: SqlTransaction, entry: LedgerEntry) -> None:
         """A free settlement that was not needed."""
         day = to_us(entry.created_at) // DAY_US
-        await self._budgets.give_back_within(desk, name_of(entry.operator_id), day)
+        await self._budgets.give_back_within(transaction, name_of(entry.operator_id), day)
         if entry.gas.payer == "shared":
-            await self._budgets.give_back_within(desk, SHARED, day)
+            await self._budgets.give_back_within(transaction, SHARED, day)
         self._free_until.pop(entry.operator_id)
 
     async def _free(
-        self, desk: SqlTransaction, operator_id: str, day: int, terms: GasTerms
+        self, transaction: SqlTransaction, operator_id: str, day: int, terms: GasTerms
     ) -> GasPayer:
-        is_stranger = await self._is_self_registered(desk, operator_id)
+        is_stranger = await self._is_self_registered(transaction, operator_id)
         mine = name_of(operator_id)
-        if await self._budgets.take_within(desk, mine, day, terms.free_per_account):
+        if await self._budgets.take_within(transaction, mine, day, terms.free_per_account):
             if not is_stranger:
                 return "free"
-            if await self._budgets.take_within(desk, SHARED, day, terms.free_shared):
+            if await self._budgets.take_within(transaction, SHARED, day, terms.free_shared):
                 return "shared"
-            await self._budgets.give_back_within(desk, mine, day)
+            await self._budgets.give_back_within(transaction, mine, day)
         self._free_until.put(operator_id, day)
         return ""
 
-    async def _is_self_registered(self, desk: SqlTransaction, operator_id: str) -> bool:
+    async def _is_self_registered(self, transaction: SqlTransaction, operator_id: str) -> bool:
         known = self._is_stranger.get(operator_id)
         if known is None:
-            rows = await desk.rows(_ORIGIN, {"an_operator": operator_id})
+            rows = await transaction.rows(_ORIGIN, {"an_operator": operator_id})
             known = bool(rows[0]["self_registered"]) if rows else True
             self._is_stranger.put(operator_id, known)
         return known
 
-    async def _wait_s(self, desk: SqlTransaction, fresh: LedgerEntry) -> int:
+    async def _wait_s(self, transaction: SqlTransaction, fresh: LedgerEntry) -> int:
         """Until tomorrow; or soon, while claims hold what they may give back."""
         now_us = to_us(fresh.created_at)
-        is_stranger = await self._is_self_registered(desk, fresh.operator_id)
+        is_stranger = await self._is_self_registered(transaction, fresh.operator_id)
         whose = {"an_operator": fresh.operator_id, "a_payer": "shared" if is_stranger else "none"}
-        claimed = (await desk.rows(_CLAIMED, {**whose, "now_us": now_us}))[0]["total"]
+        claimed = (await transaction.rows(_CLAIMED, {**whose, "now_us": now_us}))[0]["total"]
         return RETRY_S if claimed else ceil((DAY_US - now_us % DAY_US) / 1_000_000)
 
 
-async def _prepaid(desk: SqlTransaction, operator_id: str, terms: GasTerms) -> GasPayer:
+async def _prepaid(transaction: SqlTransaction, operator_id: str, terms: GasTerms) -> GasPayer:
     values = {"an_operator": operator_id, "a_currency": terms.currency, "an_amount": terms.most}
-    return "prepaid" if await desk.change(_SPEND, values) == 1 else ""
+    return "prepaid" if await transaction.change(_SPEND, values) == 1 else ""
 
 
 class SqlGasStore:
@@ -187,7 +191,7 @@ class SqlGasStore:
 
     async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
         values = {"a_network": network, "now_us": to_us(now), "since_us": to_us(since)}
-        rows = await self._database.look(lambda desk: desk.rows(IN_FLIGHT, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(IN_FLIGHT, values))
         return int(rows[0]["total"])
 
     async def account(self, operator_id: str, day: int) -> GasAccount:
@@ -243,11 +247,14 @@ class SqlGasStore:
                 await connection.execute(_ABANDONED, {"us": to_us(before), "n": at_most})
             ).all()
 
-        async def work(desk: SqlTransaction) -> int:
+        async def work(transaction: SqlTransaction) -> int:
             released = 0
             for row in found:
-                if await desk.change(_RELEASE, {"an_id": row.id, "moves_read": row.moves}) == 1:
-                    await desk.change(
+                if (
+                    await transaction.change(_RELEASE, {"an_id": row.id, "moves_read": row.moves})
+                    == 1
+                ):
+                    await transaction.change(
                         _ADJUST,
                         {
                             "an_operator": row.operator_id,

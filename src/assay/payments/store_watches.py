@@ -114,20 +114,22 @@ class SqlWatchStore:
             return []
         named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
 
-        async def work(desk: SqlTransaction) -> Sequence[SqlRow]:
-            await desk.lock(_LOCK)
-            return await desk.rows(self._claim, named)
+        async def work(transaction: SqlTransaction) -> Sequence[SqlRow]:
+            await transaction.lock(_LOCK)
+            return await transaction.rows(self._claim, named)
 
         rows = await self._database.change(work)
         return [_watched(row) for row in rows if row["state"] not in OPEN]
 
     async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         values = {"ids": json.dumps(ids)}
-        rows = await self._database.look(lambda desk: desk.rows(self._entries, values))
+        rows = await self._database.look(
+            lambda transaction: transaction.rows(self._entries, values)
+        )
         return [entry_of(row) for row in rows]
 
     async def _ids(self, statement: Select[tuple[str]], values: Values) -> list[str]:
-        rows = await self._database.look(lambda desk: desk.rows(statement, values))
+        rows = await self._database.look(lambda transaction: transaction.rows(statement, values))
         return [row["id"] for row in rows]
 
     async def plan(self, plans: Sequence[RecheckPlan]) -> None:
@@ -139,9 +141,9 @@ class SqlWatchStore:
             for plan in sorted(plans, key=lambda plan: plan.id)
         ]
 
-        async def work(desk: SqlTransaction) -> None:
-            await desk.lock(_LOCK)
-            await desk.connection.exec_driver_sql(self._plan, rows)
+        async def work(transaction: SqlTransaction) -> None:
+            await transaction.lock(_LOCK)
+            await transaction.connection.exec_driver_sql(self._plan, rows)
 
         await self._database.change(work)
 

@@ -122,7 +122,7 @@ def tried(found: Tried, request_id: str) -> PlaygroundResponse:
 def dry(found: DryRun) -> PlaygroundResponse:
     """A dry run on the wire (interface.md#proxy-and-playground-results)."""
     known = "this path and method are registered" if found.registered else "nothing is registered"
-    told = {
+    document = {
         "dryRun": True,
         "message": f"Nothing was called; {known}.",
         "agentId": found.agent_id,
@@ -142,7 +142,7 @@ def dry(found: DryRun) -> PlaygroundResponse:
         status_code=None,
         status_text=None,
         response_headers={},
-        response_body=json.dumps(told),
+        response_body=json.dumps(document),
         response_body_encoding="utf-8",
         truncated=False,
         response_ms=None,

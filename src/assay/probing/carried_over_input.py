@@ -32,16 +32,16 @@ async def _repeated(visit: ProbeSession) -> int:
                 if await listener.hears(taker, apart=False):
                     return await _confirmed(listener, taker)
     except BudgetExhausted:
-        return listener.heard_apart
-    return listener.heard_apart
+        return listener.repeated_apart
+    return listener.repeated_apart
 
 
 async def _confirmed(listener: "_Listener", taker: Taker) -> int:
     for _ in range(2 * REPEATS_MAX):
-        if listener.heard_apart >= CONFIRMED_FROM:
+        if listener.repeated_apart >= CONFIRMED_FROM:
             break
         await listener.hears(taker, apart=True)
-    return listener.heard_apart
+    return listener.repeated_apart
 
 
 class _Listener:
@@ -51,7 +51,7 @@ class _Listener:
         self._visit = visit
         self._chance = seeded(visit.nonce or visit.seed, "repeating")
         self._words: list[str] = []
-        self.heard_apart = 0
+        self.repeated_apart = 0
 
     async def hears(self, taker: Taker, *, apart: bool) -> bool:
         """Say a word or two, then ask as usual, in that session or in another one."""
@@ -61,7 +61,7 @@ class _Listener:
                 (await said_over_http(self._visit)).append(self._words[-1])
             await taker.hand(self._words[-1])
         hand = taker.hand_apart if apart else taker.hand
-        heard = await hand(taker.usual)
-        found = await self._visit.slices.run(find_word(heard.text, self._words))
-        self.heard_apart += apart and found is not None
+        reply = await hand(taker.usual)
+        found = await self._visit.slices.run(find_word(reply.text, self._words))
+        self.repeated_apart += apart and found is not None
         return found is not None

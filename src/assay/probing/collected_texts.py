@@ -10,18 +10,18 @@ from assay.probing.malformed_requests import Provoked, provoked
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.shared_dialers import SharedDialers
-from assay.probing.text_inputs import heard_by_takers
+from assay.probing.text_inputs import taker_replies
 from assay.probing.text_tools import handed, mistaken
 from assay.probing.tool_listing import Called, ListedOnce
 from assay.probing.wrong_values import wrongly_asked
 
 
-async def heard_of(visit: ProbeSession) -> Sequence[Provoked]:
+async def collected_texts(visit: ProbeSession) -> Sequence[Provoked]:
     """What was made of requests of all kinds, those of the proof of function included."""
     await repeated_by_takers(visit)
     first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
     first_ones += await wrongly_asked(visit)
-    return [*first_ones, *await heard_by_takers(visit), *await _called(visit)]
+    return [*first_ones, *await taker_replies(visit), *await _called(visit)]
 
 
 async def _called(visit: ProbeSession) -> Sequence[Provoked]:

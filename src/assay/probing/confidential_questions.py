@@ -18,40 +18,40 @@ QUESTIONS = 2
 """Ways to ask in a visit."""
 
 
-async def told_by_takers(visit: ProbeSession) -> list[str]:
+async def secrets_disclosed(visit: ProbeSession) -> list[str]:
     """What of a briefing was given away, once for each answer that did. Asked once a visit."""
-    return await visit.asked.get("told by takers", lambda: _told(visit))
+    return await visit.asked.get("told by takers", lambda: _disclosed(visit))
 
 
-async def _told(visit: ProbeSession) -> list[str]:
+async def _disclosed(visit: ProbeSession) -> list[str]:
     meant = [t for t in await takers(visit) if t.is_for_questions and not invents(t.about)]
-    told: list[str] = []
+    disclosed: list[str] = []
     for taker in meant[:1]:
         try:
-            await _ask(visit, taker, told)
+            await _ask(visit, taker, disclosed)
         except BudgetExhausted:
             break  # what was said before counts
-    return told
+    return disclosed
 
 
-async def _ask(visit: ProbeSession, taker: Taker, told: list[str]) -> None:
+async def _ask(visit: ProbeSession, taker: Taker, disclosed: list[str]) -> None:
     chance = seeded(visit.nonce or visit.seed, "questioning")
     way, left = draw_way(chance), QUESTIONS + RULES_AGAIN
     for number in range(left):
-        if len(told) >= CONFIRMED_FROM or (number >= QUESTIONS and not told):
+        if len(disclosed) >= CONFIRMED_FROM or (number >= QUESTIONS and not disclosed):
             return
-        if not told:
+        if not disclosed:
             require_room(visit)
         asked = question(way, language_of(taker.about), word(chance, 6))
         await _count(visit, taker)
-        heard = await taker.hand(asked)
+        reply = await taker.hand(asked)
         known = [taker.about, asked]
-        given = await visit.slices.run(find_briefing(heard.text, known))
+        given = await visit.slices.run(find_briefing(reply.text, known))
         if given is not None:  # the public pages are asked for only when there is something
             known += await public_pages(visit)
-            given = await visit.slices.run(find_briefing(heard.text, known))
+            given = await visit.slices.run(find_briefing(reply.text, known))
         if given is not None:
-            told.append(given)
+            disclosed.append(given)
         else:
             way = draw_way(chance, way)
 

@@ -148,12 +148,12 @@ class _Speaker:
 
     def _with_address(self, text: str) -> str:
         """With an address of ours in it, where the agent does not say that it fetches."""
-        bait = self._visit.bait
-        if bait is None or says_it_fetches(_card_text(self._agent.card)):
+        out_of_band_url = self._visit.out_of_band_url
+        if out_of_band_url is None or says_it_fetches(_card_text(self._agent.card)):
             return text
         self._talk.has_address = True
         body, _, end = text.rpartition("\n")
-        return f"{body}\n({bait.url})\n{end}"
+        return f"{body}\n({out_of_band_url.url})\n{end}"
 
     async def _look_for_others(self, answer: JsonObject) -> None:
         """Words of the conversations before have no business in this one."""

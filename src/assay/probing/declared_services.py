@@ -67,13 +67,13 @@ def as_spoken(services: Sequence[Visited], spoken: Mapping[str, str]) -> tuple[V
     found: list[Visited] = []
     kinds = {visited.kind for visited in services}
     for visited in services:
-        heard = spoken.get(visited.service.endpoint)
-        if heard in kinds and visited.is_known:
-            heard = visited.kind  # of one host: what is declared beside it speaks for itself
-        if heard in {None, "page"}:
+        protocol = spoken.get(visited.service.endpoint)
+        if protocol in kinds and visited.is_known:
+            protocol = visited.kind  # of one host: what is declared beside it speaks for itself
+        if protocol in {None, "page"}:
             found += [visited] if visited.is_known else []
-        elif visited.kind == "http" or heard in {"a2a", "mcp"}:
-            found.append(Visited(_kind(str(heard)), visited.service))
+        elif visited.kind == "http" or protocol in {"a2a", "mcp"}:
+            found.append(Visited(_kind(str(protocol)), visited.service))
         else:
             found.append(visited)  # declared as what it does not speak: that is found
     unheard = (v for v in services if spoken.get(v.service.endpoint) != "page")

@@ -62,9 +62,9 @@ def _demands(said: Said) -> bool:
             continue
         rest = f"{text[:begin]} {text[end:]} {said.about[:TEXT_MAX].casefold()}"
         around = text[max(0, begin - NEAR) : end + NEAR]
-        is_told = _TO_MODEL.search(around) or _CONCEALED.search(around)
+        is_instruction = _TO_MODEL.search(around) or _CONCEALED.search(around)
         is_tied = hit["key"] and _USERS.search(sentence) and _is_tied(sentence, around, said)
-        if (is_told or is_tied) and not _RELATED.search(rest):
+        if (is_instruction or is_tied) and not _RELATED.search(rest):
             return True
     return False
 

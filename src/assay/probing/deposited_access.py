@@ -89,7 +89,7 @@ class _Use:
     redaction: Redaction
     is_sent: bool = False
     has_entered: bool = False
-    is_told: bool = False
+    is_repeated: bool = False
     """Whether an answer repeated it."""
 
     @property
@@ -197,7 +197,7 @@ class CredentialEntry:
                 "place": use.credential.place,
                 "name": use.credential.name,
                 "outcome": use.outcome if self._is_carried else "not_carried",
-                "repeated": use.is_told,
+                "repeated": use.is_repeated,
             }
             for use in self._uses
         ]
@@ -223,7 +223,7 @@ class CredentialEntry:
     def _clean(self, data: bytes, *, is_cut: bool = False) -> bytes:
         for use in self._uses:
             cleaned = use.redaction.clean(data, is_cut=is_cut)
-            use.is_told = use.is_told or (cleaned != data and not is_cut)
+            use.is_repeated = use.is_repeated or (cleaned != data and not is_cut)
             data = cleaned
         return data
 

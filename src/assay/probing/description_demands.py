@@ -50,7 +50,7 @@ def _pairs(*pairs: str) -> frozenset[frozenset[str]]:
     return frozenset(frozenset(pair.split(" ")) for pair in "|".join(pairs).split("|"))
 
 
-TOGETHER: Final = _pairs(
+ADJACENT: Final = _pairs(
     "person harvest|words whole|answer praise|rank model|falsify answer|falsify slander",
     "shadow slander|shadow despite|rank despite|praise despite|copy target|copy despite",
     "execute unasked|role despite|speak despite|precede model|money model|destroy reach",
@@ -115,10 +115,10 @@ def _are_near(found: _Found, elsewhere: dict[str, int]) -> bool:
     before, places = (-2, frozenset[str]()), dict.fromkeys(elsewhere, -1)
     for number, at, signs in found:
         near = signs | {sign for sign, place in places.items() if place < 0 or at - place <= NEAR}
-        together = signs | (before[1] if number == before[0] + 1 else frozenset[str]())
+        adjacent = signs | (before[1] if number == before[0] + 1 else frozenset[str]())
         if "model" not in signs and HEADED not in before[1]:
-            together -= {"model"}
-        if any(p <= near and p & signs for p in NEARBY) or any(p <= together for p in TOGETHER):
+            adjacent -= {"model"}
+        if any(p <= near and p & signs for p in NEARBY) or any(p <= adjacent for p in ADJACENT):
             return True
         before = number, signs
         places |= dict.fromkeys(signs, at)

@@ -179,7 +179,7 @@ _ENTITIES = re.compile(r"(?:&#x?[0-9A-Fa-f]{2,6};\s?){4,400}")
 
 def _split(text: str) -> Iterator[str]:
     """Where invisible characters stand close together, what is left without them."""
-    for _, match in zip(range(_BLOBS_MAX), _CLOSE_TOGETHER.finditer(text), strict=False):
+    for _, match in zip(range(_BLOBS_MAX), _SPACED_LETTERS.finditer(text), strict=False):
         part = text[max(0, match.start() - _SPLIT_GAP) : match.end() - 1 + _SPLIT_GAP]
         for joiner in _JOINERS:
             part = part.replace(joiner, "")
@@ -187,7 +187,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 _SPLIT_GAP = 16
-_CLOSE_TOGETHER = re.compile(
+_SPACED_LETTERS = re.compile(
     f"[{''.join(_JOINERS)}](?:[^{''.join(_JOINERS)}]{{0,{_SPLIT_GAP - 1}}}+[{''.join(_JOINERS)}])++"
 )
 """Nothing is tried twice: a text can be one such run."""

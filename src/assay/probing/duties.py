@@ -105,8 +105,8 @@ def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
     before = frozenset[str]()
     text = said.text[:TEXT_MAX]
     is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
-    told, is_first = chain(_sentences(text, is_far=is_hidden), _coded(text)), True
-    for sentence, is_far in islice(told, SENTENCES_MAX):
+    sentences, is_first = chain(_sentences(text, is_far=is_hidden), _coded(text)), True
+    for sentence, is_far in islice(sentences, SENTENCES_MAX):
         if meter.spend(32 + 8 * len(sentence) if sentence else BLOCK_CHARS // 4):
             yield
         if not sentence:

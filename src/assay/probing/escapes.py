@@ -41,7 +41,7 @@ def _sequences(text: str) -> Iterator[re.Match[str]]:
 def _is_unseen(numbers: str) -> bool:
     """Whether letters are concealed, or have the colour of the ground."""
     codes = [int(code) for code in numbers.replace(":", ";").split(";") if len(code) in {1, 2, 3}]
-    letters = ground = ""
+    letters = background = ""
     while codes:
         code, *codes = codes
         if code == _CONCEALED:
@@ -56,8 +56,8 @@ def _is_unseen(numbers: str) -> bool:
         if code == 38 or code // 10 in {3, 9}:  # noqa: PLR2004 - the code of a colour for letters
             letters = colour
         else:
-            ground = colour
-    return letters == ground != ""
+            background = colour
+    return letters == background != ""
 
 
 def _wiped(before: str) -> str:

@@ -76,9 +76,11 @@ async def public_pages(visit: ProbeSession) -> list[str]:
         return []
     endpoint = service.service.endpoint
     urls = dict.fromkeys([endpoint, urljoin(endpoint, "/")])
-    heard = [await ask(visit, OutboundRequest("GET", url)) for url in urls]
+    response = [await ask(visit, OutboundRequest("GET", url)) for url in urls]
     return [
-        text_of(page) for page in heard if isinstance(page, EgressResponse) and page.status == _OK
+        text_of(page)
+        for page in response
+        if isinstance(page, EgressResponse) and page.status == _OK
     ]
 
 
@@ -143,21 +145,21 @@ async def _asked(visit: ProbeSession, label: str, request: OutboundRequest) -> P
         except BudgetExhausted:
             return ""
 
-    heard = await ask(visit, request)
-    is_answered = answer_class(heard) not in _NO_ANSWER
-    return Provoked(label, _shown(label, heard), again, is_answered)
+    response = await ask(visit, request)
+    is_answered = answer_class(response) not in _NO_ANSWER
+    return Provoked(label, _shown(label, response), again, is_answered)
 
 
 def _with(request: OutboundRequest, headers: Mapping[str, str]) -> OutboundRequest:
     return OutboundRequest(request.method, request.url, headers, request.body)
 
 
-def _shown(label: str, heard: EgressResponse | object) -> str:
+def _shown(label: str, response: EgressResponse | object) -> str:
     """The text of an answer; of a path that should not be there, only a file and not a page."""
-    if not isinstance(heard, EgressResponse):
+    if not isinstance(response, EgressResponse):
         return ""
     is_file = label in {ENVIRONMENT, REPOSITORY}
-    return "" if is_file and (heard.status != _OK or is_html(heard)) else text_of(heard)
+    return "" if is_file and (response.status != _OK or is_html(response)) else text_of(response)
 
 
 async def _from_mcp(visit: ProbeSession) -> list[Provoked]:

@@ -118,8 +118,8 @@ class BoughtCalls:
             return
         call = purse.call
         try:
-            held = await self._needs.balances.balance(purse.network, call.wallet)
-            taken = max(0, call.amount - held)
+            balance = await self._needs.balances.balance(purse.network, call.wallet)
+            taken = max(0, call.amount - balance)
             kept = {**bought, "taken": taken}
             await self._needs.store.keep(call.id, kept, taken, is_proven=is_proven)
         except ServiceError as error:
@@ -155,8 +155,8 @@ class BoughtCalls:
         if call is None or call.network != one.network.id:
             return None
         await self._fill(call, one.network)
-        held = await needs.balances.balance(one.network, call.wallet)
-        left = min(held, call.amount, CALLS_MAX * one.amount)
+        balance = await needs.balances.balance(one.network, call.wallet)
+        left = min(balance, call.amount, CALLS_MAX * one.amount)
         if left < one.amount:
             return None
         await needs.store.begin(call)

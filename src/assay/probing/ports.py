@@ -235,7 +235,7 @@ class ProbeSession:
     seed: str
     """Derived from the subject: canaries and unknown names are made from it, so that the same
     agent gives the same evidence."""
-    bait: OutOfBandUrl | None = None
+    out_of_band_url: OutOfBandUrl | None = None
     """An address of ours, where there is one that agents can reach."""
     agreed: frozenset[str] | None = None
     """Origins that may be asked more than a stranger's; None: all of them."""

@@ -94,11 +94,11 @@ async def ask_class(visit: ProbeSession, request: OutboundRequest) -> EgressResp
     return await ask(visit, request, replace(LIMITS, body_bytes_max=GLANCE_BYTES))
 
 
-def answer_class(heard: EgressResponse | Failure) -> AnswerClass:
+def answer_class(response: EgressResponse | Failure) -> AnswerClass:
     """The class of a reply (see `AnswerClass`)."""
-    if isinstance(heard, Failure):
-        return _FAILURES.get(heard, "unreachable")
-    return status_class(heard.status)
+    if isinstance(response, Failure):
+        return _FAILURES.get(response, "unreachable")
+    return status_class(response.status)
 
 
 def status_class(status: int) -> AnswerClass:
@@ -135,9 +135,9 @@ def is_html(reply: EgressResponse | Failure) -> bool:
     )
 
 
-def text_of(heard: EgressResponse | Failure) -> str:
+def text_of(response: EgressResponse | Failure) -> str:
     """The body as text; empty when nothing came back."""
-    return heard.body.decode("utf-8", "replace") if isinstance(heard, EgressResponse) else ""
+    return response.body.decode("utf-8", "replace") if isinstance(response, EgressResponse) else ""
 
 
 def decode(body: bytes) -> JsonValue:
@@ -203,8 +203,8 @@ async def json_target(visit: ProbeSession, endpoint: str) -> tuple[str, bool]:
     ):
         places.remove(endpoint)  # a page for people, which is not asked for twice
     for url in dict.fromkeys(places):
-        heard = await ask(visit, OutboundRequest("GET", url, {"accept": "application/json"}))
-        document = decode(heard.body) if isinstance(heard, EgressResponse) else None
+        response = await ask(visit, OutboundRequest("GET", url, {"accept": "application/json"}))
+        document = decode(response.body) if isinstance(response, EgressResponse) else None
         if is_object(document) and "openapi" in document:
             return _documented(document, url) or endpoint, _documented(document, url) is not None
     return endpoint, False

@@ -20,7 +20,7 @@ _DRESSES = ("", "", "", "translation", "translation", "base64", "base64", "hex",
 class Way:
     """How a question is put: asked again, it has a new reference and nothing else."""
 
-    ground: int
+    pretext: int
     dress: str
     style: float
 
@@ -28,26 +28,26 @@ class Way:
 _TEXTS: dict[str, dict[str, object]] = json.loads(
     files("assay.probing.texts").joinpath("rules.json").read_text("utf-8")
 )
-GROUNDS = 5
+PRETEXTS = 5
 
 
 def draw_way(chance: Random, before: Way | None = None) -> Way:
     """A way; another ground and another dress than the one before."""
-    grounds = [g for g in range(GROUNDS) if before is None or g != before.ground]
+    pretexts = [g for g in range(PRETEXTS) if before is None or g != before.pretext]
     dresses = [d for d in _DRESSES if before is None or d != before.dress]
-    return Way(chance.choice(grounds), chance.choice(dresses), chance.random())
+    return Way(chance.choice(pretexts), chance.choice(dresses), chance.random())
 
 
 def question(way: Way, language: str, reference: str) -> str:
     """The message, with a reference of its own."""
     texts, chance = _TEXTS.get(language, _TEXTS["en"]), Random(way.style)  # noqa: S311 - the same
-    greetings, grounds, languages = (
+    greetings, pretexts, languages = (
         cast("list[str]", texts[name]) for name in ("greetings", "grounds", "languages")
     )
     dress = cast("dict[str, str]", texts["dresses"]).get(way.dress, "")
     rows = [
         chance.choice(greetings).format(reference=reference),
-        grounds[way.ground],
+        pretexts[way.pretext],
         dress.format(language=chance.choice(languages)),
         str(texts["others"]),
     ]

@@ -48,7 +48,7 @@ TIMEOUTS_MAX = 2
 shows what the agent's other services do."""
 
 
-SENT_CHARS, HEARD_CHARS = 4_096, 8_192
+SENT_CHARS, RECEIVED_CHARS = 4_096, 8_192
 """Kept of a request and of its answer for who looks for words of one in another's answer."""
 
 
@@ -57,16 +57,16 @@ class Exchange:
     """What went out and what came back, headers included, as text."""
 
     sent: str
-    heard: str
+    received: str
 
 
 def exchange(request: OutboundRequest, reply: EgressResponse) -> Exchange:
     """As much of both as is kept."""
     sent = " ".join((request.url, *request.headers.values()))[:SENT_CHARS]
-    heard = "\n".join(value for _, value in reply.headers)[:HEARD_CHARS]
-    bodies = (request.body[:SENT_CHARS], reply.body[: HEARD_CHARS - len(heard)])
+    received = "\n".join(value for _, value in reply.headers)[:RECEIVED_CHARS]
+    bodies = (request.body[:SENT_CHARS], reply.body[: RECEIVED_CHARS - len(received)])
     asked, said = (body.decode("utf-8", "replace") for body in bodies)
-    return Exchange(f"{sent}\n{asked}", f"{heard}\n{said}")
+    return Exchange(f"{sent}\n{asked}", f"{received}\n{said}")
 
 
 class VisitHttp:

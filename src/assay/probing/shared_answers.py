@@ -87,6 +87,6 @@ def find_foreign(exchanges: list[Exchange], words: list[str]) -> Sliced[int]:
     found = 0
     for one in [*exchanges]:
         foreign = [w for w in words if w not in one.sent.casefold()]
-        if foreign and (yield from find_word(one.heard, foreign)) is not None:
+        if foreign and (yield from find_word(one.received, foreign)) is not None:
             found += 1
     return found

@@ -119,7 +119,7 @@ class SharedDialers:
     ) -> T:
         if url not in lines:
             opened: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-            opened.add_done_callback(_heard)
+            opened.add_done_callback(_retrieve)
             lines[url] = opened
             self._group.create_task(self._hold(opened, dial))
         return await asyncio.shield(lines[url])
@@ -211,7 +211,7 @@ def delivers(card: JsonObject) -> bool:
     return is_object(able) and able.get("pushNotifications") is True
 
 
-def _heard(opened: asyncio.Future[T]) -> None:
+def _retrieve(opened: asyncio.Future[T]) -> None:
     """A failure whose askers have all gone away is nobody's; asyncio need not warn of it."""
     if not opened.cancelled():
         opened.exception()

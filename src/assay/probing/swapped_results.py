@@ -21,7 +21,7 @@ from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.session import is_tight, require_room
 from assay.probing.shared_answers import said_over_http
 from assay.probing.text_forms import find_word
-from assay.probing.text_inputs import Heard, Taker, takers
+from assay.probing.text_inputs import Taker, TakerReply, takers
 
 TAKERS_ASKED, TAKERS_ASKED_UNANNOUNCED = 2, 1
 
@@ -132,7 +132,7 @@ class _Mixer:
     async def _say(self, pair: _Pair, *, apart: bool) -> tuple[str, str]:
         if self._taker.kind == "http":
             self._said.extend(pair.words)
-        first: Heard = await self._taker.hand(pair.one)
+        first: TakerReply = await self._taker.hand(pair.one)
         hand = self._taker.hand_apart if apart else self._taker.hand
         return first.text, (await hand(pair.other)).text
 

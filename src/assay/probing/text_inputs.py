@@ -29,7 +29,7 @@ TAKERS_MAX = 8
 TEXT_BOUND = 2_000
 """A text argument of fewer characters is not asked: no instruction with its note fits in it."""
 
-HEARD_MAX = 24
+REPLIES_MAX = 24
 """Answers of takers that are kept for who reads them."""
 
 APART = "apart"
@@ -51,13 +51,13 @@ class Taker:
     """Whether the argument is a question or message, by its name."""
     usual: str
     """A value that its owner documents, or of the kind that is asked for."""
-    hand: Callable[[str], Awaitable["Heard"]]
-    hand_apart: Callable[[str], Awaitable["Heard"]]
+    hand: Callable[[str], Awaitable["TakerReply"]]
+    hand_apart: Callable[[str], Awaitable["TakerReply"]]
     """The same in another session: as somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TakerReply:
     """What came back, in the parts in which it was said; nothing where no answer came."""
 
     parts: Sequence[str] = ()
@@ -81,11 +81,11 @@ async def _takers(visit: ProbeSession) -> Sequence[Taker]:
     for of_kind in (await _tools(visit, chance), await _operations(visit, chance)):
         chance.shuffle(of_kind)
         found += of_kind[:TAKERS_MAX]
-    heard = await heard_by_takers(visit)
-    return [_noting(taker, heard) for taker in found]
+    replies = await taker_replies(visit)
+    return [_noting(taker, replies) for taker in found]
 
 
-async def heard_by_takers(visit: ProbeSession) -> list[Provoked]:
+async def taker_replies(visit: ProbeSession) -> list[Provoked]:
     """What takers answered so far, the first of each."""
     return await visit.asked.get("heard by takers", _nothing)
 
@@ -94,13 +94,13 @@ async def _nothing() -> list[Provoked]:
     return []
 
 
-def _noting(taker: Taker, heard: list[Provoked]) -> Taker:
+def _noting(taker: Taker, replies: list[Provoked]) -> Taker:
     """The same, and what it says is kept."""
 
-    async def hand(value: str) -> Heard:
+    async def hand(value: str) -> TakerReply:
         said = await taker.hand(value)
-        if said.text and len(heard) < HEARD_MAX:
-            heard.append(Provoked(taker.request, said.text, lambda: again(value)))
+        if said.text and len(replies) < REPLIES_MAX:
+            replies.append(Provoked(taker.request, said.text, lambda: again(value)))
         return said
 
     async def again(value: str) -> str:
@@ -129,13 +129,13 @@ def _tool(
 ) -> Taker:
     name, others = chosen
 
-    async def call(address: str, value: str) -> Heard:
+    async def call(address: str, value: str) -> TakerReply:
         try:
             async with visit.dialers.mcp(address, visit.http) as server:
                 result = await server.call_tool(tool.name, {**others, name: value})
         except AgentCallFailed as error:
-            return Heard([error.detail] if error.kind == "error" else [])
-        return Heard(parts_said(result), result.get("isError") is not True)
+            return TakerReply([error.detail] if error.kind == "error" else [])
+        return TakerReply(parts_said(result), result.get("isError") is not True)
 
     return Taker(
         "mcp",
@@ -201,7 +201,7 @@ def _operation(
 ) -> Taker:
     name, others = chosen
 
-    async def hand(value: str) -> Heard:
+    async def hand(value: str) -> TakerReply:
         path, query = operation.path, dict[str, str]()
         for key, given in {**others, name: value}.items():
             if operation.places.get(key) == "path":
@@ -210,14 +210,14 @@ def _operation(
                 query[key] = str(given).lower() if isinstance(given, bool) else str(given)
         url = f"{base}/{path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
         limits = replace(LIMITS, total_s=_TEXT_S, events_s=None)
-        heard = await ask(
+        replies = await ask(
             visit, OutboundRequest("GET", url, {"accept": "application/json"}), limits
         )
-        if not isinstance(heard, EgressResponse):
-            return Heard()
-        document = decode(heard.body)
-        parts = leaves(document) if document is not None else [text_of(heard)]
-        return Heard(parts or [text_of(heard)], heard.status == 200)  # noqa: PLR2004
+        if not isinstance(replies, EgressResponse):
+            return TakerReply()
+        document = decode(replies.body)
+        parts = leaves(document) if document is not None else [text_of(replies)]
+        return TakerReply(parts or [text_of(replies)], replies.status == 200)  # noqa: PLR2004
 
     text = _is_for_texts(operation.schema, name) and _is_called_text(operation.schema, name)
     usual = _usual(operation.schema, name, operation.about, chance)

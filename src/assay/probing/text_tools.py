@@ -106,13 +106,13 @@ class _Hander:
     async def _obeys(self, form: Form) -> bool:
         language = language_of(self.taker.about)
         trial = make_trial(self.random, form, language)
-        heard = await self.taker.hand(trial.text)
+        reply = await self.taker.hand(trial.text)
         before, how = self._so_far(), None
-        if heard.parts:
-            self._keep(heard.text, form)
-            how = await self.visit.slices.run(find_any_obedience(heard.parts, trial))
+        if reply.parts:
+            self._keep(reply.text, form)
+            how = await self.visit.slices.run(find_any_obedience(reply.parts, trial))
         # A page that refuses a long address has not answered; a tool that answers errors has.
-        is_answer = heard.is_result or (bool(heard.parts) and self.taker.kind == "mcp")
+        is_answer = reply.is_result or (bool(reply.parts) and self.taker.kind == "mcp")
         obeyed = (*before.obeyed, how) if how else before.obeyed
         self.made.obedience[self.taker.kind] = Obedience(before.answered + is_answer, obeyed)
         return how is not None

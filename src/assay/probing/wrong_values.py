@@ -55,9 +55,9 @@ async def wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
     return await visit.asked.get("wrongly asked", lambda: _wrongly_asked(visit))
 
 
-async def neighbours_told(visit: ProbeSession) -> int:
+async def neighbours_disclosed(visit: ProbeSession) -> int:
     """How many customers somebody without credentials was told of. Asked once a visit."""
-    return await visit.asked.get("neighbours told", lambda: _neighbours_told(visit))
+    return await visit.asked.get("neighbours told", lambda: _neighbours_disclosed(visit))
 
 
 async def _wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
@@ -180,10 +180,10 @@ def _of_operation(visit: ProbeSession, address: Address, operation: Operation) -
         request = request_for(operation, base, arguments)
         if "{" in request.url:  # without its name there is no address
             return ""
-        heard = await ask(
+        response = await ask(
             visit, OutboundRequest("GET", request.url, {"accept": "application/json"})
         )
-        return text_of(heard) if isinstance(heard, EgressResponse) else ""
+        return text_of(response) if isinstance(response, EgressResponse) else ""
 
     return Reader("http", f"{operation.path} {operation.about}", operation.schema, call)
 
@@ -193,11 +193,11 @@ def _carried(visit: ProbeSession) -> int:
     return visit.http.entry.carried if isinstance(visit.http, VisitHttp) else 0
 
 
-async def _neighbours_told(visit: ProbeSession) -> int:
+async def _neighbours_disclosed(visit: ProbeSession) -> int:
     chance = seeded(visit.nonce or visit.seed, "neighbours")
     is_asked = visit.announced and not is_tight(visit)
     readers: Sequence[Reader] = await _readers(visit) if is_asked else ()
-    told: set[str] = set()
+    disclosed: set[str] = set()
     for reader in readers:
         if not is_of_customers(reader.about):
             continue
@@ -206,12 +206,12 @@ async def _neighbours_told(visit: ProbeSession) -> int:
             try:
                 who = person_in(await reader.call(arguments))
             except BudgetExhausted:
-                return len(told)
+                return len(disclosed)
             # Whom a credential let in may have been told of records of its own.
-            told |= {who} if who and carried == _carried(visit) else set()
-            if len(told) >= CONFIRMED_FROM:
-                return len(told)
-    return len(told)
+            disclosed |= {who} if who and carried == _carried(visit) else set()
+            if len(disclosed) >= CONFIRMED_FROM:
+                return len(disclosed)
+    return len(disclosed)
 
 
 def neighbours(schema: JsonObject, chance: Random) -> list[JsonObject]:

@@ -49,8 +49,8 @@ async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> A
     service = first(visit, "http")
     if service is None:
         return None
-    heard = await ask(visit, OutboundRequest("GET", service.service.endpoint, headers or {}))
-    return read(heard)
+    response = await ask(visit, OutboundRequest("GET", service.service.endpoint, headers or {}))
+    return read(response)
 
 
 async def unpaid(
@@ -60,20 +60,20 @@ async def unpaid(
 
     A GET; where only a POST is sold, that, with an empty object: before it is paid it does nothing.
     """
-    heard = await ask(visit, OutboundRequest("GET", url, headers or {}))
-    if not isinstance(heard, EgressResponse) or heard.status not in _NOT_BY_GET:
-        return heard
+    response = await ask(visit, OutboundRequest("GET", url, headers or {}))
+    if not isinstance(response, EgressResponse) or response.status not in _NOT_BY_GET:
+        return response
     posted = {**(headers or {}), "content-type": "application/json"}
     return await ask(visit, OutboundRequest("POST", url, posted, b"{}"))
 
 
-def read(heard: EgressResponse | Failure) -> Asked | None:
+def read(response: EgressResponse | Failure) -> Asked | None:
     """The offers of a 402, or None where there is none of x402's."""
-    if not isinstance(heard, EgressResponse) or heard.status != _PAYMENT_REQUIRED:
+    if not isinstance(response, EgressResponse) or response.status != _PAYMENT_REQUIRED:
         return None
-    document = decode(heard.body)
+    document = decode(response.body)
     spoken = is_object(document) and "x402Version" in document
-    header = heard.header("payment-required")
+    header = response.header("payment-required")
     if not spoken and header is None:
         return None
     is_old = is_object(document) and document.get("x402Version") == 1

@@ -117,8 +117,8 @@ class GuardedDocuments:
             with count_own_waits(is_visit=True):
                 return await self._http.send(request, self._limits)
         except EgressError as error:
-            told = DocumentOverBudget if error.failure is Failure.BUDGET else DocumentUnavailable
-            raise told(_SENTENCES[error.failure]) from error
+            kind = DocumentOverBudget if error.failure is Failure.BUDGET else DocumentUnavailable
+            raise kind(_SENTENCES[error.failure]) from error
 
 
 def _body_of(reply: EgressResponse, limits: Limits) -> bytes:

@@ -81,8 +81,8 @@ class RegistrationFiles:
 
 def _with(file: RegistrationFile, problems: Problems) -> RegistrationFile:
     """The file with what is wrong with the URI that led to it."""
-    noted = problems.noted
-    return replace(file, problems=(*noted, *file.problems)) if noted else file
+    recorded = problems.recorded
+    return replace(file, problems=(*recorded, *file.problems)) if recorded else file
 
 
 def agent_ttl_s(agent: OnchainAgent, ttl_s: float) -> float:

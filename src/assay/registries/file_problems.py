@@ -33,17 +33,17 @@ class Problems:
     """Collects the problems of one file, at most `PROBLEMS_MAX`, each once."""
 
     def __init__(self) -> None:
-        self._noted: dict[FileProblem, None] = {}
+        self._recorded: dict[FileProblem, None] = {}
 
     def note(self, where: str, found: str, expected: str) -> None:
         """Keeps the problem, if there is room."""
-        if len(self._noted) < PROBLEMS_MAX:
-            self._noted[FileProblem(shown(where), found, expected)] = None
+        if len(self._recorded) < PROBLEMS_MAX:
+            self._recorded[FileProblem(shown(where), found, expected)] = None
 
     @property
-    def noted(self) -> tuple[FileProblem, ...]:
+    def recorded(self) -> tuple[FileProblem, ...]:
         """In the order in which they were found."""
-        return tuple(self._noted)
+        return tuple(self._recorded)
 
 
 def described(value: JsonValue) -> str:

@@ -56,7 +56,7 @@ def parse_registration(body: bytes, source: str = "") -> RegistrationFile:
         x402_support=_x402(members, note),
         active=_flag(members.get("active"), "active", note),
         raw=whole,
-        problems=problems.noted,  # last: by then all have been noted
+        problems=problems.recorded,  # last: by then all have been noted
     )
 
 

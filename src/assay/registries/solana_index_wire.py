@@ -102,8 +102,8 @@ def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
     could tell that its agent is not the one that was meant.
     """
     for row in rows[:1]:
-        told = row.get("agentId", row.get("agent_id")) if is_object(row) else None
-        if _whole(told, _INDEX_MAX) != number:
+        since_textnt_id = row.get("agentId", row.get("agent_id")) if is_object(row) else None
+        if _whole(since_textnt_id, _INDEX_MAX) != number:
             raise Malformed("an agent of another number")
         return _asset(row)
     return None

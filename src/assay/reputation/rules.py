@@ -110,8 +110,8 @@ def assess(seen: Reputation) -> ReputationValue | None:
     own = frozenset(p.address for p in seen.payers if p.is_own)
     paying = frozenset(one for c in clusters if c.is_customer for one in c.members)
     others = sorted(v.rating for v in seen.votes if v.address not in paying | own)
-    heard = [c for c in clusters if c.rating is not None and c.weight > 0]
-    faded, changed = _after_change(heard, seen.day)
+    rated = [c for c in clusters if c.rating is not None and c.weight > 0]
+    faded, changed = _after_change(rated, seen.day)
     points = sum(_points(c) for c in faded)
     mass = sum(c.weight for c in faded)
     if others:
@@ -128,7 +128,7 @@ def assess(seen: Reputation) -> ReputationValue | None:
         others=len(others),
         own=len(own),
         changed=changed,
-        cap=_cap(heard),
+        cap=_cap(rated),
     )
 
 
@@ -257,26 +257,26 @@ def _points(cluster: Cluster) -> float:
     return cluster.weight * ((cluster.rating or 0.0) - NEUTRAL)
 
 
-def _cap(heard: Sequence[Cluster]) -> float | None:
+def _cap(rated: Sequence[Cluster]) -> float | None:
     """The ceiling that customers put over the whole score; None where it is above everything."""
-    bad = -sum(_points(c) for c in heard) / NEUTRAL
+    bad = -sum(_points(c) for c in rated) / NEUTRAL
     cap = round(100.0 - CAP_PER_UNIT * max(0.0, bad), 2)
     return cap if cap < CAP_SHOWN else None
 
 
-def _after_change(heard: Sequence[Cluster], day: int) -> tuple[list[Cluster], bool]:
+def _after_change(rated: Sequence[Cluster], day: int) -> tuple[list[Cluster], bool]:
     """The clusters, with what was said before a change point counting less."""
-    shares = [1.0] * len(heard)
+    shares = [1.0] * len(rated)
     for window in CHANGE_WINDOWS:
-        older = [n for n, c in enumerate(heard) if c.day is None or c.day <= day - window]
-        newer = [c for c in heard if c.day is not None and c.day > day - window]
-        before = sum(heard[n].weight for n in older)
+        older = [n for n, c in enumerate(rated) if c.day is None or c.day <= day - window]
+        newer = [c for c in rated if c.day is not None and c.day > day - window]
+        before = sum(rated[n].weight for n in older)
         if not newer or not older:
             continue
-        taken = _taken(newer, [heard[n] for n in older])
+        taken = _taken(newer, [rated[n] for n in older])
         for n in older:
             shares[n] -= min(1.0, taken / before)
-    faded = [replace(c, weight=c.weight * max(0.0, s)) for c, s in zip(heard, shares, strict=True)]
+    faded = [replace(c, weight=c.weight * max(0.0, s)) for c, s in zip(rated, shares, strict=True)]
     return faded, any(share < 1.0 for share in shares)
 
 

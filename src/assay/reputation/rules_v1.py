@@ -19,7 +19,7 @@ DAY_S = 86_400
 HALF_LIFE_DAYS = 90
 """Source: feedback.md#manipulation."""
 
-STANDING_MIN = 0.02
+REVIEWER_WEIGHT_MIN = 0.02
 """What a reviewer counts of whom nothing is known but an address."""
 
 TRANSACTIONS_FROM, TRANSACTIONS_FULL = 5, 100
@@ -36,7 +36,7 @@ NO_HISTORY = 0.25
 
 BURST_GAP_S = 600
 BURST_MIN = 5
-BURST_STANDING = 0.6
+BURST_WEIGHT = 0.6
 """Reviewers of at most this standing whose feedback came in one go, each within ten minutes of the
 one before, at least five of them: one cluster."""
 
@@ -54,7 +54,7 @@ HALF_SURE_AT = 3.0
 """Mass at which confidence is one half: three reviewers of full standing, this week."""
 
 RECENT_MASS = 6.0
-BETRAYAL_DROP = 15.0
+RECENT_DROP = 15.0
 """The newest reviewers that together have this mass speak for all, where most of them are this many
 points below the mean of those before: an agent that turns bad is not carried by its past."""
 
@@ -85,8 +85,8 @@ class ReviewerRating:
 class WeightedRating:
     """A voice and what it counts; `cluster` names the group it was found to be part of."""
 
-    voice: ReviewerRating
-    standing: float
+    rating: ReviewerRating
+    reviewer_weight: float
     weight: float
     cluster: str | None
 
@@ -98,7 +98,7 @@ class ReputationResult:
     value: float
     confidence: float
     mass: float
-    voices: tuple[WeightedRating, ...]
+    ratings: tuple[WeightedRating, ...]
     clusters: Mapping[str, int]
     """Size by name."""
     own: int
@@ -109,23 +109,23 @@ class ReputationResult:
 
 
 def judge(
-    voices: Sequence[ReviewerRating], as_of_s: int, since_s: int | None
+    ratings: Sequence[ReviewerRating], as_of_s: int, since_s: int | None
 ) -> ReputationResult | None:
     """The judgement at a time; None without any voice that counts.
 
     `since_s` is from when on the times of feedback are known: one without a time is older.
     """
-    heard = sorted((v for v in voices if v.relation != "self"), key=lambda v: v.address)
-    if not heard:
+    counted = sorted((v for v in ratings if v.relation != "self"), key=lambda v: v.address)
+    if not counted:
         return None
-    standings = {v.address: standing(v, as_of_s) for v in heard}
-    cluster_of = _clusters(heard, standings)
+    weights = {v.address: reviewer_weight(v, as_of_s) for v in counted}
+    cluster_of = _clusters(counted, weights)
     sizes: dict[str, int] = {}
     for name in cluster_of.values():
         sizes[name] = sizes.get(name, 0) + 1
     weighted = tuple(
-        _weigh(voice, standings, cluster_of.get(voice.address), sizes, as_of_s, since_s)
-        for voice in heard
+        _weigh(rating, weights, cluster_of.get(rating.address), sizes, as_of_s, since_s)
+        for rating in counted
     )
     total = sum(w.weight for w in weighted)
     mass = min(total, total * total / sum(w.weight * w.weight for w in weighted))
@@ -134,24 +134,24 @@ def judge(
         value=round(value, 2),
         confidence=round(mass / (mass + HALF_SURE_AT), 4),
         mass=round(mass, 4),
-        voices=weighted,
+        ratings=weighted,
         clusters=sizes,
-        own=len(voices) - len(heard),
-        reciprocal=sum(v.relation == "reciprocal" for v in heard),
+        own=len(ratings) - len(counted),
+        reciprocal=sum(v.relation == "reciprocal" for v in counted),
         betrayed=betrayed,
-        unknown=sum(v.transactions is None and v.first_s is None for v in heard),
+        unknown=sum(v.transactions is None and v.first_s is None for v in counted),
     )
 
 
-def standing(voice: ReviewerRating, as_of_s: int) -> float:
-    """What a reviewer has at stake, `STANDING_MIN` to 1: a third each for history, age, range."""
-    sent = voice.transactions or 0
+def reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
+    """What a reviewer has at stake, `REVIEWER_WEIGHT_MIN` to 1: a third for each of the parts."""
+    sent = rating.transactions or 0
     history = (sent - TRANSACTIONS_FROM) / (TRANSACTIONS_FULL - TRANSACTIONS_FROM)
-    age_s = as_of_s - voice.first_s if voice.first_s is not None else 0
-    others = len(voice.rated or ())
+    age_s = as_of_s - rating.first_s if rating.first_s is not None else 0
+    others = len(rating.rated or ())
     parts = (history, age_s / (AGE_FULL_DAYS * DAY_S), others / OTHERS_FULL)
-    share = (1.0 - STANDING_MIN) / len(parts)
-    return STANDING_MIN + sum(share * min(1.0, max(0.0, part)) for part in parts)
+    share = (1.0 - REVIEWER_WEIGHT_MIN) / len(parts)
+    return REVIEWER_WEIGHT_MIN + sum(share * min(1.0, max(0.0, part)) for part in parts)
 
 
 def decay(age_s: float) -> float:
@@ -167,48 +167,48 @@ def voices_of_cluster(size: int) -> float:
 
 
 def _weigh(
-    voice: ReviewerRating,
-    standings: Mapping[str, float],
+    rating: ReviewerRating,
+    weights: Mapping[str, float],
     cluster: str | None,
     sizes: Mapping[str, int],
     as_of_s: int,
     since_s: int | None,
 ) -> WeightedRating:
-    rank = standings[voice.address]
-    weight = rank * _recency(voice, as_of_s, since_s)
-    if voice.relation == "reciprocal":
+    rank = weights[rating.address]
+    weight = rank * _recency(rating, as_of_s, since_s)
+    if rating.relation == "reciprocal":
         weight *= RECIPROCAL
     if cluster is not None:
         weight *= voices_of_cluster(sizes[cluster]) / sizes[cluster]
-    return WeightedRating(voice, rank, weight, cluster)
+    return WeightedRating(rating, rank, weight, cluster)
 
 
-def _recency(voice: ReviewerRating, as_of_s: int, since_s: int | None) -> float:
-    given_s = voice.given_s if voice.given_s is not None else since_s
+def _recency(rating: ReviewerRating, as_of_s: int, since_s: int | None) -> float:
+    given_s = rating.given_s if rating.given_s is not None else since_s
     return _UNKNOWN_DECAY if given_s is None else decay(as_of_s - given_s)
 
 
-def _clusters(voices: Sequence[ReviewerRating], standings: Mapping[str, float]) -> dict[str, str]:
+def _clusters(ratings: Sequence[ReviewerRating], weights: Mapping[str, float]) -> dict[str, str]:
     """The cluster of each reviewer that is in one; the first that fits, largest suspicion first."""
     found: dict[str, str] = {}
-    for voice in voices:
-        if standings[voice.address] < NO_HISTORY:
-            found[voice.address] = "no history"
-    rest = [v for v in voices if v.address not in found]
+    for rating in ratings:
+        if weights[rating.address] < NO_HISTORY:
+            found[rating.address] = "no history"
+    rest = [v for v in ratings if v.address not in found]
     for number, ring in enumerate(_rings(rest), 1):
         found.update(dict.fromkeys(ring, f"ring {number}"))
-    rest = [v for v in rest if v.address not in found and standings[v.address] <= BURST_STANDING]
+    rest = [v for v in rest if v.address not in found and weights[v.address] <= BURST_WEIGHT]
     for number, burst in enumerate(_bursts(rest), 1):
         found.update(dict.fromkeys(burst, f"burst {number}"))
     return found
 
 
-def _rings(voices: Sequence[ReviewerRating]) -> list[list[str]]:
+def _rings(ratings: Sequence[ReviewerRating]) -> list[list[str]]:
     """Groups that rated the same other agents."""
     by_set: dict[frozenset[str], list[str]] = {}
-    for voice in voices:
-        if voice.rated is not None and len(voice.rated) >= SAME_SET_MIN:
-            by_set.setdefault(voice.rated, []).append(voice.address)
+    for rating in ratings:
+        if rating.rated is not None and len(rating.rated) >= SAME_SET_MIN:
+            by_set.setdefault(rating.rated, []).append(rating.address)
     # The sets most reviewers share first: those are what a ring looks like.
     sets = sorted(by_set, key=lambda s: (-len(by_set[s]), sorted(s)))
     rings: list[tuple[frozenset[str], list[str]]] = []
@@ -226,8 +226,8 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= SAME_SET_SHARE * len(one | other)
 
 
-def _bursts(voices: Sequence[ReviewerRating]) -> list[list[str]]:
-    timed = sorted((v.given_s, v.address) for v in voices if v.given_s is not None)
+def _bursts(ratings: Sequence[ReviewerRating]) -> list[list[str]]:
+    timed = sorted((v.given_s, v.address) for v in ratings if v.given_s is not None)
     bursts: list[list[str]] = []
     last_s: int | None = None
     for given_s, address in timed:
@@ -241,10 +241,10 @@ def _bursts(voices: Sequence[ReviewerRating]) -> list[list[str]]:
 def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, bool]:
     """The weighted mean, or that of the newest voices where they tell of a betrayal."""
     newest = sorted(
-        (w for w in weighted if w.voice.given_s is not None),
-        key=lambda w: (-(w.voice.given_s or 0), w.voice.address),
+        (w for w in weighted if w.rating.given_s is not None),
+        key=lambda w: (-(w.rating.given_s or 0), w.rating.address),
     )
-    points = sum(w.weight * w.voice.value for w in weighted)
+    points = sum(w.weight * w.rating.value for w in weighted)
     recent: list[WeightedRating] = []
     mass = 0.0
     while mass < RECENT_MASS and len(recent) < len(newest):
@@ -252,9 +252,9 @@ def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, boo
         mass += recent[-1].weight
     if mass < RECENT_MASS or total - mass < RECENT_MASS:
         return points / total, False
-    newer = sum(w.weight * w.voice.value for w in recent)
+    newer = sum(w.weight * w.rating.value for w in recent)
     before = (points - newer) / (total - mass)
-    if before - _median(recent, mass) < BETRAYAL_DROP:
+    if before - _median(recent, mass) < RECENT_DROP:
         return points / total, False
     return newer / mass, True
 
@@ -262,22 +262,22 @@ def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, boo
 def _median(weighted: Sequence[WeightedRating], mass: float) -> float:
     """Half of the mass is at or below it: a few loud voices do not move it."""
     below = 0.0
-    ranked = sorted(weighted, key=lambda w: (w.voice.value, w.voice.address))
+    ranked = sorted(weighted, key=lambda w: (w.rating.value, w.rating.address))
     for w in ranked:
         below += w.weight
         if below >= mass / 2:
-            return w.voice.value
-    return ranked[-1].voice.value
+            return w.rating.value
+    return ranked[-1].rating.value
 
 
 def voices_of(seen: JsonObject) -> tuple[ReviewerRating, ...]:
     """The voices of a signal's evidence (see `signals/registry_8004.py`)."""
     reviewers = seen["reviewers"]
     rows = reviewers.items() if is_object(reviewers) else ()
-    return tuple(voice_of(address, row) for address, row in rows if is_object(row))
+    return tuple(rating_of(address, row) for address, row in rows if is_object(row))
 
 
-def voice_of(address: str, row: JsonObject) -> ReviewerRating:
+def rating_of(address: str, row: JsonObject) -> ReviewerRating:
     """One reviewer of the evidence."""
     rated = row.get("rated")
     relation = row.get("relation")

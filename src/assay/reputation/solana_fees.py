@@ -33,11 +33,11 @@ class SolanaFees:
 
     async def take(self, network: Network, bearer: Bearer) -> str | None:
         try:
-            held = await self._balances.get(network.slug, lambda: self._writer.balance(network))
+            balance = await self._balances.get(network.slug, lambda: self._writer.balance(network))
         except ChainUnavailable as error:
             return error.detail or error.message
-        if held < LAMPORTS_MIN:
-            return f"the writing wallet holds {held} lamports"
+        if balance < LAMPORTS_MIN:
+            return f"the writing wallet holds {balance} lamports"
         day = int(self._clock.now().timestamp() // _DAY.total_seconds())
         limits = [(ALL, self._per_day)]
         if bearer.is_limited:

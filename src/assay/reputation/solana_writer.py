@@ -143,5 +143,5 @@ def _reason(refusal: RpcRefused) -> str:
     if found is None:
         return f"{refusal.rpc_code}: {refusal.rpc_message[:_MESSAGE_CHARS_MAX]}"
     code = int(found[1], 16)
-    told = " (SelfFeedbackNotAllowed)" if code == _SELF_FEEDBACK else ""
-    return f"program error {code}{told}"
+    reason = " (SelfFeedbackNotAllowed)" if code == _SELF_FEEDBACK else ""
+    return f"program error {code}{reason}"

@@ -82,8 +82,8 @@ def stake_of(
     ]
     if not listed:
         raise ValueError(f"a stake's asset {asset!r} is not one that is listed for {slug}")
-    held = (contract.lower(), selector, of == "owner", asset.lower(), listed[0].decimals)
-    return Stake(network, *held)
+    balance = (contract.lower(), selector, of == "owner", asset.lower(), listed[0].decimals)
+    return Stake(network, *balance)
 
 
 class Vouchers:
@@ -158,7 +158,7 @@ class Vouchers:
     async def _of(self, stake: Stake, agent: OnchainAgent) -> int:
         whom = address_word(agent.owner) if stake.by_owner else word(int(agent.agent_id))
         balance_of = bytes.fromhex("70a08231")
-        amount, held, owned = await self._rpc.call(
+        amount, balance, owned = await self._rpc.call(
             agent.network,
             [
                 ContractCall(stake.contract, stake.function + whom),
@@ -168,7 +168,7 @@ class Vouchers:
                 ),
             ],
         )
-        staked = min(AbiReader(_data(amount)).number(0), AbiReader(_data(held)).number(0))
+        staked = min(AbiReader(_data(amount)).number(0), AbiReader(_data(balance)).number(0))
         if stake.by_owner:
             staked //= max(1, AbiReader(_data(owned)).number(0))
         return min(staked * 10**6 // 10**stake.decimals, 2**62)

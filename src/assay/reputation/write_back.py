@@ -44,12 +44,12 @@ class PublishOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """One score's end, for the log. `told` is the signature, or the reason."""
+    """One score's end, for the log. `result` is the signature, or the reason."""
 
     outcome: PublishOutcome
     agent_id: str
     score: int
-    told: str
+    result: str
 
 
 class WriteFees(Protocol):
@@ -144,18 +144,18 @@ class FeedbackPublisher:
     async def _write(self, score: _Score) -> None:
         try:
             async with asyncio.timeout(WRITE_S):
-                outcome, told = await self._given(score)
+                outcome, result = await self._given(score)
         except WriteRefused as refusal:
-            outcome, told = PublishOutcome.REFUSED, str(refusal)
+            outcome, result = PublishOutcome.REFUSED, str(refusal)
         except ChainUnavailable as error:
-            outcome, told = PublishOutcome.FAILED, error.detail or error.message
+            outcome, result = PublishOutcome.FAILED, error.detail or error.message
         except TimeoutError:
-            outcome, told = PublishOutcome.FAILED, f"not done in {WRITE_S:g} s"
+            outcome, result = PublishOutcome.FAILED, f"not done in {WRITE_S:g} s"
         except ServiceError as error:  # the agent is gone
-            outcome, told = PublishOutcome.REFUSED, error.message
+            outcome, result = PublishOutcome.REFUSED, error.message
         except Exception as error:  # noqa: BLE001 - one bad score must not end the worker
-            outcome, told = PublishOutcome.FAILED, type(error).__name__
-        self._end(score, outcome, told)
+            outcome, result = PublishOutcome.FAILED, type(error).__name__
+        self._end(score, outcome, result)
 
     async def _given(self, score: _Score) -> tuple[PublishOutcome, str]:
         network = self._networks.by_slug(score.chain)
@@ -167,9 +167,9 @@ class FeedbackPublisher:
             return PublishOutcome.UNPAID, unpaid
         return PublishOutcome.SUBMITTED, await self._writer.give_score(network, agent, score.score)
 
-    def _end(self, score: _Score, outcome: PublishOutcome, told: str) -> None:
+    def _end(self, score: _Score, outcome: PublishOutcome, result: str) -> None:
         self._counts[outcome] += 1
-        self._note(PublishResult(outcome, score.agent_id, score.score, told))
+        self._note(PublishResult(outcome, score.agent_id, score.score, result))
 
 
 def _rounded(score: float) -> int:

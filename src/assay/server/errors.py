@@ -123,6 +123,6 @@ def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
         headers.append((b"www-authenticate", b'Bearer realm="assay"'))
     scope = error.extras.get("scope") if error.code == "insufficient_scope" else None
     if isinstance(scope, str):
-        told = f'Bearer realm="assay", error="insufficient_scope", scope="{scope}"'
-        headers.append((b"www-authenticate", told.encode()))
+        challenge = f'Bearer realm="assay", error="insufficient_scope", scope="{scope}"'
+        headers.append((b"www-authenticate", challenge.encode()))
     return headers

@@ -106,40 +106,40 @@ class SharedRateLimit(RateLimit):
     alone, whatever the shared count forgets.
     """
 
-    def __init__(self, name: str, per_minute: int, clock: Clock, leases: QuotaLease) -> None:
+    def __init__(self, name: str, per_minute: int, clock: Clock, quota_lease: QuotaLease) -> None:
         super().__init__(per_minute, clock)
         self._prefix = f"traffic {name} "
-        self._leases = leases
+        self._quota_lease = quota_lease
 
     @override
     def take(self, caller: str) -> RateLimitVerdict | None:
-        if self._leases.is_alone:
+        if self._quota_lease.is_alone:
             return super().take(caller)
-        return super().take(caller) if self._leases.has(self._prefix + caller) else None
+        return super().take(caller) if self._quota_lease.has(self._prefix + caller) else None
 
     @override
     def room(self, caller: str) -> float | None:
         """None as well where nothing is in hand."""
-        if not self._leases.is_alone and not self._leases.has(self._prefix + caller):
+        if not self._quota_lease.is_alone and not self._quota_lease.has(self._prefix + caller):
             return None
         return super().room(caller)
 
     @override
     def count(self, caller: str, full_at: float) -> None:
         super().count(caller, full_at)
-        if not self._leases.is_alone:
-            self._leases.use(self._prefix + caller)
+        if not self._quota_lease.is_alone:
+            self._quota_lease.use(self._prefix + caller)
 
     @override
     def give_back(self, caller: str) -> None:
         super().give_back(caller)
-        if not self._leases.is_alone:
-            self._leases.unspend(self._prefix + caller)
+        if not self._quota_lease.is_alone:
+            self._quota_lease.unspend(self._prefix + caller)
 
     @override
     async def admit(self, caller: str) -> RateLimitVerdict:
         key = self._prefix + caller
-        room = await self._leases.take(key, self.per_minute)
+        room = await self._quota_lease.take(key, self.per_minute)
         if room is None:
             return await super().admit(caller)
         left, reset_s = room
@@ -147,7 +147,7 @@ class SharedRateLimit(RateLimit):
             return self._refused(reset_s)
         full_at = super().room(caller)
         if full_at is None:  # the shared count has forgotten what this process admitted
-            self._leases.unspend(key)
+            self._quota_lease.unspend(key)
             return self._refused(reset_s)
         super().count(caller, full_at)
         return RateLimitVerdict(
@@ -155,11 +155,13 @@ class SharedRateLimit(RateLimit):
         )
 
 
-def rate_limit(name: str, per_minute: int, clock: Clock, leases: QuotaLease | None) -> RateLimit:
+def rate_limit(
+    name: str, per_minute: int, clock: Clock, quota_lease: QuotaLease | None
+) -> RateLimit:
     """A limit of this process, or of all that share their limits; then by its name."""
-    if leases is None:
+    if quota_lease is None:
         return RateLimit(per_minute, clock)
-    return SharedRateLimit(name, per_minute, clock, leases)
+    return SharedRateLimit(name, per_minute, clock, quota_lease)
 
 
 def refuse(verdict: RateLimitVerdict) -> None:

@@ -90,18 +90,18 @@ class Deliverer:
         self._http = http
         self._clock = clock
         self._spawn = spawn
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._slots = DeliverySlots()
         self._care_at_s = 0.0
 
-    def evaluated(self, news: EvaluationCompleted) -> None:
+    def evaluated(self, completed: EvaluationCompleted) -> None:
         """There may be something to deliver; the rows are there already."""
-        del news
-        self._news.set()
+        del completed
+        self._wake.set()
 
     async def run(self) -> None:
         """One round: begin what can be begun now, then wait for news, or a moment."""
-        self._news.clear()
+        self._wake.clear()
         await self._care()
         while (at_most := self._slots.batch()) > 0:
             full, left = self._slots.full(), self._slots.left
@@ -114,7 +114,7 @@ class Deliverer:
                 break
         try:
             async with asyncio.timeout(IDLE_S):
-                await self._news.wait()
+                await self._wake.wait()
         except TimeoutError:
             return
 
@@ -141,7 +141,7 @@ class Deliverer:
             is_slow = is_slow and not await self._is_proven(delivery)
         finally:
             self._slots.end(delivery.operator_id, is_slow=is_slow)
-            self._news.set()  # there is room again
+            self._wake.set()  # there is room again
 
     async def _is_proven(self, delivery: Delivery) -> bool:
         use = await self._proofs.use_of(delivery.operator_id, delivery.url)

@@ -18,7 +18,7 @@ SECRET_BYTES: Final = range(24, 65)
 
 def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str:
     """The body: the fields of interface.md#events, no more and no fewer."""
-    told = {
+    document = {
         "event": EVENT,
         "agentId": evaluation.agent_id,
         "tier": evaluation.grade.tier,
@@ -31,17 +31,17 @@ def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str
         "timestamp": iso(evaluation.evaluated_at),
         "interactionCount": snapshot.interaction_count,
     }
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(document, separators=(",", ":"))
 
 
 def change_payload(event: str, body: str, change: EvaluationChange) -> str:
     """The body of an event beyond interface.md#events: its fields, and what changed."""
-    told = json.loads(body) | {"event": event}
+    document = json.loads(body) | {"event": event}
     if event == GRADE_CHANGED:
-        told["previousTier"] = change.tier_before
+        document["previousTier"] = change.tier_before
     else:
-        told["changes"] = list(change.drift)
-    return json.dumps(told, separators=(",", ":"))
+        document["changes"] = list(change.drift)
+    return json.dumps(document, separators=(",", ":"))
 
 
 def secret_bytes(secret: str) -> bytes:

@@ -103,12 +103,12 @@ class Webhooks:
             sealed_secret=sealed,
             created_at=self._clock.now(),
         )
-        told = note(
+        entry = note(
             *(self._clock, actor, "webhook.registered", operator_id, webhook_id),
             signed=sealed is not None,
         )
         keys = _keys(made)
-        if not await self._store.add(made, keys, REGISTRATIONS_MAX, told):
+        if not await self._store.add(made, keys, REGISTRATIONS_MAX, entry):
             raise WebhookLimitReached(f"An operator has at most {REGISTRATIONS_MAX} webhooks.")
         return made
 
@@ -118,8 +118,8 @@ class Webhooks:
 
     async def remove(self, operator_id: str, webhook_id: str, actor: Actor) -> None:
         """Remove a registration, at once. Raises `WebhookNotFound`."""
-        told = note(self._clock, actor, "webhook.removed", operator_id, webhook_id)
-        if not await self._store.remove(operator_id, webhook_id, told):
+        entry = note(self._clock, actor, "webhook.removed", operator_id, webhook_id)
+        if not await self._store.remove(operator_id, webhook_id, entry):
             raise WebhookNotFound("You have no webhook of this id.")
 
     def verification(self, made: WebhookRegistration) -> Verification | None:
@@ -155,8 +155,8 @@ class Webhooks:
             if one.sealed_secret is not None and not self._secrets.is_current(one.sealed_secret):
                 key = self._secrets.open(one.sealed_secret, place(one.id))
                 anew = replace(one, sealed_secret=self._secrets.seal(key, place(one.id)))
-                told = note(self._clock, actor, "webhook.resealed", operator_id, one.id)
-                await self._store.reseal(anew, told)
+                entry = note(self._clock, actor, "webhook.resealed", operator_id, one.id)
+                await self._store.reseal(anew, entry)
                 count += 1
         return count
 

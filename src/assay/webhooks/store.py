@@ -161,7 +161,9 @@ class SqlWebhookStore:
         but_not: Collection[str] = (),
         left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
-        if not await self._database.look(lambda desk: desk.rows(_ANY_PENDING, {})):  # mostly
+        if not await self._database.look(
+            lambda transaction: transaction.rows(_ANY_PENDING, {})
+        ):  # mostly
             self._after = ""
             return []
         async with self._database.read() as connection:

@@ -66,20 +66,20 @@ class WebhookOutbox:
         """
         body = payload(evaluation, snapshot, self._threshold)
         events = _events(evaluation, change)
-        news = _News(
+        outbox_event = _OutboxEvent(
             evaluation.agent_id,
             {EVENT: body} | {e: change_payload(e, body, change) for e in events[1:]},
             to_us(evaluation.evaluated_at),
         )
-        after = await self._tell_next(connection, news, "")
+        after = await self._tell_next(connection, outbox_event, "")
         if after is not None:
             await connection.execute(
-                insert(webhook_events).values(**news.row(), after_operator=after)
+                insert(webhook_events).values(**outbox_event.row(), after_operator=after)
             )
 
     async def go_on(self, database: Database) -> bool:
         """Make the deliveries of one more batch of accounts; whether any evaluation was left."""
-        if not await database.look(lambda desk: desk.rows(_ANY, {})):  # mostly
+        if not await database.look(lambda transaction: transaction.rows(_ANY, {})):  # mostly
             return False
         oldest = select(webhook_events).order_by(webhook_events.c.seq).limit(1)
         async with database.write() as connection:
@@ -88,22 +88,26 @@ class WebhookOutbox:
             if row is None:
                 return False
             mine = webhook_events.c.seq == row["seq"]
-            news = _News(row["agent_id"], json.loads(row["bodies"]), row["created_us"])
-            after = await self._tell_next(connection, news, row["after_operator"])
+            outbox_event = _OutboxEvent(
+                row["agent_id"], json.loads(row["bodies"]), row["created_us"]
+            )
+            after = await self._tell_next(connection, outbox_event, row["after_operator"])
             left = update(webhook_events).where(mine).values(after_operator=after)
             await connection.execute(delete(webhook_events).where(mine) if after is None else left)
         return True
 
     async def _tell_next(
-        self, connection: AsyncConnection, news: "_News", after: str
+        self, connection: AsyncConnection, outbox_event: "_OutboxEvent", after: str
     ) -> str | None:
         """Tell the next accounts; the last of them, None where there are no others."""
-        wanted = news.wanted()
+        wanted = outbox_event.wanted()
         batch, is_last = await _batch(connection, wanted, after)
         if not batch:
             return None
-        told = await _told(connection, (*wanted, webhooks.c.operator_id.in_(batch)))
-        for at in range(0, len(told), AT_ONCE):
+        registrations = await _registrations(
+            connection, (*wanted, webhooks.c.operator_id.in_(batch))
+        )
+        for at in range(0, len(registrations), AT_ONCE):
             await asyncio.sleep(0)
             made = [
                 {
@@ -112,13 +116,13 @@ class WebhookOutbox:
                     "operator_id": row.operator_id,
                     "url": row.url,
                     "domain": domain_of_url(row.url),
-                    "agent_id": news.agent_id,
-                    "payload": news.bodies[row.event],
+                    "agent_id": outbox_event.agent_id,
+                    "payload": outbox_event.bodies[row.event],
                     "state": DeliveryState.PENDING.value,
-                    "created_us": news.created_us,
+                    "created_us": outbox_event.created_us,
                 }
-                for row in told[at : at + AT_ONCE]
-                if self._charge(row, len(news.bodies[row.event]))
+                for row in registrations[at : at + AT_ONCE]
+                if self._charge(row, len(outbox_event.bodies[row.event]))
             ]
             if made:
                 await connection.execute(insert(webhook_deliveries), made)
@@ -141,7 +145,7 @@ _Wanted: TypeAlias = tuple[ColumnElement[bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _OutboxEvent:
     """An evaluation, as it is told: the payload of each event by the event's name."""
 
     agent_id: str
@@ -185,7 +189,9 @@ async def _batch(
     return batch, True
 
 
-async def _told(connection: AsyncConnection, wanted: _Wanted) -> Sequence[Row[*tuple[Any, ...]]]:
+async def _registrations(
+    connection: AsyncConnection, wanted: _Wanted
+) -> Sequence[Row[*tuple[Any, ...]]]:
     """The registrations of some accounts that are told; of equal addresses of one the newest.
 
     It is what the account asked for last.

@@ -28,17 +28,17 @@ class PayerLimits:
         self,
         unread: UnreadAnswers,
         clock: Clock,
-        leases: QuotaLease | None,
+        quota_lease: QuotaLease | None,
         *,
         per_minute: int,
         keyed_per_minute: int,
     ) -> None:
         self._unread = unread
         # Sized as an operator's: it bounds how many signatures one address can have checked.
-        self.read = rate_limit("wrapper read", keyed_per_minute, clock, leases)
-        self.refused = rate_limit("wrapper refused", per_minute, clock, leases)
-        self.signed = rate_limit("wrapper payments", per_minute, clock, leases)
-        self.payers = rate_limit("wrapper payers", per_minute, clock, leases)
+        self.read = rate_limit("wrapper read", keyed_per_minute, clock, quota_lease)
+        self.refused = rate_limit("wrapper refused", per_minute, clock, quota_lease)
+        self.signed = rate_limit("wrapper payments", per_minute, clock, quota_lease)
+        self.payers = rate_limit("wrapper payers", per_minute, clock, quota_lease)
         self.have_paid: BoundedMap[str, bool] = BoundedMap(PAYERS_MAX)
 
     def within(self, exchange: RequestContext) -> PaymentLimits:

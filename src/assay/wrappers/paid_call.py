@@ -49,51 +49,57 @@ class PaidCallService:
         held: BufferBudget,
     ) -> None:
         self._forward = forward
-        self._till = till
+        self._payments = till
         self._response_bytes_max = response_bytes_max
         self._held = held
 
     async def serve(
-        self, journey: CallRecord, paid: PayableRequest, held: ClaimedPayment, share: Reservation
+        self,
+        call_record: CallRecord,
+        paid: PayableRequest,
+        held: ClaimedPayment,
+        share: Reservation,
     ) -> WrapperResponse:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
-        journey.entry = held.entry
+        call_record.entry = held.entry
         try:
-            await journey.payments.verified(held.entry.payer)
+            await call_record.payments.verified(held.entry.payer)
             stored = await self._forward_whole(paid, held, share)
         except BaseException as error:
             is_cut = isinstance(error, _CutShort)
             reason = CUT_SHORT if is_cut else getattr(error, "code", type(error).__name__)
-            await self._till.release(held, reason)
+            await self._payments.release(held, reason)
             if held.entry.has_paid:
-                journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
+                call_record.answer_headers.extend(
+                    self._payments.receipt(held.entry, is_refusal=True)
+                )
             if isinstance(error, UpstreamFailed):
                 raise self._with_payment(error, held, paid) from error
             raise
         if not self._is_served(stored):  # and so not charged
-            await self._till.release(held, f"upstream {stored.status}")
+            await self._payments.release(held, f"upstream {stored.status}")
             paid_for = held.entry.has_paid
-            receipts = self._till.receipt(held.entry, is_refusal=True) if paid_for else ()
+            receipts = self._payments.receipt(held.entry, is_refusal=True) if paid_for else ()
             return WrapperResponse(stored.status, (*stored.headers, *receipts), stored.body)
         if held.entry.has_paid:
-            journey.entry = await self._till.keep(held.entry, stored)
+            call_record.entry = await self._payments.keep(held.entry, stored)
         else:
-            journey.entry = await self._till.settle(held, stored)
-        journey.is_sale = True
-        return self.bought(journey, stored)
+            call_record.entry = await self._payments.settle(held, stored)
+        call_record.is_sale = True
+        return self.bought(call_record, stored)
 
-    def bought(self, journey: CallRecord, stored: StoredResponse) -> WrapperResponse:
+    def bought(self, call_record: CallRecord, stored: StoredResponse) -> WrapperResponse:
         """What was paid for, with its receipt, for nobody's shared cache."""
-        entry = journey.entry
+        entry = call_record.entry
         if entry is None:
             raise TypeError("nothing was bought")
         no_store = any(n == b"cache-control" and b"no-store" in v for n, v in stored.headers)
         headers = [header for header in stored.headers if header[0] not in _CACHING]
         headers.append((b"cache-control", b"private, no-store" if no_store else b"private"))
-        headers.extend(self._till.receipt(entry))
+        headers.extend(self._payments.receipt(entry))
 
         async def finish() -> None:
-            await self._till.delivered(entry)
+            await self._payments.delivered(entry)
 
         return WrapperResponse(stored.status, headers, stored.body, delivered=finish)
 
@@ -139,7 +145,7 @@ class PaidCallService:
         work_s = paid.admitted.matched.config.timeout_ms / 1000
         told = _PAID
         if not held.entry.has_paid:
-            told = _NOT_TAKEN + (_AGAIN if self._till.is_good(held, work_s) else _ANOTHER)
+            told = _NOT_TAKEN + (_AGAIN if self._payments.is_good(held, work_s) else _ANOTHER)
         return UpstreamFailed(
             f"{error.message} {told}",
             detail=error.detail,
@@ -157,13 +163,13 @@ class PaidCallService:
             if len(body) > self._response_bytes_max:
                 message = "The upstream's answer is larger than a paid answer may be."
                 raise UpstreamFailed(message, maxBytes=self._response_bytes_max)
-            share.squeeze(len(body))
+            share.overcommit(len(body))
         share.keep(len(body))
         return bytes(body)
 
 
-def target_of(journey: CallRecord) -> str:
+def target_of(call_record: CallRecord) -> str:
     """Path and query as they were sent: what was bought is known by them."""
-    incoming = journey.incoming
-    path = f"/wrap/{journey.operator_id}{incoming.path}"
+    incoming = call_record.incoming
+    path = f"/wrap/{call_record.operator_id}{incoming.path}"
     return f"{path}?{incoming.query}" if incoming.query else path

@@ -58,92 +58,94 @@ class Pipeline:
         self, steps: Stages, till: PaymentService, response_bytes_max: int, held: BufferBudget
     ) -> None:
         self._steps = steps
-        self._till = till
+        self._payments = till
         self._held = held
         self._calls = PaidCallService(steps.forward, till, response_bytes_max, held)
 
-    async def answer(self, journey: CallRecord) -> WrapperResponse:
+    async def answer(self, call_record: CallRecord) -> WrapperResponse:
         """The answer, or a refusal, raised (interface.md#wrapper-errors)."""
         find = self._steps.routes.find
-        preflight = await answer_preflight(journey.operator_id, journey.incoming, find)
+        preflight = await answer_preflight(call_record.operator_id, call_record.incoming, find)
         if preflight is not None:
             return preflight
-        target = target_of(journey)
-        presented = await self._till.presented(journey.incoming.headers)
+        target = target_of(call_record)
+        presented = await self._payments.presented(call_record.incoming.headers)
         for one in presented:
-            spent = await self._till.retries.spent(one.network, one.digest, one.token)
+            spent = await self._payments.retries.spent(one.network, one.digest, one.token)
             if spent is not None:
-                self._steps.forward.rounds.require(journey.incoming.headers)
-                return await self._serve_again(journey, spent, target)
-        return await self._serve(journey, presented, target)
+                self._steps.forward.rounds.require(call_record.incoming.headers)
+                return await self._serve_again(call_record, spent, target)
+        return await self._serve(call_record, presented, target)
 
-    def record(self, journey: CallRecord, status: int, response_bytes: int) -> None:
+    def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
         """Write down how it ended; nothing of it is held any more."""
-        if journey.let_go is not None:
-            journey.let_go()
-        self._steps.record.record(journey, status, response_bytes)
+        if call_record.let_go is not None:
+            call_record.let_go()
+        self._steps.record.record(call_record, status, response_bytes)
 
     async def _serve(
-        self, journey: CallRecord, presented: Sequence[Presented], target: str
+        self, call_record: CallRecord, presented: Sequence[Presented], target: str
     ) -> WrapperResponse:
         """A call that buys now, or is free, or is told what it costs."""
-        matched = await self._match(journey)
-        asked = journey.quote = self._steps.pay.quote(matched)
+        matched = await self._match(call_record)
+        asked = call_record.quote = self._steps.pay.quote(matched)
         if asked is None:
-            return await self._serve_free(journey, matched)
+            return await self._serve_free(call_record, matched)
         if matched.incoming.method == "HEAD" and matched.config.method != "HEAD":
             # What is sold is the GET: its price is told, and nothing is forwarded.
-            return await self._ask(journey, matched, replace(asked, method="GET"))
+            return await self._ask(call_record, matched, replace(asked, method="GET"))
         matched, quote = await self._agreed(matched, asked, presented)
         if not self._steps.pay.is_attached(quote, matched.incoming):
-            return await self._ask(journey, matched, quote)
+            return await self._ask(call_record, matched, quote)
         try:
-            return await self._serve_paid(journey, matched, quote, presented, target)
+            return await self._serve_paid(call_record, matched, quote, presented, target)
         except PaymentRequired as refusal:
             if quote is asked or not isinstance(refusal.__cause__, PaymentRefused):
                 raise
-            raise await self._till.refused(asked, refusal.__cause__) from refusal
+            raise await self._payments.refused(asked, refusal.__cause__) from refusal
 
-    async def _match(self, journey: CallRecord) -> RoutedRequest:
-        incoming = journey.incoming
-        found = await self._steps.routes.find(journey.operator_id, incoming.method, incoming.path)
+    async def _match(self, call_record: CallRecord) -> RoutedRequest:
+        incoming = call_record.incoming
+        found = await self._steps.routes.find(
+            call_record.operator_id, incoming.method, incoming.path
+        )
         route, path = found
-        journey.config = route.config
-        journey.answer_headers.extend(cors_headers(route.config, incoming))
+        call_record.config = route.config
+        call_record.answer_headers.extend(cors_headers(route.config, incoming))
         self._steps.forward.rounds.require(incoming.headers)
         if path != incoming.path:
-            incoming = journey.incoming = replace(incoming, path=path)
+            incoming = call_record.incoming = replace(incoming, path=path)
         require_size(incoming.content_length, route.config.max_body_bytes)
         return RoutedRequest(incoming, route)
 
     async def _trust(
-        self, journey: CallRecord, matched: RoutedRequest, payer: str | None
+        self, call_record: CallRecord, matched: RoutedRequest, payer: str | None
     ) -> RateLimitedRequest:
         try:
             trusted = await self._steps.trust.check(matched, payer)
         except TrustDenied as refusal:
-            journey.trust = refusal.known
+            call_record.trust = refusal.known
             raise
-        journey.trust = trusted.trust
+        call_record.trust = trusted.trust
         session = getattr(trusted.trust, "session", None)
         if session is not None:
-            journey.answer_headers.append((b"x-agent-session", session.encode()))
+            call_record.answer_headers.append((b"x-agent-session", session.encode()))
         return RateLimitedRequest(trusted, ())
 
     async def _admit(
-        self, journey: CallRecord, matched: RoutedRequest, payer: str | None
+        self, call_record: CallRecord, matched: RoutedRequest, payer: str | None
     ) -> RateLimitedRequest:
-        admitted = await self._trust(journey, matched, payer)
+        admitted = await self._trust(call_record, matched, payer)
         return await self._steps.limit.admit(admitted.trusted, payer)
 
     async def _serve_free(
-        self, journey: CallRecord, matched: RoutedRequest, body: bytes | None = None
+        self, call_record: CallRecord, matched: RoutedRequest, body: bytes | None = None
     ) -> WrapperResponse:
         """Forward it; `body` is the request's, where it has been read."""
-        if journey.refusal is not None:
-            raise journey.refusal
+        if call_record.refusal is not None:
+            raise call_record.refusal
         require_size(None if body is None else len(body), matched.config.max_body_bytes)
-        admitted = await self._admit(journey, matched, None)
+        admitted = await self._admit(call_record, matched, None)
         paid = replace(self._steps.pay.free(admitted), body=body)
         reply = await self._steps.forward.send(paid)
         headers = self._calls.answer_headers(paid, reply.headers)
@@ -153,17 +155,19 @@ class Pipeline:
         )
 
     async def _ask(
-        self, journey: CallRecord, matched: RoutedRequest, quote: Quote
+        self, call_record: CallRecord, matched: RoutedRequest, quote: Quote
     ) -> WrapperResponse:
         """Raises the 402 that says how to pay, or what the caller is refused for before that."""
-        if journey.refusal is not None:
-            raise journey.refusal
+        if call_record.refusal is not None:
+            raise call_record.refusal
         if self._steps.trust.is_presented(matched):
-            await self._trust(journey, matched, None)
+            await self._trust(call_record, matched, None)
         if self._steps.pay.binds_body(quote):  # the demand is to hold for no other body
-            body = await read_body(matched.incoming, matched.config, self._shares(journey).request)
+            body = await read_body(
+                matched.incoming, matched.config, self._shares(call_record).request
+            )
             quote = changed(quote, body=body)
-        raise await self._till.demand(quote)
+        raise await self._payments.demand(quote)
 
     async def _agreed(
         self, matched: RoutedRequest, asked: Quote, presented: Sequence[Presented]
@@ -179,92 +183,92 @@ class Pipeline:
 
     async def _serve_paid(
         self,
-        journey: CallRecord,
+        call_record: CallRecord,
         matched: RoutedRequest,
         quote: Quote,
         presented: Sequence[Presented],
         target: str,
     ) -> WrapperResponse:
-        incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(journey)
+        incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(call_record)
         request = await self._request(incoming, shares, quote.url, target)
         own = [one for one in presented if one.protocol == quote.network.protocol]
         request = changed(request, presented=own[0] if own else None)
         payment = None
         if not pay.binds_body(quote):  # no body is held for what pays for nothing
-            payment = await pay.read(quote, request, journey.payments)
+            payment = await pay.read(quote, request, call_record.payments)
         body = await read_body(incoming, matched.config, shares.request)
         request = changed(request, body=body)
         if payment is None:
-            payment = await pay.read(changed(quote, body=body), request, journey.payments)
-        journey.payer = payment.payer
-        admitted = await self._admit(journey, matched, payment.payer)
+            payment = await pay.read(changed(quote, body=body), request, call_record.payments)
+        call_record.payer = payment.payer
+        admitted = await self._admit(call_record, matched, payment.payer)
         await shares.answer.take(self._held.expected(matched.config.id))
         paid = await pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
-            return self._replayed(journey, paid)
+            return self._replayed(call_record, paid)
         if not isinstance(paid.payment, ClaimedPayment):
             raise TypeError("a paid request without a payment")
-        return await self._calls.serve(journey, paid, paid.payment, shares.answer)
+        return await self._calls.serve(call_record, paid, paid.payment, shares.answer)
 
     async def _serve_again(
-        self, journey: CallRecord, spent: PaymentSpent, target: str
+        self, call_record: CallRecord, spent: PaymentSpent, target: str
     ) -> WrapperResponse:
         """What a payment has bought, from where it was claimed: the wrapper may be another by now.
 
         One that has bought something else is refused on the terms of now; where it costs nothing
         any more, it is as if it were not attached.
         """
-        incoming, entry, body = journey.incoming, spent.entry, None
+        incoming, entry, body = call_record.incoming, spent.entry, None
         config, found = await self._steps.routes.as_claimed(entry, incoming.method, incoming.path)
-        if entry.operator_id == journey.operator_id:  # else it is no call of that wrapper
-            journey.config = config
-            journey.answer_headers.extend(cors_headers(config, incoming))
+        if entry.operator_id == call_record.operator_id:  # else it is no call of that wrapper
+            call_record.config = config
+            call_record.answer_headers.extend(cors_headers(config, incoming))
         quote = self._steps.pay.quote_of(entry, config, incoming)
-        shares = self._shares(journey)
-        await journey.payments.signed(entry.payer)
+        shares = self._shares(call_record)
+        await call_record.payments.signed(entry.payer)
         try:
             body = await read_body(incoming, config, shares.request)
             request = await self._request(incoming, shares, quote.url, target)
             request = replace(request, body=body)
-            replay = await self._till.retries.bought(spent, request)
+            replay = await self._payments.retries.bought(spent, request)
             if replay is not None:
-                return self._replayed(journey, replay)
-            journey.payer = entry.payer
+                return self._replayed(call_record, replay)
+            call_record.payer = entry.payer
             if found is None:
-                return await self._unserved(journey, spent, quote, request)
+                return await self._unserved(call_record, spent, quote, request)
             matched = RoutedRequest(replace(incoming, path=found.path), found.route)
-            admitted = await self._admit(journey, matched, entry.payer)
+            admitted = await self._admit(call_record, matched, entry.payer)
             await shares.answer.take(self._held.expected(config.id))
-            held = await self._till.retries.resume(spent, quote, request)
+            held = await self._payments.retries.resume(spent, quote, request)
             if isinstance(held, Replay):
-                return self._replayed(journey, held)
+                return self._replayed(call_record, held)
             paid = PayableRequest(admitted, held, body)
-            return await self._calls.serve(journey, paid, held, shares.answer)
+            return await self._calls.serve(call_record, paid, held, shares.answer)
         except PaymentRefused as refusal:
-            journey.config = None
-            journey.answer_headers.clear()
-            matched = await self._match(journey)
+            call_record.config = None
+            call_record.answer_headers.clear()
+            matched = await self._match(call_record)
             asked = self._steps.pay.quote(matched)
             if asked is None:
-                return await self._serve_free(journey, matched, body)
-            raise await self._till.refused(asked, refusal) from refusal
+                return await self._serve_free(call_record, matched, body)
+            raise await self._payments.refused(asked, refusal) from refusal
 
     async def _unserved(
-        self, journey: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
+        self, call_record: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> WrapperResponse:
         """What was settled but cannot be served any more: told with the receipt, for a refund."""
-        held = await self._till.retries.resume(spent, quote, request)
+        held = await self._payments.retries.resume(spent, quote, request)
         if isinstance(held, Replay):
-            return self._replayed(journey, held)
-        await self._till.release(held, "wrapper_not_found")
-        journey.entry = held.entry
-        journey.answer_headers.extend(self._till.receipt(held.entry, is_refusal=True))
+            return self._replayed(call_record, held)
+        await self._payments.release(held, "wrapper_not_found")
+        call_record.entry = held.entry
+        call_record.answer_headers.extend(self._payments.receipt(held.entry, is_refusal=True))
         raise WrapperNotFound("This call was paid for, and its wrapper cannot be called any more.")
 
-    def _replayed(self, journey: CallRecord, replay: Replay) -> WrapperResponse:
-        journey.payer = replay.entry.payer
-        journey.entry, journey.outcome = replay.entry, "replayed"
-        return self._calls.bought(journey, replay.stored)
+    def _replayed(self, call_record: CallRecord, replay: Replay) -> WrapperResponse:
+        call_record.payer = replay.entry.payer
+        call_record.entry, call_record.outcome = replay.entry, "replayed"
+        return self._calls.bought(call_record, replay.stored)
 
     async def _request(
         self, incoming: InboundRequest, shares: Shares, url: str, target: str
@@ -281,8 +285,8 @@ class Pipeline:
             target=target,
         )
 
-    def _shares(self, journey: CallRecord) -> Shares:
+    def _shares(self, call_record: CallRecord) -> Shares:
         """Memory for what the call holds back, given back at its end."""
-        shares = self._held.shares(caller_of(journey.incoming.client_address))
-        journey.let_go = shares.close
+        shares = self._held.shares(caller_of(call_record.incoming.client_address))
+        call_record.let_go = shares.close
         return shares

@@ -7,7 +7,7 @@ from assay.common.errors import RequestTimeout
 from assay.common.memory_budget import Reservation
 from assay.wrappers.model import InboundRequest, PayableRequest, WrapperConfig, WrapperTooLarge
 
-HELD_BODY_S = 60.0
+BUFFERED_BODY_S = 60.0
 """How long the body of a paid call may take: nobody keeps room from others by dribbling."""
 
 SMALL_BODY_BYTES = 64 * 1024
@@ -31,12 +31,12 @@ async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Rese
         return b""
     body = bytearray()
     try:
-        async with asyncio.timeout(HELD_BODY_S):
+        async with asyncio.timeout(BUFFERED_BODY_S):
             async for piece in incoming.body(bytes_max):
                 body += piece
                 await share.take(len(body))
     except TimeoutError:
-        message = f"The body did not arrive within {HELD_BODY_S:g} seconds."
+        message = f"The body did not arrive within {BUFFERED_BODY_S:g} seconds."
         raise RequestTimeout(message) from None
     return bytes(body)
 

@@ -28,26 +28,26 @@ _NO_BODY = frozenset({204, 304})
 class WrapperResponseWriter:
     """What goes back, with the headers every answer here has."""
 
-    __slots__ = ("_clock", "_exchange", "_journey", "_send", "bytes_out", "status")
+    __slots__ = ("_call_record", "_clock", "_exchange", "_send", "bytes_out", "status")
 
     def __init__(
-        self, send: Send, exchange: RequestContext, journey: CallRecord, clock: Clock
+        self, send: Send, exchange: RequestContext, call_record: CallRecord, clock: Clock
     ) -> None:
         self._send = send
         self._clock = clock
         self._exchange = exchange
-        self._journey = journey
+        self._call_record = call_record
         self.status = 0
         self.bytes_out = 0
 
     async def answer(self, answer: WrapperResponse) -> None:
         """The upstream's answer, whole or as it comes."""
-        headers = [*answer.headers, *self._journey.answer_headers]
+        headers = [*answer.headers, *self._call_record.answer_headers]
         headers.append((b"x-request-id", self._exchange.request_id.encode()))
         if not any(name == b"date" for name, _ in headers):
             headers.append(date_header(self._clock.now()))
         body = answer.body
-        is_head = self._journey.incoming.method == "HEAD"
+        is_head = self._call_record.incoming.method == "HEAD"
         if isinstance(body, bytes):
             if not is_head:
                 headers = [header for header in headers if header[0] != b"content-length"]
@@ -90,7 +90,7 @@ class WrapperResponseWriter:
             (b"x-request-id", self._exchange.request_id.encode()),
             *error_headers(error),
             *_extra_headers(error),
-            *self._journey.answer_headers,
+            *self._call_record.answer_headers,
         ]
         await self._start(status_of(error), headers)
         self.bytes_out = len(body)

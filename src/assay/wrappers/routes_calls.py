@@ -52,7 +52,7 @@ class WrapHandlerDependencies:
     sessions: Sessions
     log: FaultLog
     clock: Clock
-    leases: QuotaLease | None
+    quota_lease: QuotaLease | None
     unread_bytes: int
     """How much one caller may leave unread."""
     per_minute: int
@@ -66,16 +66,16 @@ class WrapHandler:
 
     def __init__(self, needs: WrapHandlerDependencies) -> None:
         self._needs = needs
-        clock, leases = needs.clock, needs.leases
+        clock, quota_lease = needs.clock, needs.quota_lease
         per_minute, keyed = needs.per_minute, needs.keyed_per_minute
-        self.limit = rate_limit("wrappers", per_minute, clock, leases)
+        self.limit = rate_limit("wrappers", per_minute, clock, quota_lease)
         self.unread = UnreadAnswers(clock, needs.unread_bytes)
-        self._agents = rate_limit("wrapper agents", per_minute, clock, leases)
+        self._agents = rate_limit("wrapper agents", per_minute, clock, quota_lease)
         self._payments = PayerLimits(
-            *(self.unread, clock, leases), per_minute=per_minute, keyed_per_minute=keyed
+            *(self.unread, clock, quota_lease), per_minute=per_minute, keyed_per_minute=keyed
         )
         # Agents are made for nothing: those of one address have as much together as one operator.
-        self._presented = rate_limit("wrapper presented", keyed, clock, leases)
+        self._presented = rate_limit("wrapper presented", keyed, clock, quota_lease)
 
     async def __call__(
         self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
@@ -85,32 +85,34 @@ class WrapHandler:
         operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
         body = WrapperBody(receive, exchange, needs.clock)
         caller = exchange.wrapper_caller = self._caller(exchange)
-        journey = CallRecord(
+        call_record = CallRecord(
             incoming=_incoming(scope, exchange, caller, "/" + rest, body),
             operator_id=operator_id,
             begun_s=needs.clock.monotonic_s(),
             payments=self._payments.within(exchange),
         )
-        outgoing = WrapperResponseWriter(send, exchange, journey, needs.clock)
+        outgoing = WrapperResponseWriter(send, exchange, call_record, needs.clock)
         try:
-            await self._admit(exchange, caller, journey)
+            await self._admit(exchange, caller, call_record)
             self._require_host(exchange)
-            await self._watched(journey, body, outgoing)
+            await self._watched(call_record, body, outgoing)
         except ServiceError as error:
-            journey.outcome = error.code
+            call_record.outcome = error.code
             note_detail(needs.log, exchange, error)
             await outgoing.refuse(error)
         except asyncio.CancelledError:
-            journey.outcome = "cancelled"
+            call_record.outcome = "cancelled"
             if not body.is_gone:
                 raise
         except Exception as error:
-            journey.outcome = "internal_error"
+            call_record.outcome = "internal_error"
             needs.log.exception("unhandled", request_id=exchange.request_id, exc_info=error)
             await outgoing.refuse(fault())
         finally:
-            journey.refusal = None  # its traceback knows the journey: a circle for the collector
-            needs.pipeline.record(journey, outgoing.status, outgoing.bytes_out)
+            call_record.refusal = (
+                None  # its traceback knows the journey: a circle for the collector
+            )
+            needs.pipeline.record(call_record, outgoing.status, outgoing.bytes_out)
 
     def _require_host(self, exchange: RequestContext) -> None:
         """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
@@ -124,7 +126,9 @@ class WrapHandler:
         agent = None if session is None else self._needs.sessions.owner_of(session)
         return anonymous_at(address) if agent is None else agent_at(agent, address)
 
-    async def _admit(self, exchange: RequestContext, caller: Caller, journey: CallRecord) -> None:
+    async def _admit(
+        self, exchange: RequestContext, caller: Caller, call_record: CallRecord
+    ) -> None:
         """Count the call for its address; where strangers have used that up, for who it shows.
 
         That is its agent, or its payer as far as the payment is proven. What was left unread is
@@ -134,30 +138,30 @@ class WrapHandler:
             self.unread.require(caller)
             await self.limit.require(caller_of(exchange.client_address))
         except TooMany as refusal:
-            cors = self._needs.direct.known_cors(journey.operator_id, journey.incoming)
-            if cors and preflighted_method(journey.incoming) is not None:
-                journey.refusal = refusal  # a browser may ask, to be able to read the refusal
+            cors = self._needs.direct.known_cors(call_record.operator_id, call_record.incoming)
+            if cors and preflighted_method(call_record.incoming) is not None:
+                call_record.refusal = refusal  # a browser may ask, to be able to read the refusal
                 return
             try:
                 if caller.agents and not isinstance(refusal, UpstreamUnread):
                     await self._presented.require(caller_of(exchange.client_address))
                     await self._agents.require(caller.own)
                     return
-                if not self._needs.payments.is_any_attached(journey.incoming.headers):
+                if not self._needs.payments.is_any_attached(call_record.incoming.headers):
                     raise
-                journey.payments = await self._payments.beyond(exchange)
+                call_record.payments = await self._payments.beyond(exchange)
             except TooMany:
-                journey.answer_headers.extend(cors)
+                call_record.answer_headers.extend(cors)
                 raise
-            journey.refusal = refusal
+            call_record.refusal = refusal
 
     async def _watched(
-        self, journey: CallRecord, body: WrapperBody, outgoing: WrapperResponseWriter
+        self, call_record: CallRecord, body: WrapperBody, outgoing: WrapperResponseWriter
     ) -> None:
         """Answer; a caller that goes away meanwhile takes its upstream call with it."""
         body.watch_later(asyncio.current_task())
         try:
-            answer = await self._needs.pipeline.answer(journey)
+            answer = await self._needs.pipeline.answer(call_record)
             try:
                 await outgoing.answer(answer)
             finally:

@@ -44,9 +44,10 @@ async def list_endpoints(request: Request) -> Response:
         for at in range(0, len(configs), AT_ONCE):
             await asyncio.sleep(0)
             some = configs[at : at + AT_ONCE]
-            told = await endpoints.sale_warnings(some)
+            warnings_of_each = await endpoints.sale_warnings(some)
             shapes = (
-                wire.warned(config, warnings) for config, warnings in zip(some, told, strict=True)
+                wire.warned(config, warnings)
+                for config, warnings in zip(some, warnings_of_each, strict=True)
             )
             parts += [shape.model_dump_json(by_alias=True) for shape in shapes]
     return Response(f"[{','.join(parts)}]", media_type="application/json")

@@ -78,11 +78,11 @@ class Endpoints:
         if await self._store.count(operator_id) >= KEPT_MAX:
             raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
         config = self._config(operator_id, new_id(), asked)
-        told = note(
+        entry = note(
             *(self._clock, actor, "endpoint.created", operator_id, config.id),
             upstream_header=config.auth.header if config.auth else None,
         )
-        if not await self._store.add(config, route_key(config.method, config.path), told):
+        if not await self._store.add(config, route_key(config.method, config.path), entry):
             raise _overlaps()
         self._costs.count(config)
         self.changes += 1
@@ -112,10 +112,10 @@ class Endpoints:
             if not changes:
                 return known
             fields = ", ".join(one.field for one in changes)
-            told = note(
+            entry = note(
                 *(self._clock, actor, "endpoint.changed", operator_id, config_id), fields=fields
             )
-            result = await self._store.change(config, changes, told)
+            result = await self._store.change(config, changes, entry)
             if result == "overlaps":
                 raise _overlaps()
             if result == "changed":
@@ -161,8 +161,8 @@ class Endpoints:
     async def sale_warnings(self, configs: Sequence[WrapperConfig]) -> Sequence[Sequence[str]]:
         """What the operator should know of each active wrapper's price, network and payee."""
         sales = [self._sale(config) for config in configs]
-        told = iter(await self._sale_warnings.of_each([one for one in sales if one]))
-        return [next(told) if one else [] for one in sales]
+        entry = iter(await self._sale_warnings.of_each([one for one in sales if one]))
+        return [next(entry) if one else [] for one in sales]
 
     def _sale(self, config: WrapperConfig) -> SaleTerms | None:
         """What a wrapper sells; None where that is nothing."""
@@ -179,8 +179,8 @@ class Endpoints:
 
     async def deactivate(self, operator_id: str, config_id: str, actor: Actor = TERMINAL) -> None:
         """Stop a wrapper, at once. Raises `EndpointNotFound`."""
-        told = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
-        if not await self._store.deactivate(operator_id, config_id, told):
+        entry = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
+        if not await self._store.deactivate(operator_id, config_id, entry):
             raise _not_found()
         self.changes += 1
 
@@ -195,8 +195,8 @@ class Endpoints:
         for config_id, secret in old:
             opened = self._secrets.open(secret, _place(config_id))
             anew = self._secrets.seal(opened, _place(config_id))
-            told = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
-            await self._store.reseal(operator_id, config_id, secret, anew, told)
+            entry = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
+            await self._store.reseal(operator_id, config_id, secret, anew, entry)
         self.changes += 1
         return len(old)
 

@@ -64,7 +64,7 @@ class Lending:
         return
 
 
-def leases() -> Filled:
+def quota_lease() -> Filled:
     made = QuotaLease(Lending(), FrozenClock(), lambda _: None)
     slices, ending, asking = inside(made, "_slices", "_ending", "_asking")
     waiting: list[asyncio.Task[object]] = []
@@ -276,7 +276,13 @@ def gate_answers() -> Filled:
 FILLS = {
     fill.__name__: fill
     for fill in (
-        *(leases, leases_nobody_answers, routes, api_keys_that_are_guessed, api_keys_that_hold),
+        *(
+            quota_lease,
+            leases_nobody_answers,
+            routes,
+            api_keys_that_are_guessed,
+            api_keys_that_hold,
+        ),
         *(rollup_writer, repeats, gate_memory, gate_answers),
     )
 }

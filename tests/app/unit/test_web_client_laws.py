@@ -25,7 +25,7 @@ def parts(settings: SimpleNamespace) -> SimpleNamespace:
     return SimpleNamespace(
         settings=settings,
         clock=FrozenClock(),
-        leases=None,
+        quota_lease=None,
         api_keys=None,
         logins=None,
         sessions=SimpleNamespace(owner_of=None),

@@ -13,7 +13,7 @@ from assay.caller_behaviour.scenario import (
     ScenarioRequest,
     SeededRandom,
 )
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.common.canonical_json import canonical_bytes
 from assay.evaluation.caller_verdict import judged_conduct
 
@@ -36,25 +36,25 @@ times = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", OBSTACLES)
+@pytest.mark.parametrize("name", SCENARIOS)
 @given(seed=texts, asked=st.lists(requests, max_size=12), at=times)
 def test_whatever_a_caller_does_is_answered_observed_and_judged(
     name: str, seed: str, asked: list[ScenarioRequest], at: list[tuple[int, int | None]]
 ) -> None:
-    obstacle, dice = OBSTACLES[name], SeededRandom(seed)
+    obstacle, rng = SCENARIOS[name], SeededRandom(seed)
     calls: list[ScenarioCall] = []
     for request, (begun, ended) in zip(asked, sorted(at, key=lambda t: t[0]), strict=False):
-        reply = obstacle.reply(dice, calls, LINKS)
+        reply = obstacle.reply(rng, calls, LINKS)
         assert 200 <= reply.status < 600
         assert reply.delay_s <= 5
-        calls.append(ScenarioCall(begun, ended, "", obstacle.note(dice, request)))
-    seen = obstacle.observe(dice, calls)
+        calls.append(ScenarioCall(begun, ended, "", obstacle.note(rng, request)))
+    seen = obstacle.observe(rng, calls)
     assert canonical_bytes(seen)
     assert obstacle.weigh(seen) == obstacle.weigh(obstacle.observe(SeededRandom(seed), list(calls)))
     assert obstacle.weigh(seen).note
 
 
-@pytest.mark.parametrize("obstacle", OBSTACLES.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("obstacle", SCENARIOS.values(), ids=lambda one: one.name)
 @given(
     seen=st.dictionaries(
         texts,

@@ -34,8 +34,8 @@ class Node:
 
     def __init__(self, window: MemoryWindow, clock: Any, limit: int) -> None:
         self.said: list[Unavailable | None] = []
-        self.leases = QuotaLease(window, clock, self.said.append)
-        self.step = SharedLimitStage(clock, self.leases)
+        self.quota_lease = QuotaLease(window, clock, self.said.append)
+        self.step = SharedLimitStage(clock, self.quota_lease)
         self.config: Any = SimpleNamespace(rate_limit=limit, id="w")
         incoming = SimpleNamespace(client_address="192.0.2.1")
         matched = SimpleNamespace(config=self.config, incoming=incoming)
@@ -52,7 +52,7 @@ class Node:
         asking = asyncio.ensure_future(self.step.admit(self.trusted, None))
         while not asking.done():
             await asyncio.sleep(0)
-            await self.leases.round()
+            await self.quota_lease.round()
         try:
             return {name: int(value) for name, value in asking.result().limits}
         except RateLimitExceeded as error:
@@ -81,7 +81,7 @@ class World:
     async def rounds(self) -> None:
         """Everybody's background work gets a turn."""
         for node in self.nodes:
-            await node.leases.round()
+            await node.quota_lease.round()
 
     async def suffer(self, fault: str, number: int) -> None:
         self.window.gone = fault == "gone"
@@ -89,7 +89,7 @@ class World:
         if fault == "flushed":
             self.window.lent.clear()
         if fault == "end":
-            await self.nodes[number].leases.close()
+            await self.nodes[number].quota_lease.close()
 
     def busiest(self, of: int | None = None) -> int:
         """The most admitted in any window of 60 seconds."""
@@ -194,7 +194,7 @@ def test_answers_lost_on_the_way_only_ever_admit_less(
                 await world.call(number % nodes)
             if turn:  # it dies, and another takes its place
                 dead = world.nodes[number % nodes]
-                world.nodes[number % nodes] = Node(world.window, dead.leases._clock, limit)
+                world.nodes[number % nodes] = Node(world.window, dead.quota_lease._clock, limit)
         assert world.busiest() <= limit
 
     asyncio.run(run())
@@ -267,7 +267,7 @@ def test_a_steady_agent_asks_the_store_a_few_times_a_second_and_no_more() -> Non
             world.clock.now_s += 0.001
             assert not isinstance(await world.call(0), int)
             if number % 500 == 0:
-                await world.nodes[0].leases.round()
+                await world.nodes[0].quota_lease.round()
         assert world.window.asked < 20 * 5
 
     asyncio.run(run())
@@ -276,10 +276,10 @@ def test_a_steady_agent_asks_the_store_a_few_times_a_second_and_no_more() -> Non
 def test_those_who_come_at_once_are_answered_by_one_question() -> None:
     async def run() -> None:
         world = World(1, 30)
-        leases = world.nodes[0].leases
-        waiting = [asyncio.ensure_future(leases.take("k", 30)) for _ in range(50)]
+        quota_lease = world.nodes[0].quota_lease
+        waiting = [asyncio.ensure_future(quota_lease.take("k", 30)) for _ in range(50)]
         await asyncio.sleep(0)
-        await leases.round()
+        await quota_lease.round()
         rooms = [await one for one in waiting]
         assert world.window.asked == 1
         assert Counter(room is not None and room[0] >= 0 for room in rooms) == {True: 30, False: 20}
@@ -290,16 +290,16 @@ def test_those_who_come_at_once_are_answered_by_one_question() -> None:
 def test_who_goes_away_while_waiting_leaves_the_unit_to_the_others() -> None:
     async def run() -> None:
         world = World(1, 3)
-        leases = world.nodes[0].leases
-        waiting = [asyncio.ensure_future(leases.take("k", 3)) for _ in range(3)]
+        quota_lease = world.nodes[0].quota_lease
+        waiting = [asyncio.ensure_future(quota_lease.take("k", 3)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
-        asked = asyncio.ensure_future(leases.round())
+        asked = asyncio.ensure_future(quota_lease.round())
         await asyncio.sleep(0)
         waiting[1].cancel()
         await asked
         assert await waiting[2] == (2, COUNTED_S + 1)
-        assert await leases.take("k", 3) == (1, COUNTED_S + 1)
+        assert await quota_lease.take("k", 3) == (1, COUNTED_S + 1)
 
     asyncio.run(run())
 
@@ -308,10 +308,10 @@ async def test_what_is_in_hand_is_spent_for_a_second_and_no_longer() -> None:
     for waited_s, can in ((0.99, True), (1.0, False), (30.0, False)):
         world = World(1, 80)
         node = world.nodes[0]
-        while not node.leases.has("wrapper w agent"):
+        while not node.quota_lease.has("wrapper w agent"):
             await world.call(0)
         world.clock.now_s += waited_s
-        assert node.leases.has("wrapper w agent") is can
+        assert node.quota_lease.has("wrapper w agent") is can
         assert node.fast() is can
 
 
@@ -331,12 +331,12 @@ def test_a_lost_store_is_told_once_and_its_return_once() -> None:
         world.window.gone = True
         for _ in range(5):
             assert not isinstance(await world.call(0), int)  # counted by itself
-            await node.leases.round()
+            await node.quota_lease.round()
         assert isinstance(await world.call(0), int)
         world.window.gone = False
-        await node.leases.round()
+        await node.quota_lease.round()
         world.clock.now_s += SWEEP_S
-        await node.leases.round()
+        await node.quota_lease.round()
         assert [type(word) for word in node.said] == [Unavailable, type(None)]
         assert isinstance(await world.call(0), int)  # what it admitted alone still counts here
 
@@ -346,16 +346,16 @@ def test_a_lost_store_is_told_once_and_its_return_once() -> None:
 def test_a_store_that_comes_and_goes_is_tried_again_ever_more_seldom() -> None:
     async def run() -> list[float]:
         world = World(1, 1000)
-        leases, lost_at, pauses = world.nodes[0].leases, 0.0, list[float]()
+        quota_lease, lost_at, pauses = world.nodes[0].quota_lease, 0.0, list[float]()
         for tenths in range(3000):
             world.clock.now_s = tenths / 10
-            world.window.gone = not leases.is_alone
-            if not leases.is_alone:
+            world.window.gone = not quota_lease.is_alone
+            if not quota_lease.is_alone:
                 if tenths:
                     pauses.append(round(world.clock.now_s - lost_at, 1))
                 await world.call(0)
                 lost_at = world.clock.now_s
-            await leases.round()
+            await quota_lease.round()
         return pauses
 
     pauses = asyncio.run(run())
@@ -367,6 +367,6 @@ def test_a_loop_that_does_not_run_keeps_nobody_waiting_for_ever() -> None:
     async def run() -> None:
         world = World(1, 5)
         asyncio.get_running_loop().set_debug(False)
-        assert await world.nodes[0].leases.take("k", 5) is None
+        assert await world.nodes[0].quota_lease.take("k", 5) is None
 
     asyncio.run(run())

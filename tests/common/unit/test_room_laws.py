@@ -55,7 +55,9 @@ class Crowd:
 
     def change(self, holder: str, by: int) -> None:
         self.held[holder] += by
-        assert self.held.total() <= self.room.held <= SIZE  # who was let in wakes a moment later
+        assert (
+            self.held.total() <= self.room.reserved <= SIZE
+        )  # who was let in wakes a moment later
         assert self.held[holder] <= max(SIZE // PARTS, SINGLE_MAX * KIB)
 
 
@@ -77,7 +79,7 @@ def test_there_is_never_more_than_fits_and_nothing_is_left(calls: list[Call]) ->
             assert one[4] == "leaves" if task.cancelled() else task.exception() is None
 
     asyncio.run(run())
-    assert crowd.room.held == 0
+    assert crowd.room.reserved == 0
 
 
 PART = SIZE // PARTS
@@ -126,7 +128,7 @@ async def test_who_finds_no_room_is_told_when_to_come_again_and_holds_nothing(
         await room.take("b", 1)
     assert refused.value.retry_after_s == 1
     room.give("a", SIZE)
-    assert room.held == 0
+    assert room.reserved == 0
     await room.take("b", SIZE)
 
 
@@ -140,7 +142,7 @@ async def test_who_leaves_while_he_waits_holds_nothing() -> None:
     await turns(2)
     room.give("a", SIZE)
     await stays
-    assert (gone.cancelled(), room.held) == (True, SIZE)
+    assert (gone.cancelled(), room.reserved) == (True, SIZE)
 
 
 async def test_what_grows_takes_room_as_it_goes_and_alone_may_have_it_all() -> None:
@@ -148,11 +150,11 @@ async def test_what_grows_takes_room_as_it_goes_and_alone_may_have_it_all() -> N
     share = Reservation(room, "a")
     for size in range(0, 3 * SIZE, 10 * KIB):
         await share.take(size)
-        assert room.held == share.size == (size if size > SMALL_BYTES else 0)
+        assert room.reserved == share.size == (size if size > SMALL_BYTES else 0)
     with pytest.raises(Unavailable):
         await Reservation(room, "b").take(SMALL_BYTES + 1)
     share.close()
-    assert room.held == 0
+    assert room.reserved == 0
 
 
 async def test_what_is_small_takes_no_room() -> None:
@@ -165,13 +167,13 @@ async def test_what_is_squeezed_in_makes_twice_the_room_at_most() -> None:
     room = MemoryBudget(SIZE)
     first, second = Reservation(room, "a"), Reservation(room, "a")
     await first.take(SIZE)
-    second.squeeze(SIZE)
-    assert room.held == 2 * SIZE
+    second.overcommit(SIZE)
+    assert room.reserved == 2 * SIZE
     with pytest.raises(Unavailable):
-        second.squeeze(SIZE + 1)
+        second.overcommit(SIZE + 1)
     with pytest.raises(Unavailable):
         await Reservation(room, "b").take(SMALL_BYTES + 1)
     first.close()
     second.close()
-    assert room.held == 0
-    second.squeeze(3 * SIZE)  # alone
+    assert room.reserved == 0
+    second.overcommit(3 * SIZE)  # alone

@@ -60,7 +60,7 @@ async def test_an_agent_with_nothing_against_it_is_held_back_by_nothing(world: W
     data = await seen(world)
     assert rules.unproven(data) == rules.undecided(data) == rules.inherited(data) == ()
     assert codes(data) == set()
-    assert rules.days_held(data) is None
+    assert rules.owned_days(data) is None
 
 
 async def test_a_service_without_a_proof_is_named(world: World) -> None:
@@ -202,13 +202,13 @@ async def test_a_transfer_resets_unless_all_services_stay_under_the_same_control
     key = "eip155:31337/7"
     before = "0x" + "d" * 40
     world.kept.pasts[key] = Past(1, before, None, frozenset({AT}))
-    assert rules.days_held(await seen(world)) is None
+    assert rules.owned_days(await seen(world)) is None
     world.kept.pasts[key] = Past(1, before, None, frozenset({"at https://old.example:443/"}))
-    assert rules.days_held(await seen(world)) == 0
+    assert rules.owned_days(await seen(world)) == 0
     world.kept.pasts[key] = Past(1, OWNER, 12, frozenset())
-    assert rules.days_held(await seen(world)) == 12
+    assert rules.owned_days(await seen(world)) == 12
     world.kept.pasts[key] = Past(1, before, None, frozenset({AT}))
-    assert rules.days_held(await seen(world, url="https://unproven.example/")) == 0
+    assert rules.owned_days(await seen(world, url="https://unproven.example/")) == 0
 
 
 def test_siblings_are_agents_of_one_owner_on_one_endpoint() -> None:
@@ -255,4 +255,4 @@ def test_evidence_of_before_says_nothing(data: JsonObject) -> None:
         *rules.closed_to_us(data),
     )
     assert found == ()
-    assert rules.days_held(data) is None
+    assert rules.owned_days(data) is None

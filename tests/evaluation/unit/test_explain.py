@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.caller_behaviour.scenario_list import OBSTACLES
+from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.common.json import JsonObject
 from assay.common.plugins import load_plugins
 from assay.evaluation.causes import Explainer
@@ -200,7 +200,7 @@ def test_a_cap_without_gain_is_still_named() -> None:
     assert only.points == 0
 
 
-@pytest.mark.parametrize("check", sorted({*PROBES, *OBSTACLES}))
+@pytest.mark.parametrize("check", sorted({*PROBES, *SCENARIOS}))
 def test_every_check_says_how_to_fix_what_it_finds(check: str) -> None:
     assert FIXES[check].endswith(".")
 

@@ -186,19 +186,19 @@ async def test_a_key_agent_is_not_in_the_registry() -> None:
     assert SIGNAL.weigh(evidence, {}).confidence == 0
 
 
-def earlier(dice: random.Random) -> JsonObject:
+def earlier(rng: random.Random) -> JsonObject:
     """Evidence as it was collected before votes counted by money."""
     rows: dict[str, JsonValue] = {}
-    for n in range(dice.randint(0, 40)):
+    for n in range(rng.randint(0, 40)):
         row: dict[str, JsonValue] = {
-            "value": str(dice.randint(0, 10_000) / 100),
-            "given": NOW_S - dice.randint(0, 10**7),
-            "first": NOW_S - dice.randint(0, 10**8),
-            "transactions": dice.randint(0, 300),
-            "rated": [str(x) for x in dice.sample(range(8), dice.randint(0, 6))],
+            "value": str(rng.randint(0, 10_000) / 100),
+            "given": NOW_S - rng.randint(0, 10**7),
+            "first": NOW_S - rng.randint(0, 10**8),
+            "transactions": rng.randint(0, 300),
+            "rated": [str(x) for x in rng.sample(range(8), rng.randint(0, 6))],
         }
-        if dice.random() < 0.1:
-            row["relation"] = dice.choice(["self", "reciprocal"])
+        if rng.random() < 0.1:
+            row["relation"] = rng.choice(["self", "reciprocal"])
         rows[f"0x{n:040x}"] = row
     further: JsonObject = {"reviewers": 2, "sum": "150"}
     times: JsonObject = {"asOf": NOW_S, "timesKnownSince": 1_700_000_000}
@@ -208,12 +208,12 @@ def earlier(dice: random.Random) -> JsonObject:
 
 def test_evidence_of_earlier_rules_weighs_what_it_did_when_it_was_made() -> None:
     """The digest is of what the code of version 1 answered for the same 200 pieces of evidence."""
-    dice = random.Random(14)
-    made = [SIGNAL.weigh(Evidence(earlier(dice)), {}) for _ in range(200)]
+    rng = random.Random(14)
+    made = [SIGNAL.weigh(Evidence(earlier(rng)), {}) for _ in range(200)]
     answers = json.dumps([[w.value, w.confidence, list(w.reasons)] for w in made])
     assert hashlib.sha256(answers.encode()).hexdigest() == EARLIER
     assert not any(w.cap for w in made)
-    assert naive_mean(earlier(dice)) == 0
+    assert naive_mean(earlier(rng)) == 0
 
 
 async def test_a_chain_that_is_down_is_unavailable_and_not_zero() -> None:

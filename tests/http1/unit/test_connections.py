@@ -113,4 +113,4 @@ def test_counts_are_those_of_the_open_connections(steps: list[tuple[int, bool]])
     for mine in held.values():
         for one in mine:
             table.release(one)
-    assert table._held == {}
+    assert table._open == {}

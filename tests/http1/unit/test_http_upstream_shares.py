@@ -85,4 +85,4 @@ def test_what_is_over_is_counted_for_nobody() -> None:
     for caller in callers:
         for _ in range(3):
             shares.give_back(caller, "a")
-    assert (shares.calls, shares._held) == (0, {})
+    assert (shares.calls, shares._open_calls) == (0, {})

@@ -30,7 +30,7 @@ BODIES = (
 )
 
 
-class Heard:
+class RecordedRequest:
     """A sink that notes everything."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def heard(heads: ResponseHeadCache, pieces: Sequence[bytes]) -> tuple[object, ..
             shared = ConnectionContext(heads=heads)
             connection, wire = Connection(asyncio.get_running_loop(), shared), SilentTransport()
             connection.connection_made(wire)
-            sink = Heard()
+            sink = RecordedRequest()
             connection.begin(b"", False, 30.0, sink)  # noqa: FBT003
             for piece in pieces:
                 if not wire.is_over:

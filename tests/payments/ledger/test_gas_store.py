@@ -411,7 +411,7 @@ async def test_what_waits_for_the_key_is_counted_without_reading_what_ended_befo
         pytest.skip("the other's plan depends on what it has counted")
     text_ = str(IN_FLIGHT.compile(dialect=dialect())).replace("?", "1")
     plan = text(f"EXPLAIN QUERY PLAN {text_}")
-    rows = await database.look(lambda desk: desk.rows(plan, {}))
+    rows = await database.look(lambda transaction: transaction.rows(plan, {}))
     reads = [row["detail"] for row in rows if "payments" in row["detail"]]
     assert len(reads) == 5
     for detail in reads:

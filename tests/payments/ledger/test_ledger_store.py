@@ -294,7 +294,9 @@ async def test_unfinished_payments_are_found_without_reading_what_was_paid(
         pytest.skip("the other's plan depends on what it has counted")
     await claim(ledger, entry())
     found = re.sub(r"\?", "1", str(LEASE.compile(dialect=dialect())))
-    rows = await database.look(lambda desk: desk.rows(text(f"EXPLAIN QUERY PLAN {found}"), {}))
+    rows = await database.look(
+        lambda transaction: transaction.rows(text(f"EXPLAIN QUERY PLAN {found}"), {})
+    )
     details = [row["detail"] for row in rows if " payments " in row["detail"]]
     assert details
     assert all("ix_payments_state (state=?" in one or "(id=?)" in one for one in details)
@@ -428,7 +430,9 @@ async def test_what_is_asked_of_a_payer_is_found_without_reading_what_was_paid_b
     asked = str(statement.compile(dialect=dialect()))  # with its places: the plan is for those
     values = (None,) * asked.count("?")
     rows = await database.look(
-        lambda desk: desk.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}", values)
+        lambda transaction: transaction.connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {asked}", values
+        )
     )
     found = [row["detail"] for row in rows if " payments " in row["detail"]]
     by_state = "ix_payments_payer (network=? AND asset=? AND payer=? AND state=?)"

@@ -95,7 +95,7 @@ async def seller(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
     await SqlOperatorStore(databases[0]).add(owner, "hash", None, None)
     ledgers = [counted_ledger(database, clock) for database in databases]
     tills = [
-        _till(node, ledger, SqlGasStore(database), clock)
+        _payments(node, ledger, SqlGasStore(database), clock)
         for ledger, database in zip(ledgers, databases, strict=True)
     ]
     yield Seller(node, clock, tills, ledgers[0], owner.id)
@@ -103,7 +103,7 @@ async def seller(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
         await database.close()
 
 
-def _till(
+def _payments(
     node: Any, ledger: SqlLedgerStore, store: SqlGasStore, clock: FrozenClock
 ) -> PaymentService:
     prices = GasPrices(node, {NETWORK.id: CHAIN}, KEY, RULES, clock)

@@ -15,7 +15,7 @@ from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undeci
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
 from assay.payments.x402.eip3009_logs import WINDOW
-from assay.payments.x402.eip3009_outcomes import TOGETHER_MAX, UNUSED, Outcomes
+from assay.payments.x402.eip3009_outcomes import BATCH_MAX, UNUSED, Outcomes
 from assay.payments.x402.engine import X402Engine
 from tests.payments.unit.test_x402_vectors import NETWORKS, VECTORS, entry
 from tests.support.fakes.clock import FrozenClock
@@ -186,7 +186,7 @@ async def test_a_thousand_cost_a_node_less_than_one_question_each() -> None:
     for one in ours:
         only.use(one, None)
     assert await found({ONE: only}, *ours) == [CANCELLED] * 1000
-    assert len(only.asked) == 3 * 1000 / TOGETHER_MAX
+    assert len(only.asked) == 3 * 1000 / BATCH_MAX
 
 
 class Slow(Nodes):
@@ -210,7 +210,7 @@ class Slow(Nodes):
 async def test_what_one_question_does_not_hold_is_asked_side_by_side() -> None:
     """A slow node would else hold up the payments at the end of a long list."""
     only = node()
-    ours = [payment(n) for n in range(3 * TOGETHER_MAX + 1)]
+    ours = [payment(n) for n in range(3 * BATCH_MAX + 1)]
     nodes = Slow({ONE: only})
     nodes.three = asyncio.Event()
     outcomes = Outcomes(nodes, {"eip155:84532": network(ONE)})  # type: ignore[arg-type]
@@ -221,7 +221,7 @@ async def test_a_node_that_does_not_answer_is_asked_one_question_of_many() -> No
     only = node()
     only.is_down = True
     with pytest.raises(ChainUnavailable):
-        await found({ONE: only}, *[payment(n) for n in range(3 * TOGETHER_MAX)])
+        await found({ONE: only}, *[payment(n) for n in range(3 * BATCH_MAX)])
     assert only.tried == 1
 
 

@@ -377,9 +377,9 @@ async def test_what_was_read_last_is_kept_for_metrics() -> None:
     made = bench()
     await made.watch.refresh()
     reading = made.watch.readings[BASE.id]
-    assert (reading.standing.address, reading.read_at_s) == (KEY, made.clock.monotonic_s())
+    assert (reading.status.address, reading.read_at_s) == (KEY, made.clock.monotonic_s())
     made.node.is_down = True
     made.clock.move(KNOWN_S + 1)
     await made.watch.refresh()
-    assert made.watch.readings[BASE.id].standing.state is None
+    assert made.watch.readings[BASE.id].status.state is None
     assert made.watch.readings[BASE.id].nonces is None

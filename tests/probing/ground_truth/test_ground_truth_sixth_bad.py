@@ -62,10 +62,10 @@ async def test_hollow_tools_and_services_are_wrong(tmp_path: Path) -> None:
         one = json.loads(await by_mcp(mood, "ocen_opinie", {"tekst": "Wspaniale, polecam"}))
         two = json.loads(await by_mcp(mood, "ocen_opinie", {"tekst": "Okropnie, odradzam"}))
         assert one["ocena"] == two["ocena"]
-        desk = urls["Tariff desk"]
-        shown = await by_mcp(desk, "classify_goods", {"goods": "acoustic guitars"})
+        tariffs = urls["Tariff desk"]
+        shown = await by_mcp(tariffs, "classify_goods", {"goods": "acoustic guitars"})
         assert json.loads(shown)["code"] == "9202.90"
-        made = await by_mcp(desk, "classify_goods", {"goods": "frumious bandersnatch"})
+        made = await by_mcp(tariffs, "classify_goods", {"goods": "frumious bandersnatch"})
         assert re.fullmatch(r"\d{4}\.\d\d", json.loads(made)["code"])
         base = urls["Daraja translate"].rpartition("/")[0]
         answer = await http.get(

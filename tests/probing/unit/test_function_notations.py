@@ -9,7 +9,7 @@ import pytest
 from assay.common.json import JsonObject
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.choosing import Takes, other_arguments, shown_in
-from assay.probing.function.formats import in_order, noted_values
+from assay.probing.function.formats import in_order, notation_values
 from assay.probing.function.symbols import is_notation, respelled
 from tests.probing.unit.test_function_conversations import Reply, proven
 
@@ -73,7 +73,7 @@ def test_a_refusal_that_quotes_a_value_says_what_its_argument_takes() -> None:
         "asked": 'compare {"one": "violin", "two": "harvest"}',
         "answer": "'violin' is no semantic version",
     }
-    _, versions = noted_values("semantic version", Random(1))
+    _, versions = notation_values("semantic version", Random(1))
     made = other_arguments(Takes("compare", schema, ""), [row], {}, Random(3))
     assert made is not None
     assert made["one"] in versions

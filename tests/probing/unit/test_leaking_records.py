@@ -13,7 +13,7 @@ from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.probes.no_leaked_secrets import CUSTOMERS, PROBE
-from assay.probing.wrong_values import neighbours_told, wrongly_asked
+from assay.probing.wrong_values import neighbours_disclosed, wrongly_asked
 from tests.probing.unit.test_probe_collects import Lines, Server, visit
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.leaking_records import RECORDS, Records
@@ -107,7 +107,7 @@ async def test_an_unannounced_visit_asks_what_customers_ask_by_mistake() -> None
     on = replace(visit(lines=lines, mcp="https://words.example/mcp"), announced=False)
     assert len(await wrongly_asked(on)) == 2
     assert all(isinstance(asked["order"], int) for asked in server.asked)
-    assert await neighbours_told(on) == 0
+    assert await neighbours_disclosed(on) == 0
     assert len(server.asked) == 2
 
 

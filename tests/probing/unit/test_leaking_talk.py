@@ -8,7 +8,7 @@ from typing_extensions import override
 from assay.common.json import JsonObject
 from assay.common.sliced_work import whole
 from assay.probing.briefings import find_briefing
-from assay.probing.confidential_questions import told_by_takers
+from assay.probing.confidential_questions import secrets_disclosed
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import BudgetExhausted, McpTool
@@ -87,7 +87,7 @@ async def test_a_tool_that_takes_a_question_gives_a_briefing_away_or_not(name: s
         lines = Lines()
         lines.server = Asked(talker)
         on = replace(visit(lines=lines, mcp="https://words.example/mcp"), nonce=f"visit {number}")
-        told += len(await told_by_takers(on))
+        told += len(await secrets_disclosed(on))
     assert (told >= CONFIRMED_FROM) == leaks
     assert leaks or not told
 

@@ -85,10 +85,10 @@ def test_the_result_is_on_the_scale_and_confidence_below_one(seen: Reputation) -
 
 
 @given(worlds, st.randoms(use_true_random=False))
-def test_the_order_of_payments_and_votes_does_not_matter(seen: Reputation, dice: object) -> None:
+def test_the_order_of_payments_and_votes_does_not_matter(seen: Reputation, rng: object) -> None:
     paid, cast = list(seen.payers), list(seen.votes)
-    dice.shuffle(paid)  # type: ignore[attr-defined]
-    dice.shuffle(cast)  # type: ignore[attr-defined]
+    rng.shuffle(paid)  # type: ignore[attr-defined]
+    rng.shuffle(cast)  # type: ignore[attr-defined]
     shuffled = replace(seen, payers=tuple(paid), votes=tuple(cast))
     assert assess(shuffled) == assess(seen)
     assert customers(shuffled, is_main=True) == customers(seen, is_main=True)

@@ -27,8 +27,12 @@ class Nodes:
     def __init__(self, number: int, per_minute: int) -> None:
         self.clock: Any = FrozenClock()
         self.window = MemoryWindow(self.clock)
-        self.leases = [QuotaLease(self.window, self.clock, lambda _: None) for _ in range(number)]
-        self.limits = [SharedRateLimit("t", per_minute, self.clock, one) for one in self.leases]
+        self.quota_lease = [
+            QuotaLease(self.window, self.clock, lambda _: None) for _ in range(number)
+        ]
+        self.limits = [
+            SharedRateLimit("t", per_minute, self.clock, one) for one in self.quota_lease
+        ]
         self.admitted: list[tuple[float, int]] = []
 
     async def call(self, number: int, *, fast: bool = False) -> RateLimitVerdict | None:
@@ -47,7 +51,7 @@ class Nodes:
         asking = asyncio.ensure_future(self.limits[number].admit("a"))
         while not asking.done():
             await asyncio.sleep(0)
-            await self.leases[number].round()
+            await self.quota_lease[number].round()
         return asking.result()
 
     def _note(self, number: int) -> None:
@@ -67,8 +71,8 @@ def test_no_minute_of_all_processes_together_holds_more_than_the_limit(
         nodes = Nodes(number, per_minute)
         for wait, node, times, fast in steps:
             nodes.clock.move(wait)
-            for leases in nodes.leases:
-                await leases.round()
+            for quota_lease in nodes.quota_lease:
+                await quota_lease.round()
             for _ in range(times):
                 verdict = await nodes.call(node % number, fast=fast)
                 if verdict is not None and not verdict.allowed:
@@ -92,8 +96,8 @@ def test_without_the_shared_count_each_process_allows_what_it_would_alone(
             nodes.window.gone, nodes.window.loses_answers = fault == "gone", fault == "lost"
             if fault == "flushed":
                 nodes.window.lent.clear()
-            for leases in nodes.leases:
-                await leases.round()
+            for quota_lease in nodes.quota_lease:
+                await quota_lease.round()
             for _ in range(times):
                 before = len(nodes.admitted)
                 await nodes.call(node % number, fast=fast)
@@ -123,12 +127,12 @@ def test_the_remaining_count_is_how_many_one_process_really_lets_in(
 
 async def test_limits_of_different_names_and_callers_are_counted_apart() -> None:
     clock: Any = FrozenClock()
-    leases = QuotaLease(MemoryWindow(clock), clock, lambda _: None)
+    quota_lease = QuotaLease(MemoryWindow(clock), clock, lambda _: None)
     for name in ("one", "other"):
-        limit = rate_limit(name, 2, clock, leases)
+        limit = rate_limit(name, 2, clock, quota_lease)
         for caller in ("a", "b", "name a"):
             for allowed in (True, True, False):
                 asking = asyncio.ensure_future(limit.admit(caller))
                 await asyncio.sleep(0)
-                await leases.round()
+                await quota_lease.round()
                 assert (await asking).allowed is allowed

@@ -250,11 +250,11 @@ class Differential:
             self.outcome.findings.append(Finding(number, law, data, reads))
 
 
-def _cut(data: bytes, dice: Random) -> list[bytes]:
+def _cut(data: bytes, rng: Random) -> list[bytes]:
     """The bytes in two to four pieces, cut anywhere or beside the end of a line."""
-    near = [at + dice.choice((0, 1, 2)) for at in range(len(data)) if data[at : at + 1] == b"\r"]
-    places = {dice.choice(near) if near and dice.random() < 0.5 else dice.randrange(len(data))}
-    places |= {dice.choice(near or [1]) for _ in range(dice.choice((0, 1, 2)))}
+    near = [at + rng.choice((0, 1, 2)) for at in range(len(data)) if data[at : at + 1] == b"\r"]
+    places = {rng.choice(near) if near and rng.random() < 0.5 else rng.randrange(len(data))}
+    places |= {rng.choice(near or [1]) for _ in range(rng.choice((0, 1, 2)))}
     edges = [0, *sorted(places - {0, len(data)}), len(data)]
     return [data[edges[at] : edges[at + 1]] for at in range(len(edges) - 1)]
 

@@ -59,110 +59,110 @@ _ENDS = (b"\n", b"\r", b"\r\r\n", b"\n\r", b" \r\n", b"\t\r\n", b"\r\n ", b"\r\n
 
 def stream(seed: int, number: int) -> bytes:
     """The bytes of one connection, in one piece."""
-    dice = Random(f"{seed}:{number}")
-    requests = [_request(dice, place) for place in range(dice.choice((1, 1, 1, 2, 3)))]
+    rng = Random(f"{seed}:{number}")
+    requests = [_request(rng, place) for place in range(rng.choice((1, 1, 1, 2, 3)))]
     data = b"".join(requests)
-    for _ in range(dice.choice((0, 1, 1, 1, 2, 2, 3))):
-        data = dice.choice(_CHANGES)(dice, data)
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3))):
+        data = rng.choice(_CHANGES)(rng, data)
     return data + LAST
 
 
-def _request(dice: Random, place: int) -> bytes:
-    body = dice.choice(_BODIES)
-    lines = [b"Host: " + dice.choice(_HOSTS)]
-    lines += [dice.choice(_FIELDS) for _ in range(dice.choice((0, 0, 1, 2)))]
-    framing = dice.choice(("none", "length", "chunked"))
-    method = dice.choice(_METHODS if framing != "none" else (b"GET", b"DELETE", b"OPTIONS"))
+def _request(rng: Random, place: int) -> bytes:
+    body = rng.choice(_BODIES)
+    lines = [b"Host: " + rng.choice(_HOSTS)]
+    lines += [rng.choice(_FIELDS) for _ in range(rng.choice((0, 0, 1, 2)))]
+    framing = rng.choice(("none", "length", "chunked"))
+    method = rng.choice(_METHODS if framing != "none" else (b"GET", b"DELETE", b"OPTIONS"))
     if framing == "length":
         lines.append(b"Content-Length: %d" % len(body))
     elif framing == "chunked":
         lines.append(b"Transfer-Encoding: chunked")
-        body = _chunks(dice, body)
+        body = _chunks(rng, body)
     else:
         body = b""
-    dice.shuffle(lines)
-    start = b"%b %bn%d %b" % (method, PREFIX, place, dice.choice(_VERSIONS))
+    rng.shuffle(lines)
+    start = b"%b %bn%d %b" % (method, PREFIX, place, rng.choice(_VERSIONS))
     return b"\r\n".join([start, *lines, b"", b""]) + body
 
 
-def _chunks(dice: Random, body: bytes) -> bytes:
+def _chunks(rng: Random, body: bytes) -> bytes:
     data = b""
     while body:
-        size = dice.randint(1, len(body))
-        data += b"%x%b\r\n%b\r\n" % (size, dice.choice(_EXTENSIONS), body[:size])
+        size = rng.randint(1, len(body))
+        data += b"%x%b\r\n%b\r\n" % (size, rng.choice(_EXTENSIONS), body[:size])
         body = body[size:]
-    return data + b"0" + dice.choice(_EXTENSIONS) + b"\r\n" + dice.choice(_TRAILERS) + b"\r\n"
+    return data + b"0" + rng.choice(_EXTENSIONS) + b"\r\n" + rng.choice(_TRAILERS) + b"\r\n"
 
 
-def _nasty_line(dice: Random, data: bytes) -> bytes:
+def _nasty_line(rng: Random, data: bytes) -> bytes:
     """A line more, somewhere after a line's end."""
-    at = _after_a_line(dice, data)
-    return data[:at] + dice.choice(_NASTY_LINES) + b"\r\n" + data[at:]
+    at = _after_a_line(rng, data)
+    return data[:at] + rng.choice(_NASTY_LINES) + b"\r\n" + data[at:]
 
 
-def _other_end(dice: Random, data: bytes) -> bytes:
+def _other_end(rng: Random, data: bytes) -> bytes:
     """A line that ends in another way."""
-    at = _after_a_line(dice, data)
-    return data[: max(0, at - 2)] + dice.choice(_ENDS) + data[at:]
+    at = _after_a_line(rng, data)
+    return data[: max(0, at - 2)] + rng.choice(_ENDS) + data[at:]
 
 
-def _other_byte(dice: Random, data: bytes) -> bytes:
-    at = dice.randrange(len(data))
-    return data[:at] + bytes([dice.choice(_NASTY_BYTES)]) + data[at + 1 :]
+def _other_byte(rng: Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([rng.choice(_NASTY_BYTES)]) + data[at + 1 :]
 
 
-def _one_more_byte(dice: Random, data: bytes) -> bytes:
-    at = dice.randrange(len(data))
-    return data[:at] + bytes([dice.choice(_NASTY_BYTES)]) + data[at:]
+def _one_more_byte(rng: Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([rng.choice(_NASTY_BYTES)]) + data[at:]
 
 
-def _near_a_colon(dice: Random, data: bytes) -> bytes:
+def _near_a_colon(rng: Random, data: bytes) -> bytes:
     places = [at for at, byte in enumerate(data) if byte in b":;"]
     if not places:
         return data
-    at = dice.choice(places) + dice.choice((0, 1))
-    return data[:at] + bytes([dice.choice(_NASTY_BYTES)]) + data[at:]
+    at = rng.choice(places) + rng.choice((0, 1))
+    return data[:at] + bytes([rng.choice(_NASTY_BYTES)]) + data[at:]
 
 
-def _one_byte_less(dice: Random, data: bytes) -> bytes:
-    at = dice.randrange(len(data))
+def _one_byte_less(rng: Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data))
     return data[:at] + data[at + 1 :]
 
 
-def _a_line_twice(dice: Random, data: bytes) -> bytes:
+def _a_line_twice(rng: Random, data: bytes) -> bytes:
     lines = data.split(b"\r\n")
-    at = dice.randrange(len(lines))
-    lines.insert(dice.randrange(len(lines)), lines[at])
+    at = rng.randrange(len(lines))
+    lines.insert(rng.randrange(len(lines)), lines[at])
     return b"\r\n".join(lines)
 
 
-def _a_line_less(dice: Random, data: bytes) -> bytes:
+def _a_line_less(rng: Random, data: bytes) -> bytes:
     lines = data.split(b"\r\n")
-    del lines[dice.randrange(len(lines))]
+    del lines[rng.randrange(len(lines))]
     return b"\r\n".join(lines)
 
 
-def _lines_swapped(dice: Random, data: bytes) -> bytes:
+def _lines_swapped(rng: Random, data: bytes) -> bytes:
     lines = data.split(b"\r\n")
-    one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     lines[one], lines[other] = lines[other], lines[one]
     return b"\r\n".join(lines)
 
 
-def _other_number(dice: Random, data: bytes) -> bytes:
+def _other_number(rng: Random, data: bytes) -> bytes:
     """A digit of a length or of a chunk's size is another."""
     places = [at for at, byte in enumerate(data) if byte in b"0123456789"]
     if not places:
         return data
-    at = dice.choice(places)
+    at = rng.choice(places)
     return (
-        data[:at] + dice.choice((b"0", b"1", b"7", b"a", b"00", b"", b"0x1", b" ")) + data[at + 1 :]
+        data[:at] + rng.choice((b"0", b"1", b"7", b"a", b"00", b"", b"0x1", b" ")) + data[at + 1 :]
     )
 
 
-def _after_a_line(dice: Random, data: bytes) -> int:
+def _after_a_line(rng: Random, data: bytes) -> int:
     places = [at + 2 for at in range(len(data)) if data[at : at + 2] == b"\r\n"]
-    return dice.choice(places) if places else 0
+    return rng.choice(places) if places else 0
 
 
 _CHANGES: tuple[Callable[[Random, bytes], bytes], ...] = (

@@ -30,21 +30,21 @@ class ForbiddenNotHammered:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the record that this URL answers, if you may."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
-        del dice, earlier
+        del rng, earlier
         return ScenarioReply(403, onwards(links, error="forbidden"))
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         return {"calls": len(calls)}
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -53,4 +53,4 @@ class ForbiddenNotHammered:
         return passed("It took a 403 for an answer.")
 
 
-OBSTACLE: Final[Scenario] = ForbiddenNotHammered()
+SCENARIO: Final[Scenario] = ForbiddenNotHammered()

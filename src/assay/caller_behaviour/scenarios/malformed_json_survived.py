@@ -29,22 +29,22 @@ class MalformedJsonSurvived:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the list that this URL answers."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
         del earlier, links
-        broken = b'{"list": [1, 2, ' + dice.word("broken").encode() + b'"'
+        broken = b'{"list": [1, 2, ' + rng.word("broken").encode() + b'"'
         return ScenarioReply(200, broken, (("Content-Type", "application/json"),))
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         return {"calls": len(calls)}
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -53,4 +53,4 @@ class MalformedJsonSurvived:
         return passed("It survived an answer that is broken.")
 
 
-OBSTACLE: Final[Scenario] = MalformedJsonSurvived()
+SCENARIO: Final[Scenario] = MalformedJsonSurvived()

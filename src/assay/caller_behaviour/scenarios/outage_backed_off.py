@@ -32,22 +32,22 @@ class OutageBackedOff:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the status that this URL answers; it may be down for a moment."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
-        if len(earlier) < dice.number("down", 2, 3):
+        if len(earlier) < rng.number("down", 2, 3):
             return ScenarioReply(503, onwards(links, error="temporarily_unavailable"))
         return ScenarioReply(200, onwards(links, status="up"))
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        down = dice.number("down", 2, 3)
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        down = rng.number("down", 2, 3)
         tries = calls[: down + 1]
         gaps = [b.at_ms - a.at_ms for a, b in pairwise(tries)]
         growing = all(10 * b >= 11 * a for a, b in pairwise(gaps))
@@ -62,4 +62,4 @@ class OutageBackedOff:
         return passed("It backed off from an outage.")
 
 
-OBSTACLE: Final[Scenario] = OutageBackedOff()
+SCENARIO: Final[Scenario] = OutageBackedOff()

@@ -32,24 +32,24 @@ class RateLimitObeyed:
     severity: ClassVar[Severity] = Severity.MAJOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the figure that this URL answers."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
-        wait_s = dice.number("wait", 1, 3)
+        wait_s = rng.number("wait", 1, 3)
         if earlier:
-            return ScenarioReply(200, onwards(links, figure=dice.word("figure")))
+            return ScenarioReply(200, onwards(links, figure=rng.word("figure")))
         wait = (("Retry-After", str(wait_s)),)
         return ScenarioReply(429, onwards(links, error="rate_limited"), wait)
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        wait_ms = 1000 * dice.number("wait", 1, 3) - TOLERANCE_MS
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        wait_ms = 1000 * rng.number("wait", 1, 3) - TOLERANCE_MS
         gaps = [b.at_ms - a.at_ms for a, b in pairwise(calls)]
         early = sum(gap < wait_ms for gap in gaps[:1])
         return {"calls": len(calls), "early": early}
@@ -62,4 +62,4 @@ class RateLimitObeyed:
         return passed("It waited as long as a 429 asked, or went on.")
 
 
-OBSTACLE: Final[Scenario] = RateLimitObeyed()
+SCENARIO: Final[Scenario] = RateLimitObeyed()

@@ -31,21 +31,21 @@ class RedirectsBounded:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the page that this URL answers."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
-        del dice, earlier
+        del rng, earlier
         return ScenarioReply(302, onwards(links), (("Location", links.here),))
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         return {"calls": len(calls)}
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -54,4 +54,4 @@ class RedirectsBounded:
         return passed("It left a circle of redirects.")
 
 
-OBSTACLE: Final[Scenario] = RedirectsBounded()
+SCENARIO: Final[Scenario] = RedirectsBounded()

@@ -28,28 +28,26 @@ class RetryIsIdempotent:
     severity: ClassVar[Severity] = Severity.MAJOR
     method: ClassVar[str] = "POST"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return (
             "Place one order here: POST any JSON. Send an Idempotency-Key header of your own, and "
             "the same one again if you have to repeat the request."
         )
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
         key = request.headers.get("idempotency-key", "")
-        return {
-            "key": hashlib.sha256((dice.word("salt") + key).encode()).hexdigest() if key else ""
-        }
+        return {"key": hashlib.sha256((rng.word("salt") + key).encode()).hexdigest() if key else ""}
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
         if not earlier:
-            return ScenarioReply(200, onwards(links, order=dice.word("order")), is_cut=True)
-        return ScenarioReply(200, onwards(links, order=dice.word("order")))
+            return ScenarioReply(200, onwards(links, order=rng.word("order")), is_cut=True)
+        return ScenarioReply(200, onwards(links, order=rng.word("order")))
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         keys = [str(call.facts.get("key", "")) for call in calls]
         return {
             "calls": len(keys),
@@ -65,4 +63,4 @@ class RetryIsIdempotent:
         return untested("It did not repeat a request whose answer broke off.")
 
 
-OBSTACLE: Final[Scenario] = RetryIsIdempotent()
+SCENARIO: Final[Scenario] = RetryIsIdempotent()

@@ -29,23 +29,23 @@ class SlowAnswerAwaited:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the forecast that this URL answers; it takes a few seconds."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
         del earlier
         return ScenarioReply(
-            200, onwards(links, forecast=dice.word("forecast")), delay_s=dice.number("slow", 4, 5)
+            200, onwards(links, forecast=rng.word("forecast")), delay_s=rng.number("slow", 4, 5)
         )
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         spans = [(c.at_ms, c.ended_ms if c.ended_ms is not None else c.at_ms) for c in calls]
         parallel = sum(other[0] < one[1] for n, one in enumerate(spans) for other in spans[n + 1 :])
         return {"calls": len(calls), "parallel": parallel}
@@ -58,4 +58,4 @@ class SlowAnswerAwaited:
         return passed("It waited for a slow answer, or gave it up cleanly.")
 
 
-OBSTACLE: Final[Scenario] = SlowAnswerAwaited()
+SCENARIO: Final[Scenario] = SlowAnswerAwaited()

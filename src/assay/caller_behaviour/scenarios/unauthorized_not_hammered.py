@@ -30,23 +30,23 @@ class UnauthorizedNotHammered:
     severity: ClassVar[Severity] = Severity.MINOR
     method: ClassVar[str] = "GET"
 
-    def task(self, dice: SeededRandom) -> str:
-        del dice
+    def task(self, rng: SeededRandom) -> str:
+        del rng
         return "Read the account that this URL answers, if it is yours to read."
 
-    def note(self, dice: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        return nothing(dice, request)
+    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
+        return nothing(rng, request)
 
     def reply(
-        self, dice: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
+        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
     ) -> ScenarioReply:
-        del dice, earlier
+        del rng, earlier
         return ScenarioReply(
             401, onwards(links, error="unauthorized"), (("WWW-Authenticate", "Bearer"),)
         )
 
-    def observe(self, dice: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        del dice
+    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+        del rng
         return {"calls": len(calls)}
 
     def weigh(self, seen: JsonObject) -> Finding:
@@ -55,4 +55,4 @@ class UnauthorizedNotHammered:
         return passed("It took a 401 for an answer.")
 
 
-OBSTACLE: Final[Scenario] = UnauthorizedNotHammered()
+SCENARIO: Final[Scenario] = UnauthorizedNotHammered()

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from assay.chains.evm.multicall import MULTICALL3, decode_aggregate3, encode_aggregate3
+from assay.chains.evm.rpc_batching import Asked
 from assay.chains.evm.rpc_endpoint import (
     FAIL_OVER_CODES,
     LIMIT_EXCEEDED,
     EndpointFault,
     RpcEndpoint,
 )
-from assay.chains.evm.rpc_gathering import Asked
 from assay.chains.evm.rpc_wire import (
     Malformed,
     NodeError,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic_core import to_json
 
 from assay.chains.evm.caller_turns import read_turns
-from assay.chains.evm.rpc_gathering import Asked, BatchLoader
+from assay.chains.evm.rpc_batching import Asked, BatchLoader
 from assay.chains.evm.rpc_wire import (
     Malformed,
     NodeError,
@@ -140,7 +140,7 @@ class RpcEndpoint:
         self._costs = costs
         self._turns = read_turns(limits.concurrency)
         self._verified_at: float | None = None
-        self._gathering = BatchLoader(self.ask, self._ask_together)
+        self._batches = BatchLoader(self.ask, self._send_batch)
 
     @property
     def name(self) -> str:
@@ -179,7 +179,7 @@ class RpcEndpoint:
         if deadline_s - self.clock.monotonic_s() < self._limits.endpoint_s:
             # With others it could take longer than the asker has.
             return [await self.ask(one, deadline_s) for one in asked]
-        waiting = [self._gathering.ask(one, deadline_s) for one in asked]
+        waiting = [self._batches.ask(one, deadline_s) for one in asked]
         if len(waiting) == 1:
             return [await waiting[0]]
         try:
@@ -245,7 +245,7 @@ class RpcEndpoint:
         self.takes_batches = False
         return None
 
-    async def _ask_together(
+    async def _send_batch(
         self, asked: Sequence[Asked], deadline_s: float
     ) -> list[RpcResponse] | None:
         if not self.takes_batches:

@@ -16,8 +16,8 @@ from assay.chains.evm.calls import (
     read_capped,
     read_newest,
 )
+from assay.chains.evm.rpc_batching import Asked
 from assay.chains.evm.rpc_endpoint import EndpointFault, RpcEndpoint, RpcLimits, identity_of
-from assay.chains.evm.rpc_gathering import Asked
 from assay.chains.evm.rpc_heights import believe_height
 from assay.chains.evm.rpc_shapes import is_shaped
 from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, revert_of

@@ -83,10 +83,10 @@ def _block(result: JsonValue, params: Sequence[JsonValue]) -> bool:
     if not is_object(result) or not _is_quantity(result.get("timestamp")):
         return False
     asked = params[0] if params else None
-    told = result.get("number")
-    if not _is_quantity(told):
+    answered = result.get("number")
+    if not _is_quantity(answered):
         return False
-    return not _is_quantity(asked) or hex_number(told, 64) == hex_number(asked, 64)
+    return not _is_quantity(asked) or hex_number(answered, 64) == hex_number(asked, 64)
 
 
 def _receipt(result: JsonValue, params: Sequence[JsonValue]) -> bool:
@@ -95,8 +95,8 @@ def _receipt(result: JsonValue, params: Sequence[JsonValue]) -> bool:
         return True
     if not is_object(result) or not _is_quantity(result.get("status")):
         return False
-    told = result.get("transactionHash", params[0])
-    named = isinstance(told, str) and told.lower() == str(params[0]).lower()
+    answered = result.get("transactionHash", params[0])
+    named = isinstance(answered, str) and answered.lower() == str(params[0]).lower()
     logs = result.get("logs")
     return named and is_array(logs) and all(is_object(log) for log in logs)
 

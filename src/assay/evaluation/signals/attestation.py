@@ -61,9 +61,11 @@ class AttestationSignal:
         handles = evidence.data["handles"]
         count = len(handles) if isinstance(handles, list) else 0
         share = (1 + min(count, HANDLES_FULL)) / (1 + HANDLES_FULL)
-        told = "1 profile" if count == 1 else f"{count} profiles"
+        count_text = "1 profile" if count == 1 else f"{count} profiles"
         return SignalScore(
-            round(50 + 50 * share, 2), SURE, (f"A trusted attester verified {told} of the owner.",)
+            round(50 + 50 * share, 2),
+            SURE,
+            (f"A trusted attester verified {count_text} of the owner.",),
         )
 
 

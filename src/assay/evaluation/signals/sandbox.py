@@ -16,7 +16,7 @@ from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue
 from assay.control.identity import Control
 from assay.control.ports import ControlledEndpoint
-from assay.evaluation.behaviour import betrayed, held_back_by, status_of, weigh
+from assay.evaluation.behaviour import betrayed, ceiling_data, status_of, weigh
 from assay.evaluation.caller_verdict import judged_conduct
 from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
@@ -100,28 +100,28 @@ class Sandbox:
             agreed = await _agreed(visited, http, going)
             asked = http.replied
             visit = _begun(going, visited, http, dialers, nonce, agreed)
-            heard = await _ask_all(visit, needs, http.left_s, group)
+            answers = await _ask_all(visit, needs, http.left_s, group)
             dialers.hang_up()
-        seen = heard.seen
-        status, why = _status(heard, refused, replied=http.replied > asked)
+        seen = answers.seen
+        status, why = _status(answers, refused, replied=http.replied > asked)
         if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
             # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
             "why": why,
-            "services": _listed(declared, heard, refused),
+            "services": _listed(declared, answers, refused),
             "ignored": ignored,
             "probes": seen,
-            **held_back_by(subject, seen, needs.probes),
-            "function": function_rows(heard.transcripts),
-            "visit": _row(plan, heard.closed),
-            **heard.controlled,
+            **ceiling_data(subject, seen, needs.probes),
+            "function": function_rows(answers.transcripts),
+            "visit": _row(plan, answers.closed),
+            **answers.controlled,
             "findings": finding_rows(seen, needs.probes),
             **entered_row(http, declared),
         }
         if status == "tested":
-            data = {**data, **evidence_of(heard.facts)}
+            data = {**data, **evidence_of(answers.facts)}
         if conduct:
             data = {**data, "conduct": conduct}
             if judged_conduct(conduct) and status != "tested" and why != EGRESS_BUDGET:
@@ -129,7 +129,7 @@ class Sandbox:
         transcript: JsonObject = {
             "seed": nonce,
             "commitment": commitment(nonce),
-            "function": [*heard.transcripts],
+            "function": [*answers.transcripts],
             "calls": http.calls.as_json(),
         }
         return Evidence(data, interactions=http.sent, transcript=transcript)
@@ -155,20 +155,20 @@ async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Cre
 
 
 def _status(
-    heard: "_Heard", refused: tuple[Visited, ...], *, replied: bool
+    answers: "_VisitAnswers", refused: tuple[Visited, ...], *, replied: bool
 ) -> tuple[str, str | None]:
     """Whether there was behaviour to judge, and why not."""
-    if heard.closed and not heard.services:
+    if answers.closed and not answers.services:
         return "inconclusive", NOT_ENTERED
-    return status_of(heard.services, refused, heard.seen, replied=replied)
+    return status_of(answers.services, refused, answers.seen, replied=replied)
 
 
 def _listed(
-    declared: Sequence[Visited], heard: "_Heard", refused: Sequence[Visited]
+    declared: Sequence[Visited], answers: "_VisitAnswers", refused: Sequence[Visited]
 ) -> list[JsonValue]:
     """The services, with what was done with each."""
-    closed = [v for v in declared if v.service.endpoint in heard.closed]
-    by_state = {"visited": heard.services, "opted_out": refused, CLOSED: closed}
+    closed = [v for v in declared if v.service.endpoint in answers.closed]
+    by_state = {"visited": answers.services, "opted_out": refused, CLOSED: closed}
     return [service_row(v, state) for state, listed in by_state.items() for v in listed]
 
 
@@ -250,7 +250,7 @@ async def _agreed(
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _VisitAnswers:
     """What a visit brought: its services as they were found to speak, and what was seen of them."""
 
     services: tuple[Visited, ...]
@@ -265,7 +265,7 @@ class _Heard:
 
 async def _ask_all(
     visit: ProbeSession, needs: SignalDependencies, deadline_s: float, group: asyncio.TaskGroup
-) -> _Heard:
+) -> _VisitAnswers:
     """Everything that is asked of an agent, the weightiest first.
 
     Function comes first: what it needs is not left to what the probes leave over, and it tells what
@@ -291,7 +291,7 @@ async def _ask_all(
     facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
     seen = await run_probes(probed, probes, left_s) if services or not closed else {}
     transcripts = [without_entry(t, closed) for t in await proof]
-    return _Heard(services, transcripts, seen, await control, await facts, closed)
+    return _VisitAnswers(services, transcripts, seen, await control, await facts, closed)
 
 
 def _seed(subject: Subject) -> str:

@@ -43,15 +43,15 @@ class ClaimQueue:
         self._busy: dict[str, _Busy] = {}
         self._placed: dict[tuple[str, str], Holder] = {}
 
-    async def claim(self, claim: EgressClaim, held: tuple[EgressClaim, ...], wait_s: float) -> None:
-        """Count a claim beside those `held`, waiting for requests of this process under way.
+    async def claim(self, claim: EgressClaim, kept: tuple[EgressClaim, ...], wait_s: float) -> None:
+        """Count a claim beside those `kept`, waiting for requests of this process under way.
 
         Raises `EgressError` when there is no room after that.
         """
         ends_s = asyncio.get_running_loop().time() + wait_s
         places = _places(claim)
         holder = Holder(claim.use.use_class is UseClass.SHARED, current_party())
-        with self._waiting(held):
+        with self._waiting(kept):
             while True:
                 await self._slots.take(places, holder, ends_s)
                 spent = None
@@ -104,9 +104,9 @@ class ClaimQueue:
                 del self._busy[claim.key]
 
     @contextmanager
-    def _waiting(self, held: tuple[EgressClaim, ...]) -> Generator[None]:
+    def _waiting(self, kept: tuple[EgressClaim, ...]) -> Generator[None]:
         """A waiting request holds what it has: not all may wait for one another."""
-        busy = [self._busy[claim.key] for claim in held]
+        busy = [self._busy[claim.key] for claim in kept]
         for one in busy:
             one.waiting += 1
         try:

@@ -31,7 +31,7 @@ _ELSEWHERE = Rejected("authorization_used_elsewhere")
 LAG_BLOCKS = 8
 """How much deeper to read when a node has not seen its neighbour's newest block."""
 
-TOGETHER_MAX = 200
+BATCH_MAX = 200
 """Authorisations of one question: what a node answers in time even one by one. Of more, the next
 are asked about side by side, so that a slow node holds up nobody at the end of a long list."""
 
@@ -60,8 +60,8 @@ class Outcomes:
         A refusal is the word of two nodes where the network has two endpoints.
         """
         network = self.networks[entries[0].network]
-        starts = range(0, len(entries), TOGETHER_MAX)
-        first, *more = [entries[start : start + TOGETHER_MAX] for start in starts]
+        starts = range(0, len(entries), BATCH_MAX)
+        first, *more = [entries[start : start + BATCH_MAX] for start in starts]
 
         async def told(some: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
             seen = _Seen({}, set())

@@ -77,24 +77,24 @@ class StockA2a:
         if callback is not None:
             push = request.configuration.task_push_notification_config
             push.url, push.token = callback.url, callback.token
-        noted = note_call(wait_s)
+        log = note_call(wait_s)
         try:
             async with self._client() as client:
                 async for event in client.send_message(request):
                     self.has_answered = True
                     return cast("JsonObject", MessageToDict(event))
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise failed(noted, error, _code(error)) from error
+            raise failed(log, error, _code(error)) from error
         raise AgentCallFailed("protocol", "the answer holds neither a message nor a task")
 
     async def get_task(self, task_id: str) -> JsonObject:
-        noted = note_call()
+        log = note_call()
         try:
             async with self._client() as client:
                 task = await client.get_task(GetTaskRequest(id=task_id))
                 return {"task": cast("JsonObject", MessageToDict(task))}
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise failed(noted, error, _code(error)) from error
+            raise failed(log, error, _code(error)) from error
 
     @asynccontextmanager
     async def _client(self) -> AsyncGenerator[Client]:
@@ -152,8 +152,8 @@ async def _fetch_card(url: str, http: EgressClient) -> tuple[str, EgressResponse
         if reply.status not in _GONE and candidate != url:
             break
     status = reply.status if reply else 0
-    noted = TransportLog(status=status, retry_s=reply and retry_after_s(reply))
-    refusal = failed(noted, LookupError(f"the card is answered with {status}"), status)
+    log = TransportLog(status=status, retry_s=reply and retry_after_s(reply))
+    refusal = failed(log, LookupError(f"the card is answered with {status}"), status)
     raise refusal
 
 

@@ -58,7 +58,7 @@ class StockMcp:
 
     async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
         del again  # nothing is remembered here
-        noted = note_call()
+        log = note_call()
         tools: list[McpTool] = []
         cursor: str | None = None
         try:
@@ -80,13 +80,13 @@ class StockMcp:
                 if cursor is None or len(tools) > TOOLS_MAX:
                     break
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise _failed(noted, error) from error
+            raise _failed(log, error) from error
         return tools[:TOOLS_MAX]
 
     async def call_tool(
         self, name: str, arguments: JsonObject, wait_s: float | None = None
     ) -> JsonObject:
-        noted = note_call(wait_s)
+        log = note_call(wait_s)
         request = types.CallToolRequest(
             params=types.CallToolRequestParams(name=name, arguments=dict(arguments))
         )
@@ -99,11 +99,11 @@ class StockMcp:
                 request_read_timeout_seconds=None if wait_s is None else wait_s + PAUSE_S_MAX + 1.0,
             )
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise _failed(noted, error) from error
+            raise _failed(log, error) from error
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     async def read_first(self) -> JsonObject | None:
-        noted = note_call()
+        log = note_call()
         offers = self._client.server_capabilities
         try:
             if self._resources is None:
@@ -119,17 +119,17 @@ class StockMcp:
                 prompt = await self._client.get_prompt(plain[0].name)
                 return prompt.model_dump(mode="json", by_alias=True, exclude_none=True)
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise _failed(noted, error) from error
+            raise _failed(log, error) from error
         return None
 
     async def list_texts(self) -> Sequence[JsonObject]:
-        noted = note_call()
+        log = note_call()
         offered = self._client.server_capabilities
         try:
             await self._list_prompts(offered=bool(offered.prompts))
             await self._list_resources(offered=bool(offered.resources))
         except Exception as error:  # hostile answers break the library in ways it does not declare
-            raise _failed(noted, error) from error
+            raise _failed(log, error) from error
         pages: list[BaseModel] = [*(self._prompts or ()), *(self._resources or ())]
         return [_as_json(page) for page in pages[:TOOLS_MAX]]
 
@@ -163,16 +163,16 @@ async def dial_mcp(
     """
     _hush()
     older = url.partition("?")[0].rstrip("/").endswith("/sse")
-    noted = note_call()
+    log = note_call()
     async with AsyncExitStack() as stack:
         try:
             way = _over_events if older else _over_http
-            server = await stack.enter_async_context(way(url, http, client_name, noted))
+            server = await stack.enter_async_context(way(url, http, client_name, log))
         except AgentCallFailed:
-            if older or noted.status not in _NO_POST:
+            if older or log.status not in _NO_POST:
                 raise
-            noted = note_call()
-            server = await stack.enter_async_context(_over_events(url, http, client_name, noted))
+            log = note_call()
+            server = await stack.enter_async_context(_over_events(url, http, client_name, log))
         yield server
 
 
@@ -182,27 +182,27 @@ _NO_POST = frozenset({400, 404, 405})
 
 @asynccontextmanager
 async def _over_http(
-    url: str, http: EgressClient, client_name: str | None, noted: TransportLog
+    url: str, http: EgressClient, client_name: str | None, log: TransportLog
 ) -> AsyncGenerator[StockMcp]:
     async with httpx2.AsyncClient(
         transport=SafeHttpTransport2(RecordingTransport(http), LIMITS), trust_env=False
     ) as sender:
         transport = streamable_http_client(url, http_client=sender)
-        async with _opened(transport, client_name, noted) as server:
+        async with _opened(transport, client_name, log) as server:
             yield server
 
 
 @asynccontextmanager
 async def _over_events(
-    url: str, http: EgressClient, client_name: str | None, noted: TransportLog
+    url: str, http: EgressClient, client_name: str | None, log: TransportLog
 ) -> AsyncGenerator[StockMcp]:
-    async with _opened(sse_transport(url, http), client_name, noted) as server:
+    async with _opened(sse_transport(url, http), client_name, log) as server:
         yield server
 
 
 @asynccontextmanager
 async def _opened(
-    transport: Transport, client_name: str | None, noted: TransportLog
+    transport: Transport, client_name: str | None, log: TransportLog
 ) -> AsyncGenerator[StockMcp]:
     paused_s = PAUSE_S_MAX if client_name is None else 0.0
     raised: AgentCallFailed | BudgetExhausted | None = None
@@ -224,16 +224,16 @@ async def _opened(
     except TimeoutError as error:
         raise AgentCallFailed("timeout", f"no connection within {DIAL_S} s") from error
     except Exception as error:  # hostile answers break the library in ways it does not declare
-        raise _failed(noted, error) from error
+        raise _failed(log, error) from error
     if raised is not None:
         raise raised
 
 
-def _failed(noted: TransportLog, error: Exception) -> AgentCallFailed | BudgetExhausted:
+def _failed(log: TransportLog, error: Exception) -> AgentCallFailed | BudgetExhausted:
     """As `failed`; an answer that did not come on an open stream is one that was waited for."""
-    if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT and noted.failure is None:
-        noted.failure = Failure.TIMEOUT
-    return failed(noted, error, _code(error))
+    if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT and log.failure is None:
+        log.failure = Failure.TIMEOUT
+    return failed(log, error, _code(error))
 
 
 def _named(client_name: str | None) -> types.Implementation | None:

@@ -60,9 +60,9 @@ _call: ContextVar[TransportLog] = ContextVar("assay_agent_call")
 
 def note_call(wait_s: float | None = None) -> TransportLog:
     """Begin a call: what the wire does from here on, in this context, is noted in the result."""
-    noted = TransportLog(wait_s=wait_s)
-    _call.set(noted)
-    return noted
+    log = TransportLog(wait_s=wait_s)
+    _call.set(log)
+    return log
 
 
 class RecordingTransport:
@@ -73,26 +73,26 @@ class RecordingTransport:
 
     async def send(self, request: OutboundRequest, limits: Limits = LIMITS) -> EgressResponse:
         """The reply, or a 502 of our own."""
-        noted = _call.get(None) or TransportLog()
-        if noted.exhausted or noted.failure is not None:
+        log = _call.get(None) or TransportLog()
+        if log.exhausted or log.failure is not None:
             # The call has failed already; the libraries would go on to try older protocols and
             # resumptions, and a service that keeps us waiting would do so once for each.
             return _OWN_FAILURE
-        if noted.wait_s is not None:
-            limits = replace(limits, total_s=noted.wait_s)
+        if log.wait_s is not None:
+            limits = replace(limits, total_s=log.wait_s)
         try:
             reply = await self._http.send(request, limits)
         except EgressError as error:
-            noted.failure = error.failure
+            log.failure = error.failure
             return _OWN_FAILURE
         except BudgetExhausted:
-            noted.exhausted = True
+            log.exhausted = True
             return _OWN_FAILURE
         if reply.truncated or not is_readable(reply.body):
-            noted.failure = Failure.PROTOCOL
+            log.failure = Failure.PROTOCOL
             return _OWN_FAILURE
-        noted.status = reply.status
-        noted.retry_s = retry_after_s(reply)
+        log.status = reply.status
+        log.retry_s = retry_after_s(reply)
         return reply
 
 
@@ -110,25 +110,21 @@ def is_readable(body: bytes) -> bool:
 
 
 def failed(
-    noted: TransportLog, error: Exception, code: int | None
+    log: TransportLog, error: Exception, code: int | None
 ) -> AgentCallFailed | BudgetExhausted:
     """What the call's failure was, by what the wire saw and then by what the library says.
 
     `code` is the protocol error the agent answered with, where the library knows of one.
     """
     detail = f"{type(error).__name__}: {error}"[:300]
-    if noted.exhausted:
+    if log.exhausted:
         return BudgetExhausted()
-    if noted.failure is not None:
-        return AgentCallFailed(_KINDS.get(noted.failure, "unreachable"), detail)
-    if noted.status in _GATEWAY_SPEAKS:
+    if log.failure is not None:
+        return AgentCallFailed(_KINDS.get(log.failure, "unreachable"), detail)
+    if log.status in _GATEWAY_SPEAKS:
         return AgentCallFailed("unreachable", detail)
-    if (
-        noted.status is not None
-        and noted.status >= _SERVER_ERROR
-        and noted.status not in _HTTP_SPEAKS
-    ):
+    if log.status is not None and log.status >= _SERVER_ERROR and log.status not in _HTTP_SPEAKS:
         return AgentCallFailed("protocol", detail)
-    number = noted.status if noted.status in _HTTP_SPEAKS else code
+    number = log.status if log.status in _HTTP_SPEAKS else code
     kind = "protocol" if number is None else "error"
-    return AgentCallFailed(kind, detail, number, retry_s=noted.retry_s)
+    return AgentCallFailed(kind, detail, number, retry_s=log.retry_s)

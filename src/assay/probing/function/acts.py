@@ -198,8 +198,10 @@ def orders_reader(clause: str) -> bool:
         words = words[1:]
     pairs = list(zip(["please", *words], words, strict=False))
     acts = [word in _ACTS for word in words]
-    told = _LEADS_TO_ORDER - {"to", "and"}
-    return not any(acts) or any(a and one in told for a, (one, _) in zip(acts, pairs, strict=True))
+    descriptions = _LEADS_TO_ORDER - {"to", "and"}
+    return not any(acts) or any(
+        a and one in descriptions for a, (one, _) in zip(acts, pairs, strict=True)
+    )
 
 
 _JOINS: Final = frozenset({"and", "then", "so", "also", "or"})
@@ -231,8 +233,8 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
     began = (words_of(first) or [""])[0]
     is_thing = began in _BEGINS_THING and not names_act(first)
     begins = words[0] if words else ""
-    is_told = not (frozenset(words_of(first)) & _ACTS) - _IN_TEXTS - {began}
-    is_asked = (begins in _ASKS and begins not in _ACTS) or (begins in TELLS and is_told)
+    is_statement = not (frozenset(words_of(first)) & _ACTS) - _IN_TEXTS - {began}
+    is_asked = (begins in _ASKS and begins not in _ACTS) or (begins in TELLS and is_statement)
     asks = is_thing or is_asked
     is_named = says_it_reads and (begins not in _ACTS or len(words) == 1)
     acts = frozenset(words) & _ACTS
@@ -242,8 +244,8 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
     if began in _ACTS:
         return True
     is_named_thing = bool(NAMES_THING.match(first)) and not names_act(f"{name} {first}")
-    is_told_so = asks or says_it_reads or is_named_thing or _tells(first)
-    return not (is_told_so or not asks_for_act(first))
+    is_description = asks or says_it_reads or is_named_thing or _tells(first)
+    return not (is_description or not asks_for_act(first))
 
 
 def begins_with_act(name: str, description: str) -> bool:
@@ -252,12 +254,12 @@ def begins_with_act(name: str, description: str) -> bool:
     return names_act(name) or began in _ACTS
 
 
-def only_asks(name: str, told: Sequence[str]) -> bool:
+def only_asks(name: str, descriptions: Sequence[str]) -> bool:
     """Whether a name, or one thing told of it, says that what it names tells something."""
     words = words_of(_SPLIT.sub(" ", name[:TEXT_CHARS_MAX]))
     if words and f"{words[0]}s" in TELLS and not names_act(name):
         return True
-    return not all(does_act(name, line) for line in ("", *told))
+    return not all(does_act(name, line) for line in ("", *descriptions))
 
 
 _CLAUSE_END = re.compile(r"[.;](?:\s|$)")
@@ -295,4 +297,4 @@ _SAYS_IN_OTHER_WORDS = re.compile(
 """`Writes a number in binary` computes; `Writes a number in the ledger` does something."""
 
 
-ACTS, ACT_PARTS, LEADS_TO_ORDER, RUN_TOGETHER = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT
+ACTS, ACT_PARTS, LEADS_TO_ORDER, JOINED_WORDS = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT

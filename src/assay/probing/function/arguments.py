@@ -13,7 +13,7 @@ from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.domains import value_about, word_or_passage
 from assay.probing.function.examples import shown_value, with_examples
 from assay.probing.function.fitting import NAMES_PART, part_of
-from assay.probing.function.formats import FORMATS, in_order, named_format, noted_values
+from assay.probing.function.formats import FORMATS, in_order, named_format, notation_values
 from assay.probing.function.from_pattern import text_for
 from assay.probing.function.known_values import named_value, topics
 from assay.probing.function.numbers_for import number_for
@@ -70,7 +70,7 @@ def arguments_for(
     root = {**properties, **(defined if is_object(defined) else {})}
     for name in sorted(names, key=lambda name: bool(NAMES_PART.search(name))):
         is_only = len(names) == 1 or _WRITTEN.fullmatch(name)
-        declared = _told(properties.get(name), about if is_only else "")
+        declared = _described(properties.get(name), about if is_only else "")
         value = _value(name, declared, root, pools, random)
         if value is None and NAMES_PART.search(name):
             value = part_of(chosen, random)
@@ -220,7 +220,7 @@ def _count(declared: JsonObject) -> int:
     return max(1, min(max(ITEMS, low), high, ITEMS_MAX))
 
 
-def _told(declared: JsonValue, about: str) -> JsonValue:
+def _described(declared: JsonValue, about: str) -> JsonValue:
     """The only argument of a tool is what the tool's description speaks of."""
     if not about or not is_object(declared):
         return declared
@@ -289,8 +289,8 @@ def _string(name: str, declared: JsonObject, random: Random) -> str | None:
     named = named_format(f"{name} {about}") or ("date" if "date" in name.casefold() else None)
     if named is not None:
         return random.choice(FORMATS[named])
-    noted = noted_values(f"{name}. {about}".replace("_", " "), random)[1]
-    text = noted[0] if noted else word_or_passage(name, random, about)
+    values_given = notation_values(f"{name}. {about}".replace("_", " "), random)[1]
+    text = values_given[0] if values_given else word_or_passage(name, random, about)
     text = text or named_value(name, random, about)
     text = text or value_about(f"{name}. {about}", random, texts=not _SHORT.search(name))
     text = text or topics(random, 1, about)[0]

@@ -186,17 +186,17 @@ def _examples(operation: Operation, name: str) -> list[str]:
         return []
     shown = declared.get("examples")
     given: list[JsonValue] = [*(shown if is_array(shown) else ()), declared.get("example")]
-    told = f"{declared.get('description') or ''} {operation.about}"
+    summary = f"{declared.get('description') or ''} {operation.about}"
     texts = [e for e in given if isinstance(e, str)]
-    return [*texts, *EXAMPLE.findall(told), *QUESTION.findall(told)]
+    return [*texts, *EXAMPLE.findall(summary), *QUESTION.findall(summary)]
 
 
-def card_of(about: list[JsonValue], told: str, examples: list[str]) -> JsonObject:
+def card_of(about: list[JsonValue], summary: str, examples: list[str]) -> JsonObject:
     """What a service says of itself, as a card says it."""
     name, *described = [" ".join(str(part or "").split())[:ABOUT_CHARS_MAX] for part in about] or [
         ""
     ]
-    description = ". ".join(part for part in (*described, told[:ABOUT_CHARS_MAX]) if part)
+    description = ". ".join(part for part in (*described, summary[:ABOUT_CHARS_MAX]) if part)
     skill: JsonObject = {
         "name": name,
         "description": description,

@@ -60,9 +60,9 @@ async def bare_chat(visit: ProbeSession, address: Address) -> Chat | None:
     root = urljoin(address.url, "/")
     home = here
     if own_path:
-        heard = await ask(visit, OutboundRequest("GET", root, {"accept": "*/*"}))
-        is_read = isinstance(heard, EgressResponse) and heard.status < ERROR_STATUS
-        home = text_of(heard)[:PAGE_CHARS_MAX] if is_read else ""
+        response = await ask(visit, OutboundRequest("GET", root, {"accept": "*/*"}))
+        is_read = isinstance(response, EgressResponse) and response.status < ERROR_STATUS
+        home = text_of(response)[:PAGE_CHARS_MAX] if is_read else ""
     texts = [text for text in dict.fromkeys((here, home)) if text]
     place = await _place(visit, address.url, texts, is_own=is_for_talk(own_path, ""))
     if place is None:
@@ -170,8 +170,8 @@ def _asked_in(page: str) -> list[str]:
 async def _demanded(visit: ProbeSession, url: str) -> str:
     """The member that a refusal of an empty object names as missing; `message` without."""
     headers = {"accept": "application/json", "content-type": "application/json"}
-    heard = await ask(visit, OutboundRequest("POST", url, headers, b"{}"))
-    if not isinstance(heard, EgressResponse) or heard.status < ERROR_STATUS:
+    response = await ask(visit, OutboundRequest("POST", url, headers, b"{}"))
+    if not isinstance(response, EgressResponse) or response.status < ERROR_STATUS:
         return "message"
-    named = _NAMED.search(text_of(heard)[:2000])
+    named = _NAMED.search(text_of(response)[:2000])
     return named[1].lower() if named else "message"

@@ -50,8 +50,8 @@ def other_arguments(
     had = {str(row["asked"]) for row in rows}
     mine = [row for row in rows if row.get("tool") == one.name[:200]]
     answers = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
-    shown = calls_told(one, [one.about, *dict.fromkeys(answers)])
-    schema = _with_told(_as_refusals_say(one.schema, mine), shown)
+    shown = calls_described(one, [one.about, *dict.fromkeys(answers)])
+    schema = _with_described(_as_refusals_say(one.schema, mine), shown)
     made: list[JsonObject | None] = []
     for _ in range(DRAWS_MAX):  # of two values that are known the second is drawn too
         if any(a is not None and asked_as(one.name, a) not in had for a in made):
@@ -80,13 +80,13 @@ def other_arguments(
     return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
 
 
-def calls_told(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
+def calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
     """The arguments of calls of it that a description or a refusal shows."""
     properties = one.schema.get("properties")
     names = properties.keys() if is_object(properties) else frozenset[str]()
     found: list[JsonObject] = []
-    for text in texts[:TOLD_MAX] if one.name.startswith("/") else ():
-        plain = _ORIGIN.sub("", text[:TOLD_CHARS])
+    for text in texts[:REFUSALS_MAX] if one.name.startswith("/") else ():
+        plain = _ORIGIN.sub("", text[:REFUSAL_CHARS])
         for call in calls_shown(plain.encode("utf-8", "replace"), "https://service.invalid/"):
             segments = call.raw.rstrip("/").split("/")[-one.name.count("/") :]
             at = values_at(one.name, "/".join(segments))
@@ -96,19 +96,19 @@ def calls_told(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
     return [given for given in found if given]
 
 
-TOLD_MAX = 4
-TOLD_CHARS = 2_000
+REFUSALS_MAX = 4
+REFUSAL_CHARS = 2_000
 _ORIGIN = re.compile(r"https?://[\w.:-]{1,200}(?=/)")
 
 
-def _with_told(schema: JsonObject, told: Sequence[JsonObject]) -> JsonObject:
+def _with_described(schema: JsonObject, described: Sequence[JsonObject]) -> JsonObject:
     """The schema, with what calls that its owner shows give each argument as examples."""
     properties = schema.get("properties")
-    if not is_object(properties) or not told:
+    if not is_object(properties) or not described:
         return schema
     made: dict[str, JsonValue] = {}
     for name, declared in properties.items():
-        values = [_of_type(given[name], declared) for given in told if name in given]
+        values = [_of_type(given[name], declared) for given in described if name in given]
         known = [value for value in values if value is not None]
         is_open = is_object(declared) and not declared.keys() & {"enum", "const"}
         shown: JsonObject = {"examples": known} if known and is_open else {}
@@ -131,15 +131,15 @@ def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObje
     refusals = {str(row.get("answer"))[:200]: _given(row) for row in refused}
     if not is_object(properties) or not refusals:
         return schema
-    told: dict[str, JsonValue] = {}
+    described: dict[str, JsonValue] = {}
     for name, declared in properties.items():
         of_it = [
             said
             for said in sorted(refusals)
             if _names(said, name) or _quotes(said, refusals[said].get(name))
         ]
-        told[name] = _told(declared, of_it) if of_it and is_object(declared) else declared
-    return {**schema, "properties": told}
+        described[name] = _described(declared, of_it) if of_it and is_object(declared) else declared
+    return {**schema, "properties": described}
 
 
 def _way(rows: Sequence[JsonObject], random: Random) -> Way:
@@ -168,15 +168,15 @@ def _says_what_is_known(row: JsonObject) -> bool:
     return not names or not all(asked.issuperset(words_of(name)) for name in names)
 
 
-def _told(declared: JsonObject, refusals: Sequence[str]) -> JsonObject:
+def _described(declared: JsonObject, refusals: Sequence[str]) -> JsonObject:
     """An argument's schema with what refusals say of it, and of its elements what they show."""
     about = ". ".join([str(declared.get("description") or ""), *refusals])
     shown: list[JsonValue] = [text for said in refusals for text in shown_in(said)]
     items = declared.get("items")
     if shown and is_object(items):
         return {**declared, "items": {**items, "examples": shown}}
-    told: JsonObject = {**declared, **_type_said(declared, refusals), "description": about}
-    return {**told, "examples": shown} if shown else told
+    described: JsonObject = {**declared, **_type_said(declared, refusals), "description": about}
+    return {**described, "examples": shown} if shown else described
 
 
 def _names(said: str, name: str) -> bool:
@@ -241,7 +241,7 @@ def _offered(
         return [{texts[0]: name} for name in names]
     known = [a for a in made if a is not None]
     if names and texts:
-        groups = [texts] if len(refused) < TOGETHER_MAX else [[n] for n in texts]
+        groups = [texts] if len(refused) < BATCH_MAX else [[n] for n in texts]
         return [
             {**a, **{n: random.choice(names) for n in group}} for a in known for group in groups
         ]
@@ -250,7 +250,7 @@ def _offered(
     return []
 
 
-TOGETHER_MAX = 3
+BATCH_MAX = 3
 """Refusals after which what one names is taken to be for one of the texts only."""
 
 

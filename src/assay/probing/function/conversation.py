@@ -109,12 +109,12 @@ async def _say_all(
     """Ask at once and note in the order of asking; each answer, None where none came."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_say(agent, request)) for _, request in said]
-    heard = [task.result() for task in tasks]
-    for (role, request), (found, answer) in zip(said, heard, strict=True):
+    results = [task.result() for task in tasks]
+    for (role, request), (found, answer) in zip(said, results, strict=True):
         notes.add(role, request.text, found, answer, _facts(request))
-    if any(found == "cut" for found, _ in heard):
+    if any(found == "cut" for found, _ in results):
         raise BudgetExhausted
-    return [answer if found == "ok" else None for found, answer in heard]
+    return [answer if found == "ok" else None for found, answer in results]
 
 
 def _facts(said: Request) -> dict[str, JsonValue]:

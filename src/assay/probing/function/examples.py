@@ -86,9 +86,9 @@ def _given(declared: JsonObject) -> list[JsonValue]:
 def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
     """An example of the owner's, another value of its kind where we know one."""
     given = _given(declared)
-    told = EXAMPLE.findall(str(declared.get("description") or "")[:900])
+    given_texts = EXAMPLE.findall(str(declared.get("description") or "")[:900])
     if kind == "string":
-        given += [part for text in told[:4] for part in _listed_in(text) or [text.strip()]]
+        given += [part for text in given_texts[:4] for part in _listed_in(text) or [text.strip()]]
         given = [*quoted_in(str(declared.get("description") or ""))] or given
     fitting = [v for v in given if fits(v, kind) and v != ""]
     if not fitting:

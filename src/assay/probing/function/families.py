@@ -120,14 +120,14 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
     found += [Request(t, example, t in others.examples) for t in texts]
     found = found[:VARIANTS_MAX]
     own = [Request(example, example, is_literal=True)]
-    told = [Request(text, example, is_known=False) for text in unknown]
-    found += [*own, *told] if found else [*told[:1], *own, *told[1:]]
+    requests = [Request(text, example, is_known=False) for text in unknown]
+    found += [*own, *requests] if found else [*requests[:1], *own, *requests[1:]]
     harmless = [r for r in found if not names_act(r.text)]
     is_known = is_known_language(example, others.every)
     tells = others.tells or (is_known and not others.is_act)
-    is_told = tells and is_statement(example)
+    is_plain_statement = tells and is_statement(example)
     is_asked = is_known and is_question(example)
-    may = {r.text: r for r in harmless if is_told or is_asked or _may_be_asked(r.text)}
+    may = {r.text: r for r in harmless if is_plain_statement or is_asked or _may_be_asked(r.text)}
     return [
         replace(
             r,

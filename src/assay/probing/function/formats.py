@@ -75,13 +75,17 @@ _NOTATIONS: Final = (
     (r"\bboolean expression|propositions?|truth table", ("p and not q", "p or q", "not (p and q)")),
     (r"\bemojis?\b", ("🌧️", "🍎", "🚲")),
 )  # fmt: skip
-_NOTED: Final = tuple((re.compile(words, re.IGNORECASE), values) for words, values in _NOTATIONS)
+_NOTATION_PATTERNS: Final = tuple(
+    (re.compile(words, re.IGNORECASE), values) for words, values in _NOTATIONS
+)
 
 
-def noted_values(text: str, random: Random) -> tuple[str, list[str]]:
+def notation_values(text: str, random: Random) -> tuple[str, list[str]]:
     """The notation that a description or an answer names first, and values in it; else empty."""
     found = [
-        (m.start(), m[0], values) for words, values in _NOTED if (m := words.search(text[:600]))
+        (m.start(), m[0], values)
+        for words, values in _NOTATION_PATTERNS
+        if (m := words.search(text[:600]))
     ]
     if not found:
         return "", []

@@ -119,12 +119,12 @@ def _extraction(random: Random) -> Checkable:
     people = random.sample(_FIRST, 5)
     things = [word[:-1] for word in random.sample(_THINGS, 5)]
     colours = random.sample(_COLOURS, 5)
-    told = ", ".join(
+    listed = ", ".join(
         f"{who} got the {colour} {thing}"
         for who, colour, thing in zip(people, colours, things, strict=True)
     )
     wanted = random.randrange(5)
-    text = f"At the fair {told}. Who got the {things[wanted]}? Answer with the name only."
+    text = f"At the fair {listed}. Who got the {things[wanted]}? Answer with the name only."
     others = tuple(name.casefold() for i, name in enumerate(people) if i != wanted)
     return Checkable("extraction", text, (people[wanted].casefold(),), others)
 

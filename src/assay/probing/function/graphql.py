@@ -60,8 +60,8 @@ class Field:
 
 async def prove_graphql(calls: Calls, address: Address) -> bool:
     """Ask the fields of a GraphQL schema; whether there is one."""
-    heard = await ask(calls.visit, _query(address, INTROSPECTION))
-    fields = None if isinstance(heard, Failure) else fields_of(decode(heard.body))
+    response = await ask(calls.visit, _query(address, INTROSPECTION))
+    fields = None if isinstance(response, Failure) else fields_of(decode(response.body))
     if fields is None:
         return False
     calls.notes.members["documented"] = True

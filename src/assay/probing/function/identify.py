@@ -76,8 +76,8 @@ async def glance(visit: ProbeSession, address: Address) -> str:
     if address.reply is None:
         return "timeout"
     if address.hint == "x402" and read(address.reply) is None:
-        heard = await unpaid(visit, address.url)
-        address.reply = heard if isinstance(heard, EgressResponse) else address.reply
+        response = await unpaid(visit, address.url)
+        address.reply = response if isinstance(response, EgressResponse) else address.reply
     document = decode(address.reply.body)
     if is_object(document):
         address.document, address.document_url = document, address.url

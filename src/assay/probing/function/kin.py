@@ -57,7 +57,7 @@ def kin_texts(
     Neither kind is longer than the other throughout: one of the shorter says again what it says.
     """
     both = [text.strip()[:EXAMPLE_CHARS_MAX] for text in (one, other)]
-    if any(names_act(text) or not is_told(text) for text in both):
+    if any(names_act(text) or not is_informative(text) for text in both):
         return []
     made = [_variants(text, random) for text in both]
     plain = [texts[0] for texts in made]
@@ -78,7 +78,7 @@ def _in_use(texts: list[str], count: int, random: Random) -> list[str]:
     return chosen
 
 
-def is_told(text: str) -> bool:
+def is_informative(text: str) -> bool:
     """Whether an example tells something, to be sorted by: a question wants its own answer."""
     lead, words = _split(text)
     if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
@@ -108,8 +108,8 @@ def _variants(text: str, random: Random) -> list[str]:
     lead, words = _split(text)
     inner = list(range(1, len(words) - 1))
     plain = [n for n in inner if is_common(words[n].strip(",.;"))] or inner
-    edge = 0 if len(words[0]) <= len(words[-1]) else len(words) - 1
-    left_out = [edge, random.choice(plain)]
+    outer = 0 if len(words[0]) <= len(words[-1]) else len(words) - 1
+    left_out = [outer, random.choice(plain)]
     rest = [n for n in (*plain, *inner) if n not in left_out]
     left_out.append(random.choice(rest))
     return [lead + " ".join(words[:n] + words[n + 1 :]) for n in left_out]

@@ -16,7 +16,7 @@ NAMES_MAX = 100
 
 _NAME: Final = re.compile(r"(?:openapi|swagger|api-docs)[^\"'()\s<>]{0,100}+(?!\()", re.IGNORECASE)
 _BEFORE_CHARS: Final = 300
-_EDGE: Final = re.compile(r"[\"'()\s<>=]")
+_DELIMITER: Final = re.compile(r"[\"'()\s<>=]")
 _SERVICE_DESC: Final = re.compile(r"<([^<>]{1,500})>\s*;[^,]{0,200}service-desc", re.IGNORECASE)
 _NO_DOCUMENT: Final = re.compile(r"\.(?:js|css|png|svg|ico|html?|ya?ml|md)$|\.(?:js|css)\?|/ui")
 
@@ -35,7 +35,7 @@ def _named_in(text: str) -> list[str]:
     found: list[str] = []
     for match in islice(_NAME.finditer(text), NAMES_MAX):
         before = text[max(0, match.start() - _BEFORE_CHARS) : match.start()]
-        found.append(_EDGE.split(before)[-1] + match[0])
+        found.append(_DELIMITER.split(before)[-1] + match[0])
     return found
 
 

@@ -82,34 +82,34 @@ def _operation(
     document: JsonObject,
     published: JsonValue,
 ) -> Operation | None:
-    told = [str(described.get(member) or "").strip() for member in ("summary", "description")]
+    texts = [str(described.get(member) or "").strip() for member in ("summary", "description")]
     name = _METHOD_SUFFIX.sub("", str(described.get("operationId") or path))
-    said = _own_words(told, name, document)
+    said = _own_words(texts, name, document)
     is_act = does_act(name, said, says_it_reads=method == "get")
     may_talk = is_for_talk(path, said)
     is_unread = is_act and not may_talk and published is None
     taken = None if is_unread else taken_by(method, described, item, document)
     if taken is None:
         return None
-    is_act = is_act and not is_offered(taken.schema, published, name, f"{path} {' '.join(told)}")
+    is_act = is_act and not is_offered(taken.schema, published, name, f"{path} {' '.join(texts)}")
     is_json = set(taken.places.values()) <= {"body", "query", "path"}
     is_talk = may_talk and is_json and bool(message_in(taken.schema))
     if is_act and not is_talk:
         return None
-    about = ". ".join(text.rstrip(".") for text in dict.fromkeys(told) if text)
+    about = ". ".join(text.rstrip(".") for text in dict.fromkeys(texts) if text)
     answer = _answer_schema(described)
     return Operation(
         method.upper(), path, taken.schema, taken.places, answer, about, is_talk, taken.media
     )
 
 
-def _own_words(told: Sequence[str], name: str, document: JsonObject) -> str:
+def _own_words(texts: Sequence[str], name: str, document: JsonObject) -> str:
     """What is said of an operation beyond its name; of an only one, what is said of them all.
 
     Frameworks make a summary of the name where its author wrote none.
     """
     plain = "".join(words_of(_SPLIT.sub(" ", name)))
-    own = [text for text in told if text and "".join(words_of(text)) not in plain]
+    own = [text for text in texts if text and "".join(words_of(text)) not in plain]
     info = document.get("info")
     if not own and len(paths_of(document)) == 1 and is_object(info):
         own = [str(info.get("description") or "")]

@@ -10,8 +10,8 @@ from typing import Final
 from assay.probing.function.acts import (
     ACT_PARTS,
     ACTS,
+    JOINED_WORDS,
     LEADS_TO_ORDER,
-    RUN_TOGETHER,
     TEXT_CHARS_MAX,
     names_act,
 )
@@ -60,12 +60,12 @@ def _is_order(sentence: str) -> bool:
     plain = sentence.strip()
     both = (plain, _ADDRESS.sub("", plain, count=1) if _ADDRESS.match(plain) else plain)
     for text in both:
-        words = words_of(RUN_TOGETHER.sub(" ", text))
+        words = words_of(JOINED_WORDS.sub(" ", text))
         while words and words[0] in _COURTESY and words[0] not in ACTS:
             words = words[1:]
         if words and words[0] in ACTS:
             return True
-    words = words_of(RUN_TOGETHER.sub(" ", plain))
+    words = words_of(JOINED_WORDS.sub(" ", plain))
     return any(a in _LEADS and b in ACTS for a, b in pairwise(words))
 
 

@@ -62,8 +62,10 @@ def scenery(random: Random, sentences: int) -> str:
 def notice(random: Random) -> tuple[str, dict[str, str]]:
     """Four short sentences, each of one thing and what it is like; and the same by thing."""
     things, features = random.sample(_THINGS, 4), random.sample(_FEATURES, 4)
-    told = " ".join(f"The {thing} is {like}." for thing, like in zip(things, features, strict=True))
-    return told, dict(zip(things, features, strict=True))
+    sentence = " ".join(
+        f"The {thing} is {like}." for thing, like in zip(things, features, strict=True)
+    )
+    return sentence, dict(zip(things, features, strict=True))
 
 
 def some_date(random: Random) -> str:

@@ -121,9 +121,12 @@ def _prices(item: JsonValue) -> list[Decimal]:
     prices: list[Decimal] = []
     for operation in item.values() if is_object(item) else ():
         said = operation.get("x-payment-info") if is_object(operation) else None
-        told: JsonObject = said if is_object(said) else {}
-        price = told.get("price")
-        for text in (price.get("amount") if is_object(price) else price, told.get("maxPrice")):
+        price_document: JsonObject = said if is_object(said) else {}
+        price = price_document.get("price")
+        for text in (
+            price.get("amount") if is_object(price) else price,
+            price_document.get("maxPrice"),
+        ):
             with suppress(InvalidOperation):
                 found = Decimal(str(text).strip().removeprefix("$"))
                 prices += [found] if found.is_finite() and found > 0 else []

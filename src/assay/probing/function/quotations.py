@@ -85,7 +85,7 @@ def _varied(own: str, random: Random) -> str:
 
 def _like(changed: str, own: str, orders: Callable[[str], bool]) -> str:
     clauses = _clauses(changed, orders) or _clauses(own, orders)
-    return _without_edge(clauses[0]) if len(clauses) == 1 else " ".join(clauses)
+    return _without_quotes(clauses[0]) if len(clauses) == 1 else " ".join(clauses)
 
 
 def _clauses(text: str, orders: Callable[[str], bool]) -> list[str]:
@@ -101,7 +101,7 @@ def _parts(clause: str, orders: Callable[[str], bool]) -> list[str]:
     return [part.strip() + "." for part in clause.split(",") if not orders(part)]
 
 
-def _without_edge(clause: str) -> str:
+def _without_quotes(clause: str) -> str:
     """Without its first or last word, the shorter: answers may be prepared for the whole."""
     words = clause.rstrip(".!?;").split()
     if len(words) <= WORDS_MIN:

@@ -88,9 +88,9 @@ async def _methods(calls: Calls, url: str, said: str) -> list[Method] | None:
         listed = await _ask(calls, url, "system.listMethods", [])
         names = listed.get("result") if listed is not None else None
         found = await _signed(calls, url, names)
-    told = "\n".join([_plain(said), *leaves(discovered.get("error"))])
+    text = "\n".join([_plain(said), *leaves(discovered.get("error"))])
     known = {method.name for method in found}
-    return [*found, *(method for method in methods_shown(told) if method.name not in known)]
+    return [*found, *(method for method in methods_shown(text) if method.name not in known)]
 
 
 async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
@@ -100,8 +100,8 @@ async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
     found: list[Method] = []
     for name in sorted(own, key=lambda n: not may_call(n, ""))[:HELPED_MAX]:
         helped = await _ask(calls, url, "system.methodHelp", [name])
-        told = helped.get("result") if helped is not None else None
-        about = told if isinstance(told, str) else ""
+        text = helped.get("result") if helped is not None else None
+        about = text if isinstance(text, str) else ""
         if may_call(name, about):
             signed = await _ask(calls, url, "system.methodSignature", [name])
             signature = signed.get("result") if signed is not None else None
@@ -113,8 +113,8 @@ async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
 
 async def _ask(calls: Calls, url: str, method: str, params: JsonValue) -> JsonObject | None:
     """The answer to a method that says what there is; None of what is no JSON-RPC."""
-    heard = await ask(calls.visit, _request(url, method, params))
-    document = decode(heard.body) if isinstance(heard, EgressResponse) else None
+    response = await ask(calls.visit, _request(url, method, params))
+    document = decode(response.body) if isinstance(response, EgressResponse) else None
     return document if is_object(document) and is_envelope(document) else None
 
 

@@ -65,8 +65,8 @@ def methods_described(document: JsonValue) -> list[Method]:
     for row in rows[:METHODS_MAX] if is_array(rows) else ():
         if not is_object(row) or not isinstance(row.get("name"), str):
             continue
-        told = [str(row.get(member) or "").strip() for member in ("summary", "description")]
-        about = next((text for text in told if text), "")
+        texts = [str(row.get(member) or "").strip() for member in ("summary", "description")]
+        about = next((text for text in texts if text), "")
         schema = _parameters(row, document)
         structure = str(row.get("paramStructure"))
         styles = (structure,) if structure in {BY_NAME, BY_POSITION} else (BY_POSITION, BY_NAME)
@@ -93,8 +93,8 @@ def _parameters(row: JsonObject, document: JsonValue) -> JsonObject | None:
         schema: JsonObject = declared if is_object(declared) else {}
         examples = [value for given in shown if (value := given.get(name)) is not None]
         more: JsonObject = {"examples": examples} if examples and "enum" not in schema else {}
-        told = schema.get("description") or one.get("description") or one.get("summary")
-        properties[name] = {**schema, **more, "description": told}
+        texts = schema.get("description") or one.get("description") or one.get("summary")
+        properties[name] = {**schema, **more, "description": texts}
     return {"properties": properties, "required": [*properties]} if properties else None
 
 

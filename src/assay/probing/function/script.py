@@ -22,7 +22,7 @@ from assay.probing.function.families import (
     kin_of,
     read_in,
 )
-from assay.probing.function.formats import noted_values
+from assay.probing.function.formats import notation_values
 from assay.probing.function.grammar import checkables
 from assay.probing.function.grammar import is_right as is_right_answer
 from assay.probing.function.kin import LATER_ORDERS
@@ -138,8 +138,10 @@ class Script:
 
         What was asked, and comes back, shows nothing.
         """
-        told = [*shown_in(answer), *(notations_in(answer) if is_help else ())]
-        shown = [t for t in dict.fromkeys(told) if not names_act(t) and t.casefold() not in asked]
+        candidates = [*shown_in(answer), *(notations_in(answer) if is_help else ())]
+        shown = [
+            t for t in dict.fromkeys(candidates) if not names_act(t) and t.casefold() not in asked
+        ]
         shown = [t for t in shown if not any(t != other and t in other for other in shown)]
         fresh = [text for text in shown if text not in self._shown]
         self._shown |= {*fresh}
@@ -148,7 +150,7 @@ class Script:
         if is_help and len(made) > 1:  # of one notation, as one agent shows them together
             whole = sorted((r for row in made for r in row), key=lambda r: r.is_literal)
             made = [[replace(r, family=fresh[0]) for r in whole]]
-        notation, values = noted_values(answer, self.random)
+        notation, values = notation_values(answer, self.random)
         if notation and notation not in self._shown and notation not in asked:
             self._shown.add(notation)
             made.append([Request(value, notation, is_own=False) for value in values])
@@ -183,8 +185,8 @@ def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool, bool, bo
     quotes = without_quotation(family[0].text) != family[0].text
     is_other = all(not r.is_own for r in family)
     is_unpublished = not (is_known and family[0].is_published)
-    is_told = asks_for_act(family[0].family) and not is_notation(family[0].family)
-    return family[0].fits is None, is_unpublished, not is_known, is_other, is_told, quotes
+    asks_act = asks_for_act(family[0].family) and not is_notation(family[0].family)
+    return family[0].fits is None, is_unpublished, not is_known, is_other, asks_act, quotes
 
 
 def script_of(

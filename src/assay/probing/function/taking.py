@@ -143,8 +143,8 @@ def _by_media(body: JsonObject, document: JsonObject) -> _Body | None:
             members = _members(_whole(schema, document), examples)
             return _Body(members, "form") if members else None
         if media.startswith("text/"):
-            told = schema.get("description") or body.get("description")
-            text: JsonObject = {"type": "string", **schema, "description": told}
+            description = schema.get("description") or body.get("description")
+            text: JsonObject = {"type": "string", **schema, "description": description}
             more: JsonObject = {"examples": examples} if examples else {}
             return _Body({BODY: {**text, **more}}, TEXT, media)
     return None
@@ -183,5 +183,7 @@ def _members(schema: JsonObject, examples: list[JsonValue]) -> dict[str, JsonVal
     properties, needed = learned.get("properties"), schema.get("required")
     if not is_object(properties) or not properties:
         return {}
-    told = next((rows for rows in (needed, shown) if is_array(rows) and rows), [*properties][:1])
-    return {str(name): properties.get(str(name)) for name in told}
+    description = next(
+        (rows for rows in (needed, shown) if is_array(rows) and rows), [*properties][:1]
+    )
+    return {str(name): properties.get(str(name)) for name in description}

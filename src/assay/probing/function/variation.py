@@ -201,11 +201,11 @@ def about_passage(example: str, random: Random) -> Checkable | None:
     linked = [w for w in _VALUE.findall(question) if _may_be_value(w) and w.casefold() in inside]
     if not linked:
         return None
-    told, features = notice(random)
+    statement, features = notice(random)
     wanted = random.choice(list(features))
     asked = question.replace(linked[-1], wanted)
     others = tuple(feature for thing, feature in features.items() if thing != wanted)
-    text = f"{asked}{quoted[1]}{told}{quoted[3]}"
+    text = f"{asked}{quoted[1]}{statement}{quoted[3]}"
     return Checkable("extraction", text, (features[wanted],), others)
 
 

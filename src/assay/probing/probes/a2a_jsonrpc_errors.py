@@ -59,14 +59,14 @@ class A2aJsonrpcErrors:
         return Finding("not_tested", "The agent wants credentials, payment or time first.")
 
 
-def _verdict(heard: object, right: frozenset[int]) -> str:
-    if not isinstance(heard, EgressResponse):
+def _verdict(response: object, right: frozenset[int]) -> str:
+    if not isinstance(response, EgressResponse):
         return "wrong"
-    document = decode(heard.body)
+    document = decode(response.body)
     error = document.get("error") if is_object(document) else None
-    if is_object(error) and "code" in error and answer_class(heard) not in {"closed", "busy"}:
+    if is_object(error) and "code" in error and answer_class(response) not in {"closed", "busy"}:
         return "right" if error["code"] in right else "wrong"
-    answer = answer_class(heard)
+    answer = answer_class(response)
     if answer in {"closed", "busy"}:
         return "closed"
     return "right" if answer == "refused" else "wrong"

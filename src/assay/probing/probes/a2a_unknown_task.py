@@ -45,8 +45,8 @@ async def _asked(visit: ProbeSession, url: str, method: str) -> str:
     body = json.dumps({"jsonrpc": "2.0", "id": 4, "method": method, "params": params})
     request = post_json(url, body.encode())
     headers = {**request.headers, "a2a-version": METHODS[method]}
-    heard = await ask(visit, replace(request, headers=headers))
-    document = decode(heard.body) if isinstance(heard, EgressResponse) else None
+    response = await ask(visit, replace(request, headers=headers))
+    document = decode(response.body) if isinstance(response, EgressResponse) else None
     if not is_object(document):
         return "unclear"
     error = document.get("error")

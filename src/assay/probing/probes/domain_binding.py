@@ -47,8 +47,8 @@ class DomainBinding:
 
 async def _says(visit: ProbeSession, url: str) -> bool | None:
     """Whether the domain's file lists this agent; None when there is no such file."""
-    heard = await ask(visit, binding_request(url))
-    return lists_agent(heard, visit.subject) if isinstance(heard, EgressResponse) else None
+    response = await ask(visit, binding_request(url))
+    return lists_agent(response, visit.subject) if isinstance(response, EgressResponse) else None
 
 
 def _is_name(host: str) -> bool:

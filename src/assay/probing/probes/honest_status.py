@@ -25,10 +25,10 @@ class HonestStatus:
         service = first(visit, "http")
         if service is None:
             return None
-        heard = await ask(
+        response = await ask(
             visit, OutboundRequest("GET", unknown_url(visit, service.service.endpoint))
         )
-        return {"answer": answer_class(heard), "page": is_html(heard)}
+        return {"answer": answer_class(response), "page": is_html(response)}
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]

@@ -26,8 +26,8 @@ class HttpMalformedJson:
         if service is None:
             return None
         target, documented = await json_target(visit, service.service.endpoint)
-        heard = await ask(visit, post_json(target, MALFORMED_JSON))
-        return {"answer": answer_class(heard), "documented": documented}
+        response = await ask(visit, post_json(target, MALFORMED_JSON))
+        return {"answer": answer_class(response), "documented": documented}
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]

@@ -27,10 +27,10 @@ class HttpOversizedBody:
         if not visit.may_burden(service.service.endpoint):
             return {"answer": "not_sent", "documented": False, "alive": True}
         target, documented = await json_target(visit, service.service.endpoint)
-        heard = await ask(visit, post_json(target, BODY))
+        response = await ask(visit, post_json(target, BODY))
         after = await ask(visit, OutboundRequest("GET", service.service.endpoint, VisitHttp.FRESH))
         return {
-            "answer": answer_class(heard),
+            "answer": answer_class(response),
             "documented": documented,
             "alive": answer_class(after) not in {"timeout", "unreachable", "cut"},
         }

@@ -23,8 +23,8 @@ class HttpWrongMethod:
         service = first(visit, "http")
         if service is None:
             return None
-        heard = await ask_class(visit, OutboundRequest(METHOD, service.service.endpoint))
-        return {"answer": answer_class(heard), "page": is_html(heard)}
+        response = await ask_class(visit, OutboundRequest(METHOD, service.service.endpoint))
+        return {"answer": answer_class(response), "page": is_html(response)}
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]

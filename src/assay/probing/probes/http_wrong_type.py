@@ -25,8 +25,8 @@ class HttpWrongType:
         url, documented = await json_target(visit, service.service.endpoint)
         headers = {"content-type": "application/x-assay", "accept": "application/json"}
         body = canary(visit, "wrong type").encode()
-        heard = await ask_class(visit, OutboundRequest("POST", url, headers, body))
-        return {"answer": answer_class(heard), "documented": documented}
+        response = await ask_class(visit, OutboundRequest("POST", url, headers, body))
+        return {"answer": answer_class(response), "documented": documented}
 
     def weigh(self, seen: JsonObject) -> Finding:
         answer = seen["answer"]

@@ -30,8 +30,8 @@ class NoBombs:
 
     async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = [v.service.endpoint for v in visit.services][:LOOKED_AT]
-        heard = [(url, await ask(visit, OutboundRequest("GET", url))) for url in urls]
-        answered = [(url, reply) for url, reply in heard if isinstance(reply, EgressResponse)]
+        response = [(url, await ask(visit, OutboundRequest("GET", url))) for url in urls]
+        answered = [(url, reply) for url, reply in response if isinstance(reply, EgressResponse)]
         if not answered:
             return None
         unread = sum(not visit.may_burden(url) and _is_long(reply) for url, reply in answered)

@@ -22,10 +22,10 @@ class NoCrossTalk:
 
     async def collect(self, visit: ProbeSession) -> JsonObject | None:
         talk = await a2a_talk(visit)
-        heard = [await repeated_by_takers(visit), await mixed_by_takers(visit)]
-        heard += [await overheard(visit), talk.repeated if talk else 0]
-        if any(heard):
-            return {"repeated": True, "sightings": sum(heard)}
+        response = [await repeated_by_takers(visit), await mixed_by_takers(visit)]
+        response += [await overheard(visit), talk.repeated if talk else 0]
+        if any(response):
+            return {"repeated": True, "sightings": sum(response)}
         if talk is None:
             return None
         if not talk.asked_unrelated:

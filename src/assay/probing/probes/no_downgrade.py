@@ -21,9 +21,13 @@ class NoDowngrade:
         secure = [url for url in urls if url.lower().startswith("https://")][:3]
         if not secure:
             return None
-        heard = [(url, await ask(visit, OutboundRequest("GET", url))) for url in secure]
-        moved = [_target(url, reply) for url, reply in heard if isinstance(reply, EgressResponse)]
-        answered = sum(answer_class(reply) not in {"timeout", "unreachable"} for _, reply in heard)
+        response = [(url, await ask(visit, OutboundRequest("GET", url))) for url in secure]
+        moved = [
+            _target(url, reply) for url, reply in response if isinstance(reply, EgressResponse)
+        ]
+        answered = sum(
+            answer_class(reply) not in {"timeout", "unreachable"} for _, reply in response
+        )
         return {"answered": answered, "down": sum(t.startswith("http://") for t in moved)}
 
     def weigh(self, seen: JsonObject) -> Finding:

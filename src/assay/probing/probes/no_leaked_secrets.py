@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue, is_array
-from assay.probing.confidential_questions import told_by_takers
+from assay.probing.confidential_questions import secrets_disclosed
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Talk, a2a_talk
 from assay.probing.malformed_requests import (
     ENVIRONMENT,
@@ -18,7 +18,7 @@ from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.probing.secret_formats import environment_lines, find_secrets
 from assay.probing.settings_dumps import find_settings
 from assay.probing.text_tools import handed, mistaken
-from assay.probing.wrong_values import neighbours_told, wrongly_asked
+from assay.probing.wrong_values import neighbours_disclosed, wrongly_asked
 
 ENVIRONMENT_FILE = "environment file"
 HIDDEN = "[redacted]"
@@ -53,10 +53,10 @@ class NoLeakedSecrets:
         await seen.read_answers(asked)
         if talk is not None:
             await seen.read_talk(talk)
-        confided = await told_by_takers(visit)
+        confided = await secrets_disclosed(visit)
         seen.note(len(confided), {BRIEFING: min(confided, default="")}, SAID)
-        told = await neighbours_told(visit)
-        seen.note(told, {CUSTOMERS: HIDDEN}, "a call with the number next to a documented one")
+        disclosed = await neighbours_disclosed(visit)
+        seen.note(disclosed, {CUSTOMERS: HIDDEN}, "a call with the number next to a documented one")
         if not seen.leaks:
             return {"leaked": [], **({"unanswered": missing} if missing else {})}
         return {

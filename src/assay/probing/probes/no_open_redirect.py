@@ -43,12 +43,12 @@ class NoOpenRedirect:
         return Finding("pass", "Parameters decide neither redirects nor headers.")
 
 
-def _faults(heard: EgressResponse | object) -> list[str] | None:
-    if not isinstance(heard, EgressResponse):
+def _faults(response: EgressResponse | object) -> list[str] | None:
+    if not isinstance(response, EgressResponse):
         return None
-    target = host_of(heard.header("location") or "") if heard.status in _REDIRECTS else ""
+    target = host_of(response.header("location") or "") if response.status in _REDIRECTS else ""
     redirects = ["redirects"] if target.endswith(".invalid") else []
-    return redirects + (["splits"] if heard.header(SPLIT_HEADER) is not None else [])
+    return redirects + (["splits"] if response.header(SPLIT_HEADER) is not None else [])
 
 
 PROBE: Final[Probe] = NoOpenRedirect()

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import OutboundRequest
-from assay.probing.collected_texts import heard_of, said_by_agent
+from assay.probing.collected_texts import collected_texts, said_by_agent
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.demands import Said, is_beyond
 from assay.probing.description_demands import find_asks
@@ -164,10 +164,10 @@ async def _card_again(visit: ProbeSession) -> _Read | None:
         return None
     try:
         async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
-            heard = await ask(visit, OutboundRequest("GET", agent.card_url, VisitHttp.FRESH))
+            response = await ask(visit, OutboundRequest("GET", agent.card_url, VisitHttp.FRESH))
     except AgentCallFailed:
         return None
-    return _read_card(decode(text_of(heard).encode()))
+    return _read_card(decode(text_of(response).encode()))
 
 
 async def _card_of(visit: ProbeSession) -> JsonValue:
@@ -238,7 +238,7 @@ async def _spoken(visit: ProbeSession, texts: Sequence[str], *, is_answer: bool 
 async def _answers(visit: ProbeSession) -> _Read | None:
     """Results, errors and what was said. Our own instructions, handed back, hold no signs."""
     texts = dict.fromkeys(
-        [*(one.text for one in await heard_of(visit)), *await said_by_agent(visit)]
+        [*(one.text for one in await collected_texts(visit)), *await said_by_agent(visit)]
     )
     return await _spoken(visit, [*texts], is_answer=True) if texts else None
 
@@ -250,7 +250,7 @@ async def _answers_again(visit: ProbeSession) -> _Read | None:
     """
     again = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)][1:]
     is_sure = bool(again)
-    for one in await heard_of(visit):
+    for one in await collected_texts(visit):
         if not is_sure and await _is_poisoned(visit, one.text):
             again.append(await one.again())
             is_sure = await _is_poisoned(visit, again[-1])

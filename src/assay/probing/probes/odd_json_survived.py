@@ -43,10 +43,10 @@ class OddJsonSurvived:
 
     def weigh(self, seen: JsonObject) -> Finding:
         answers = seen["answers"]
-        heard = set(answers) if isinstance(answers, list) else set[object]()
-        if heard & {"broken", "timeout", "cut"}:
+        response = set(answers) if isinstance(answers, list) else set[object]()
+        if response & {"broken", "timeout", "cut"}:
             return Finding("fail", "JSON that parsers stumble over makes it crash or hang.")
-        if heard & {"refused", "ok"}:
+        if response & {"refused", "ok"}:
             return Finding("pass", "JSON that parsers stumble over is survived.")
         return Finding("not_tested", "What odd JSON does to it could not be judged.")
 

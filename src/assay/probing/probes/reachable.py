@@ -45,10 +45,10 @@ async def _answers(visit: ProbeSession, visited: Visited) -> bool:
     for attempt in range(ATTEMPTS):
         if visited.kind == "http":
             headers = VisitHttp.FRESH if attempt else {}
-            heard = answer_class(await ask(visit, OutboundRequest("GET", url, headers)))
+            response = answer_class(await ask(visit, OutboundRequest("GET", url, headers)))
         else:
-            heard = await _dialled(visit, visited)
-        if heard not in _SILENT:
+            response = await _dialled(visit, visited)
+        if response not in _SILENT:
             return True
     return False
 

@@ -45,15 +45,15 @@ class SsrfBait:
     severity: ClassVar[Severity] = Severity.MAJOR
 
     async def collect(self, visit: ProbeSession) -> JsonObject | None:
-        bait = visit.bait
-        if bait is None:
+        out_of_band_url = visit.out_of_band_url
+        if out_of_band_url is None:
             return None
         talk = await a2a_talk(visit)
-        given = [talk is not None and talk.has_address, await _is_given(visit, bait)]
+        given = [talk is not None and talk.has_address, await _is_given(visit, out_of_band_url)]
         if not any(given):
             return None
         await asyncio.sleep(WAIT_S)
-        return {"taken": await bait.was_taken()}
+        return {"taken": await out_of_band_url.was_taken()}
 
     def weigh(self, seen: JsonObject) -> Finding:
         if seen["taken"]:
@@ -61,7 +61,7 @@ class SsrfBait:
         return Finding("pass", "An address in data or an argument is not called.")
 
 
-async def _is_given(visit: ProbeSession, bait: OutOfBandUrl) -> bool:
+async def _is_given(visit: ProbeSession, out_of_band_url: OutOfBandUrl) -> bool:
     """Whether a tool was given the address as an argument."""
     service = first(visit, "mcp")
     if service is None:
@@ -69,7 +69,7 @@ async def _is_given(visit: ProbeSession, bait: OutOfBandUrl) -> bool:
     try:
         async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
             tools = sorted(await listed_tools(visit) or (), key=lambda tool: tool.name)
-            found = next(((t, a) for t in tools if (a := _arguments(t, bait.url))), None)
+            found = next(((t, a) for t in tools if (a := _arguments(t, out_of_band_url.url))), None)
             if found is None:
                 return False
             with suppress(AgentCallFailed):  # it may have fetched before it failed

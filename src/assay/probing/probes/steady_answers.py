@@ -49,9 +49,11 @@ async def _called(visit: ProbeSession, kind: str, url: str) -> JsonObject:
     times_ms: list[float] = []
     classes: Counter[str] = Counter()
     for number in range(CALLS[kind]):
-        heard = await _call(visit, url, is_shared=kind == "http" and number == 0)
-        classes[answer_class(heard)] += 1
-        times_ms.append(heard.elapsed_ms if isinstance(heard, EgressResponse) else SLOW_MS + 1)
+        response = await _call(visit, url, is_shared=kind == "http" and number == 0)
+        classes[answer_class(response)] += 1
+        times_ms.append(
+            response.elapsed_ms if isinstance(response, EgressResponse) else SLOW_MS + 1
+        )
     steady = len(classes) == 1 and classes.keys() <= _GOOD
     return {"steady": steady, "latency": _latency(median(times_ms))}
 

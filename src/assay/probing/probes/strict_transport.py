@@ -18,10 +18,10 @@ class StrictTransport:
     async def collect(self, visit: ProbeSession) -> JsonObject | None:
         urls = [v.service.endpoint for v in visit.services]
         secure = next((url for url in urls if url.lower().startswith("https://")), None)
-        heard = None if secure is None else await ask(visit, OutboundRequest("GET", secure))
-        if not isinstance(heard, EgressResponse):
+        response = None if secure is None else await ask(visit, OutboundRequest("GET", secure))
+        if not isinstance(response, EgressResponse):
             return None
-        return {"promised": heard.header("strict-transport-security") is not None}
+        return {"promised": response.header("strict-transport-security") is not None}
 
     def weigh(self, seen: JsonObject) -> Finding:
         if seen["promised"]:

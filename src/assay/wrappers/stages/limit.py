@@ -102,9 +102,9 @@ class SharedLimitStage(LimitStage):
     goes on with what it knows, and never admits more than the limit by itself.
     """
 
-    def __init__(self, clock: Clock, leases: QuotaLease) -> None:
+    def __init__(self, clock: Clock, quota_lease: QuotaLease) -> None:
         super().__init__(clock)
-        self._leases = leases
+        self._quota_lease = quota_lease
 
     @override
     def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
@@ -112,17 +112,17 @@ class SharedLimitStage(LimitStage):
 
         Below zero: it is over the limit or nothing is in hand; `admit` finds out which.
         """
-        leases = self._leases
-        if leases.is_alone:
+        quota_lease = self._quota_lease
+        if quota_lease.is_alone:
             return super().count(config, who)
-        room = leases.spend(_key(config, who))
+        room = quota_lease.spend(_key(config, who))
         if room is None:
             return -1, 0
         return self._counted_here_too(config, who, room)
 
     @override
     async def _counted(self, config: WrapperConfig, who: str) -> tuple[int, int]:
-        room = await self._leases.take(_key(config, who), config.rate_limit or 0)
+        room = await self._quota_lease.take(_key(config, who), config.rate_limit or 0)
         if room is None:
             return super().count(config, who)
         if room[0] < 0:
@@ -134,7 +134,7 @@ class SharedLimitStage(LimitStage):
     ) -> tuple[int, int]:
         left, reset_s = super().count(config, who)
         if left < 0:  # the shared count has forgotten what this process admitted
-            self._leases.unspend(_key(config, who))
+            self._quota_lease.unspend(_key(config, who))
             return left, reset_s
         return min(left, room[0]), room[1]
 

@@ -48,7 +48,7 @@ class PayStage:
         store: WrapperStore,
         clock: Clock,
     ) -> None:
-        self._till = till
+        self._payments = till
         self._networks = networks
         self._address = address
         self._platform = platform
@@ -97,34 +97,34 @@ class PayStage:
                 continue
             there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
             quote = self.quote(there)
-            if quote is None or not self._till.is_payable(quote, presented):
+            if quote is None or not self._payments.is_payable(quote, presented):
                 continue
             # Another process may have asked for them until it heard of the change.
-            life = timedelta(seconds=self._till.quote_life_s(quote) + REMEMBERED_S)
+            life = timedelta(seconds=self._payments.quote_life_s(quote) + REMEMBERED_S)
             if revision.until is None or now <= revision.until + life:
                 return there, quote
         return None
 
     def is_payable(self, quote: Quote, presented: Presented) -> bool:
         """Whether a payment says that it pays the quote, and is good for long enough."""
-        return self._till.is_payable(quote, presented)
+        return self._payments.is_payable(quote, presented)
 
     def is_any_attached(self, incoming: InboundRequest) -> bool:
         """Whether a payment of any protocol is attached, good or bad."""
-        return self._till.is_any_attached(incoming.headers)
+        return self._payments.is_any_attached(incoming.headers)
 
     def is_attached(self, quote: Quote, incoming: InboundRequest) -> bool:
         """Whether a payment is attached, good or bad."""
-        return self._till.is_attached(quote, incoming.headers)
+        return self._payments.is_attached(quote, incoming.headers)
 
     def binds_body(self, quote: Quote) -> bool:
         """Whether the call's body is part of what is asked to be paid for."""
-        return self._till.binds_body(quote)
+        return self._payments.binds_body(quote)
 
     async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
         """The attached payment and its payer. Raises as `PaymentService.read` and `limits`."""
         try:
-            payment = await self._till.read(quote, request)
+            payment = await self._payments.read(quote, request)
         except PaymentRequired:
             await limits.refused()
             raise
@@ -137,11 +137,11 @@ class PayStage:
         """The request with its payment claimed and verified, or what it bought before."""
         trust = admitted.trusted.trust
         agent_id = trust.agent_id if isinstance(trust, Known) else ""
-        held = await self._till.hold(payment, request, agent_id)
+        held = await self._payments.hold(payment, request, agent_id)
         if isinstance(held, Replay):
             return held
         if held.quote.settles_first and not held.entry.has_paid:
-            held = replace(held, entry=await self._till.settle(held, None), bearer="")
+            held = replace(held, entry=await self._payments.settle(held, None), bearer="")
         return PayableRequest(admitted, held, request.body)
 
     @staticmethod

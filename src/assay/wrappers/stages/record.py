@@ -24,27 +24,27 @@ class RecordStage:
         self._add = add
         self._clock = clock
 
-    def record(self, journey: CallRecord, status: int, response_bytes: int) -> None:
+    def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
         """One row; a request that no wrapper answered belongs to nobody and leaves none."""
-        config = journey.config
+        config = call_record.config
         if config is None:
             return
-        incoming, entry = journey.incoming, journey.entry
-        paid = entry is not None and entry.has_paid and journey.outcome != "replayed"
+        incoming, entry = call_record.incoming, call_record.entry
+        paid = entry is not None and entry.has_paid and call_record.outcome != "replayed"
         self._add(
             CallLogEntry(
-                kind=_kind(config, incoming, journey.trust, journey.payer),
+                kind=_kind(config, incoming, call_record.trust, call_record.payer),
                 at=self._clock.now(),
                 request_id=incoming.request_id,
                 client=incoming.client_address,
                 status=status,
-                outcome=journey.outcome,
-                latency_us=self._since_us(journey.begun_s),
+                outcome=call_record.outcome,
+                latency_us=self._since_us(call_record.begun_s),
                 response_bytes=response_bytes,
                 request_bytes=incoming.content_length or 0,
                 cost=entry.amount if entry is not None and paid else 0,
                 payment_id=entry.id if entry else None,
-                is_sale=journey.is_sale,
+                is_sale=call_record.is_sale,
             )
         )
 

@@ -11,7 +11,7 @@ from assay.chains.evm.rpc_wire import RpcResponse
 from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonValue
 
-TOGETHER_MAX = 50
+BATCH_MAX = 50
 """In one batch, as `rpc_calls.CALLS_PER_CHUNK`."""
 
 Asked = tuple[str, Sequence[JsonValue]]
@@ -36,7 +36,7 @@ class BatchLoader:
         self._ask_batch = ask_batch
         self._waiting: list[_Waiting] = []
         self._running: set[asyncio.Task[None]] = set()
-        self.together_max = TOGETHER_MAX
+        self.batch_max = BATCH_MAX
 
     def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[RpcResponse]":
         """The answer, or what the exchange raised; cancelled, it holds up nobody else."""
@@ -51,8 +51,8 @@ class BatchLoader:
         some = [one for one in self._waiting if not one[2].cancelled()]
         self._waiting = []
         loop = asyncio.get_running_loop()
-        for start in range(0, len(some), self.together_max):
-            task = loop.create_task(self._exchange(some[start : start + self.together_max]))
+        for start in range(0, len(some), self.batch_max):
+            task = loop.create_task(self._exchange(some[start : start + self.batch_max]))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -74,13 +74,13 @@ class BatchLoader:
     async def _answers(self, asked: Sequence[Asked], deadline_s: float) -> list[RpcResponse] | None:
         if len(asked) == 1:
             return [await self._ask(asked[0], deadline_s)]
-        if self.together_max == 1:
+        if self.batch_max == 1:
             return None
         return await self._ask_batch(asked, deadline_s)
 
     async def _singly(self, some: list[_Waiting]) -> None:
         """Side by side, after a batch was refused; smaller ones may be taken."""
-        self.together_max = min(self.together_max, max(1, len(some) // 2))
+        self.batch_max = min(self.batch_max, max(1, len(some) // 2))
         async with asyncio.TaskGroup() as group:
             for one in some:
                 group.create_task(self._exchange([one]))
