@@ -80,9 +80,11 @@ async def database(database_url: str) -> AsyncGenerator[Any]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[Any]:
-    """The service in this process: a `tests.support.house.House`."""
-    async with import_module("tests.support.house").open_house(tmp_path / "data") as opened:
+async def service(tmp_path: Path) -> AsyncGenerator[Any]:
+    """The service in this process: a `tests.support.live_service.TestService`."""
+    async with import_module("tests.support.live_service").start_test_service(
+        tmp_path / "data"
+    ) as opened:
         yield opened
 
 

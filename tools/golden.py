@@ -66,7 +66,7 @@ STATE: Final = Calls(
 
 SHARED_LIMITS: Final = Calls(
     frozenset({"take", "spend", "unspend", "use", "has"}),
-    receivers=frozenset({"leases", "_leases"}),
+    receivers=frozenset({"quota_lease", "_quota_lease"}),
 )
 """Calls whose first argument is a key of a limit that all processes share."""
 

@@ -6,77 +6,79 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, open_house, refused
+from tests.support.live_service import TestService, refused, start_test_service
 
 
-async def allowance(house: House) -> dict[str, Any]:
-    me = await house.http.get("/operator/me", headers=await house.token())
+async def allowance(service: TestService) -> dict[str, Any]:
+    me = await service.http.get("/operator/me", headers=await service.token())
     assert me.status_code == 200, me.text
     return me.json()["allowance"]
 
 
-def limit_to(house: House, calls: int) -> None:
-    limited: Any = house.app.allowance
+def limit_to(service: TestService, calls: int) -> None:
+    limited: Any = service.app.allowance
     limited._limit = calls
 
 
-async def test_a_new_account_has_used_nothing(house: House) -> None:
-    await house.operator()
-    assert await allowance(house) == {
+async def test_a_new_account_has_used_nothing(service: TestService) -> None:
+    await service.operator()
+    assert await allowance(service) == {
         "used": 0,
         "limit": 100_000,
         "resetsAt": "2026-04-01T00:00:00.000Z",
     }
 
 
-async def test_it_counts_answered_gates_and_nothing_else(house: House) -> None:
-    headers = await house.operator() | await house.session()
+async def test_it_counts_answered_gates_and_nothing_else(service: TestService) -> None:
+    headers = await service.operator() | await service.session()
     for _ in range(3):
-        assert (await house.gate(headers)).status_code == 200
+        assert (await service.gate(headers)).status_code == 200
     for wrong in ("999", "abc"):
-        assert (await house.gate(headers, wrong)).status_code in {400, 404}
-    await house.http.get("/operator/agent/7", headers=headers)
-    assert (await allowance(house))["used"] == 3
-    await house.app.flush()
-    assert (await allowance(house))["used"] == 3
+        assert (await service.gate(headers, wrong)).status_code in {400, 404}
+    await service.http.get("/operator/agent/7", headers=headers)
+    assert (await allowance(service))["used"] == 3
+    await service.app.flush()
+    assert (await allowance(service))["used"] == 3
 
 
-async def test_what_it_says_is_what_the_refusal_says(house: House) -> None:
-    headers = await house.operator() | await house.session()
-    limit_to(house, 2)
-    statuses = [(await house.gate(headers)).status_code for _ in range(3)]
+async def test_what_it_says_is_what_the_refusal_says(service: TestService) -> None:
+    headers = await service.operator() | await service.session()
+    limit_to(service, 2)
+    statuses = [(await service.gate(headers)).status_code for _ in range(3)]
     assert statuses == [200, 200, 429]
-    body = refused(await house.gate(headers), 429, "MONTHLY_REQUEST_LIMIT_EXCEEDED")
-    assert await allowance(house) == {name: body[name] for name in ("used", "limit", "resetsAt")}
+    body = refused(await service.gate(headers), 429, "MONTHLY_REQUEST_LIMIT_EXCEEDED")
+    assert await allowance(service) == {name: body[name] for name in ("used", "limit", "resetsAt")}
 
 
-async def test_pro_has_no_limit_and_is_counted_all_the_same(house: House) -> None:
-    headers = await house.operator() | await house.session()
-    await house.gate(headers)
-    await house.pro()
-    await house.gate(headers)
-    shown = await allowance(house)
+async def test_pro_has_no_limit_and_is_counted_all_the_same(service: TestService) -> None:
+    headers = await service.operator() | await service.session()
+    await service.gate(headers)
+    await service.pro()
+    await service.gate(headers)
+    shown = await allowance(service)
     assert (shown["used"], shown["limit"]) == (2, None)
 
 
-async def test_a_new_name_is_answered_with_it_too(house: House) -> None:
-    await house.operator()
-    token = await house.token()
-    changed = await house.http.patch("/operator/me", headers=token, json={"name": "Ada"})
-    assert changed.json()["allowance"] == await allowance(house)
+async def test_a_new_name_is_answered_with_it_too(service: TestService) -> None:
+    await service.operator()
+    token = await service.token()
+    changed = await service.http.patch("/operator/me", headers=token, json={"name": "Ada"})
+    assert changed.json()["allowance"] == await allowance(service)
 
 
-async def test_it_is_each_accounts_own(house: House) -> None:
-    mine = await house.operator() | await house.session()
-    await house.gate(mine)
-    await house.operator("other@example.com")
-    theirs = await house.http.get("/operator/me", headers=await house.token("other@example.com"))
+async def test_it_is_each_accounts_own(service: TestService) -> None:
+    mine = await service.operator() | await service.session()
+    await service.gate(mine)
+    await service.operator("other@example.com")
+    theirs = await service.http.get(
+        "/operator/me", headers=await service.token("other@example.com")
+    )
     assert theirs.json()["allowance"]["used"] == 0
 
 
 async def test_another_process_says_the_same_once_it_is_written_down(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    async with open_house(folder) as one, open_house(folder) as other:
+    async with start_test_service(folder) as one, start_test_service(folder) as other:
         headers = await one.operator() | await one.session()
         assert (await allowance(other))["used"] == 0
         for _ in range(4):
@@ -102,47 +104,49 @@ MONTHS = [
 
 @pytest.mark.parametrize(("within", "end"), MONTHS, ids=[f"{m[1]:%Y-%m}" for m in MONTHS])
 async def test_the_last_microsecond_of_a_month_is_its_own_and_the_next_is_free(
-    house: House, within: datetime, end: datetime
+    service: TestService, within: datetime, end: datetime
 ) -> None:
-    key, moment = await house.operator(), timedelta(microseconds=1)
-    limit_to(house, 2)
-    house.clock.set(within)
-    first = key | await house.session()
-    assert (await house.gate(first)).status_code == 200
-    house.clock.set(end - moment)
-    last = key | await house.session()
-    assert (await house.gate(last)).status_code == 200
-    refusal = await house.gate(last)
+    key, moment = await service.operator(), timedelta(microseconds=1)
+    limit_to(service, 2)
+    service.clock.set(within)
+    first = key | await service.session()
+    assert (await service.gate(first)).status_code == 200
+    service.clock.set(end - moment)
+    last = key | await service.session()
+    assert (await service.gate(last)).status_code == 200
+    refusal = await service.gate(last)
     body = refused(refusal, 429, "MONTHLY_REQUEST_LIMIT_EXCEEDED")
     assert body["resetsAt"] == f"{end:%Y-%m-%dT%H:%M:%S}.000Z"
     assert refusal.headers["retry-after"] == "1"
-    assert (await allowance(house))["used"] == 2
-    house.clock.move(1e-6)
-    assert house.clock.now() == end
-    shown = await allowance(house)
+    assert (await allowance(service))["used"] == 2
+    service.clock.move(1e-6)
+    assert service.clock.now() == end
+    shown = await allowance(service)
     assert shown["used"] == 0
     assert shown["resetsAt"].startswith(f"{end + timedelta(days=31):%Y-%m}-01T00:00:00")
-    assert (await house.gate(last)).status_code == 200
-    assert (await allowance(house))["used"] == 1
+    assert (await service.gate(last)).status_code == 200
+    assert (await allowance(service))["used"] == 1
 
 
-async def test_a_leap_days_calls_are_februarys(house: House) -> None:
-    key = await house.operator()
-    house.clock.set(datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC))
-    assert (await house.gate(key | await house.session())).status_code == 200
-    shown = await allowance(house)
+async def test_a_leap_days_calls_are_februarys(service: TestService) -> None:
+    key = await service.operator()
+    service.clock.set(datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC))
+    assert (await service.gate(key | await service.session())).status_code == 200
+    shown = await allowance(service)
     assert (shown["used"], shown["resetsAt"]) == (1, "2028-03-01T00:00:00.000Z")
 
 
-async def test_what_was_counted_before_midnight_is_written_to_its_own_month(house: House) -> None:
+async def test_what_was_counted_before_midnight_is_written_to_its_own_month(
+    service: TestService,
+) -> None:
     """The flush comes a second later, in the next month."""
-    key = await house.operator()
-    house.clock.set(datetime(2026, 3, 31, 23, 59, 59, 999_999, UTC))
-    assert (await house.gate(key | await house.session())).status_code == 200
-    house.clock.move(1)
-    await house.app.flush()
-    [operator] = await house.app.operators.list_for_admin()
-    store: Any = house.app.allowance
+    key = await service.operator()
+    service.clock.set(datetime(2026, 3, 31, 23, 59, 59, 999_999, UTC))
+    assert (await service.gate(key | await service.session())).status_code == 200
+    service.clock.move(1)
+    await service.app.flush()
+    [operator] = await service.app.operators.list_for_admin()
+    store: Any = service.app.allowance
     assert await store._store.used(operator.id, "2026-03") == 1
     assert await store._store.used(operator.id, "2026-04") == 0
-    assert (await allowance(house))["used"] == 0
+    assert (await allowance(service))["used"] == 0

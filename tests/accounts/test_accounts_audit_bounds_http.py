@@ -5,7 +5,7 @@ from pathlib import Path
 from assay.accounts.login_notes import RECORDED_EACH, RECORDED_OF_ACCOUNT, LoginNotes
 from assay.common.cost_windows import DAY_S
 from tests.support.fakes.clock import FrozenClock
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 
 def noted(notes: LoginNotes, times: int, address: str = "192.0.2.1") -> list[int]:
@@ -36,18 +36,18 @@ def test_every_day_begins_anew_and_other_accounts_have_their_own_count() -> None
 
 
 async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses(
-    house: House,
+    service: TestService,
 ) -> None:
-    await house.operator()
-    operators = house.app.operators
+    await service.operator()
+    operators = service.app.operators
     (operator,) = await operators.list_for_admin()
     failed = 0
     for _ in range(12):
-        house.clock.move(1000)  # beyond the throttle's longest delay
+        service.clock.move(1000)  # beyond the throttle's longest delay
         body = {"email": "op@example.com", "password": "wrong password!"}
-        failed += (await house.http.post("/operator/login", json=body)).status_code == 401
+        failed += (await service.http.post("/operator/login", json=body)).status_code == 401
         await operators.rename(operator.id, "New name")
-    trail, _ = await house.app.admin.audit(operator.id, None, 200)
+    trail, _ = await service.app.admin.audit(operator.id, None, 200)
     guesses = [note for note in trail if note.action == "login.failed"]
     assert failed == 12
     assert len(guesses) == RECORDED_EACH + 1
@@ -58,10 +58,12 @@ async def test_what_an_administrator_does_is_all_noted_beside_a_flood_of_guesses
 async def test_whatever_a_free_account_and_a_stranger_do_leaves_a_bounded_number_of_lines(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path, quota_account_changes=6, accounts_per_address=1) as house:
-        http = house.http
-        await house.operator()
-        token = await house.token()
+    async with start_test_service(
+        tmp_path, quota_account_changes=6, accounts_per_address=1
+    ) as service:
+        http = service.http
+        await service.operator()
+        token = await service.token()
         hook = {"url": "https://hooks.example/assay", "agentIds": ["*"]}
         for number in range(20):
             made = await http.post("/operator/keys", json={"label": "k"}, headers=token)
@@ -70,15 +72,15 @@ async def test_whatever_a_free_account_and_a_stranger_do_leaves_a_bounded_number
                 await http.delete(path, headers=token)
             await http.post("/operator/webhooks/register", json=hook, headers=token)
             await http.patch("/operator/me", json={"name": f"N {number}"}, headers=token)
-            again = await house.token()  # a log-in that succeeds
+            again = await service.token()  # a log-in that succeeds
             await http.post("/operator/logout", headers=again)
             body = {"email": f"x{number}@example.com", "password": "long enough here", "name": "X"}
             assert (await http.post("/operator/register", json=body)).status_code == 429
             await http.post("/operator/email/verify", json={"token": f"guess {number}"})
             reset = {"token": f"guess {number}", "newPassword": "long enough here"}
             await http.post("/operator/password/reset", json=reset)
-            house.clock.move(60)
-        trail, _ = await house.app.admin.audit(None, None, 200)
+            service.clock.move(60)
+        trail, _ = await service.app.admin.audit(None, None, 200)
         log_ins = [line for line in trail if line.action == "login.succeeded"]
         assert len(log_ins) == RECORDED_EACH + 2  # at 8 and at 16
         assert 6 <= len(trail) - len(log_ins) <= 6 + 1  # the sign-up itself

@@ -9,7 +9,7 @@ import httpx2
 
 from assay.accounts.clients import Client
 from assay.app.web import build
-from tests.support.house import PASSWORD, House
+from tests.support.live_service import PASSWORD, TestService
 
 WRONG = {"email": "op@example.com", "password": "wrong wrong wrong"}
 RIGHT = {"email": "op@example.com", "password": PASSWORD}
@@ -18,8 +18,8 @@ RIGHT = {"email": "op@example.com", "password": PASSWORD}
 class Crowd:
     """Callers from as many addresses as are asked for."""
 
-    def __init__(self, house: House) -> None:
-        self._service = build(house.app)
+    def __init__(self, service: TestService) -> None:
+        self._service = build(service.app)
 
     async def login(self, address: str, body: dict[str, str]) -> int:
         sender = httpx2.ASGITransport(self._service, client=(address, 1))
@@ -32,39 +32,39 @@ class Crowd:
         return [task.result() for task in tasks]
 
 
-async def test_sixty_wrong_logins_at_once_are_five_guesses(house: House) -> None:
-    await house.operator()
-    statuses = await Crowd(house).at_once([("198.51.100.1", WRONG)] * 60)
+async def test_sixty_wrong_logins_at_once_are_five_guesses(service: TestService) -> None:
+    await service.operator()
+    statuses = await Crowd(service).at_once([("198.51.100.1", WRONG)] * 60)
     assert Counter(statuses) == {401: 5, 429: 55}
 
 
 async def test_an_account_is_guessed_at_from_many_networks_fifty_times_and_then_slowly(
-    house: House,
+    service: TestService,
 ) -> None:
-    await house.operator()
-    statuses = await Crowd(house).at_once([(f"198.51.100.{n}", WRONG) for n in range(120)])
+    await service.operator()
+    statuses = await Crowd(service).at_once([(f"198.51.100.{n}", WRONG) for n in range(120)])
     assert Counter(statuses) == {401: 50, 429: 70}
 
 
 async def test_the_owner_gets_in_from_where_it_has_been_before_whatever_strangers_do(
-    house: House,
+    service: TestService,
 ) -> None:
-    await house.operator()
-    crowd = Crowd(house)
+    await service.operator()
+    crowd = Crowd(service)
     assert await crowd.login("192.0.2.7", RIGHT) == 200
     flood = [(f"198.51.100.{n}", WRONG) for n in range(120)]
     *strangers, owner = await crowd.at_once([*flood, ("192.0.2.7", RIGHT)])
     assert owner == 200
     assert 503 not in strangers
     assert await crowd.login("203.0.113.5", RIGHT) == 429  # elsewhere it waits
-    house.clock.move(60)
+    service.clock.move(60)
     assert await crowd.login("203.0.113.5", RIGHT) == 200
 
 
-async def test_logins_of_six_hundred_addresses_shut_nobody_out(house: House) -> None:
+async def test_logins_of_six_hundred_addresses_shut_nobody_out(service: TestService) -> None:
     """At once; of strangers no more wait than there is room for, and the known go first."""
-    await house.operator()
-    crowd = Crowd(house)
+    await service.operator()
+    crowd = Crowd(service)
     assert await crowd.login("192.0.2.7", RIGHT) == 200
     flood = [
         (f"10.{n >> 8}.{n & 255}.1", {"email": f"nobody{n}@b.cc", "password": "x" * 12})
@@ -76,15 +76,15 @@ async def test_logins_of_six_hundred_addresses_shut_nobody_out(house: House) -> 
     assert statuses.count(503) <= 600 - 512
 
 
-async def test_known_accounts_of_few_networks_shut_no_owner_out(house: House) -> None:
+async def test_known_accounts_of_few_networks_shut_no_owner_out(service: TestService) -> None:
     """Of accounts that are known in two networks 512 wait, as many as can."""
-    await house.operator()
-    crowd = Crowd(house)
+    await service.operator()
+    crowd = Crowd(service)
     assert await crowd.login("192.0.2.7", RIGHT) == 200
     accounts = [(f"10.0.{n % 2}.{n // 3}", f"{n}@b.cc") for n in range(520)]
     for address, email in accounts:  # a network is known where an account was opened
-        await house.app.sign_ups.register((email, PASSWORD, "N"), None, Client(address))
-    hasher: Any = house.app.operators._hasher
+        await service.app.sign_ups.register((email, PASSWORD, "N"), None, Client(address))
+    hasher: Any = service.app.operators._hasher
     async with (
         asyncio.TaskGroup() as group,
         hasher._queue.slot("a", is_known=True),
@@ -107,10 +107,10 @@ async def test_known_accounts_of_few_networks_shut_no_owner_out(house: House) ->
 
 
 async def test_equal_answers_for_equal_floods_whether_or_not_there_is_an_account(
-    house: House,
+    service: TestService,
 ) -> None:
-    await house.operator()
-    crowd = Crowd(house)
+    await service.operator()
+    crowd = Crowd(service)
     seen = []
     for email in ("op@example.com", "nobody@example.com"):
         flood = [(f"198.51.100.{n}", WRONG | {"email": email}) for n in range(60)]
@@ -118,7 +118,7 @@ async def test_equal_answers_for_equal_floods_whether_or_not_there_is_an_account
     assert seen[0] == seen[1]
 
 
-async def test_413_a_login_far_longer_than_any_is_not_kept_waiting(house: House) -> None:
+async def test_413_a_login_far_longer_than_any_is_not_kept_waiting(service: TestService) -> None:
     body = {"email": "x@b.cc", "password": "x" * 20_000}
-    answer = await house.http.post("/operator/login", json=body)
+    answer = await service.http.post("/operator/login", json=body)
     assert answer.status_code == 413

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from assay.app.web import build
-from tests.support.house import PASSWORD, House, open_house
 from tests.support.mail import Inbox, mail_server
+from tests.support.live_service import PASSWORD, TestService, start_test_service
 
 NEW = "another horse battery"
 EMAIL = "op@example.com"
@@ -23,10 +23,10 @@ LINK_S = 30 * 60
 class Mailing:
     """A service that sends mail, and callers from as many addresses as are asked for."""
 
-    def __init__(self, house: House, inbox: Inbox) -> None:
-        self.house = house
+    def __init__(self, service: TestService, inbox: Inbox) -> None:
+        self.service = service
         self.inbox = inbox
-        self._service = build(house.app)
+        self._service = build(service.app)
 
     async def post(
         self, address: str, path: str, body: object, token: dict[str, str] | None = None
@@ -34,8 +34,8 @@ class Mailing:
         sender = httpx2.ASGITransport(self._service, client=(address, 1))
         async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
             answer = await http.post(path, json=body, headers=token)
-        if self.house.app.outbox is not None:
-            await self.house.app.outbox.idle()
+        if self.service.app.outbox is not None:
+            await self.service.app.outbox.idle()
         return answer
 
     async def login(self, address: str, password: str = PASSWORD, email: str = EMAIL) -> str:
@@ -65,9 +65,9 @@ class Mailing:
 
     async def verified(self) -> None:
         """An account whose address is confirmed and whose owner logs in from `HOME`."""
-        await self.house.operator()
-        assert self.house.app.outbox is not None
-        await self.house.app.outbox.idle()
+        await self.service.operator()
+        assert self.service.app.outbox is not None
+        await self.service.app.outbox.idle()
         await self.post(HOME, "/operator/email/verify", {"token": self.token("verify")})
         await self.login(HOME)
 
@@ -76,8 +76,10 @@ class Mailing:
 async def mailing(tmp_path: Path) -> AsyncGenerator[Mailing]:
     with mail_server() as (inbox, port):
         smtp = {"smtp_url": f"smtp+plain://127.0.0.1:{port}", "smtp_from": "a@b.cc"}
-        async with open_house(tmp_path / "data", accounts_per_address=50, **smtp) as house:
-            yield Mailing(house, inbox)
+        async with start_test_service(
+            tmp_path / "data", accounts_per_address=50, **smtp
+        ) as service:
+            yield Mailing(service, inbox)
 
 
 async def test_no_number_of_strangers_keeps_the_owner_from_a_reset_mail(mailing: Mailing) -> None:
@@ -86,7 +88,7 @@ async def test_no_number_of_strangers_keeps_the_owner_from_a_reset_mail(mailing:
     for round_ in range(48):
         for n in range(3):
             await mailing.ask(f"198.51.100.{(round_ * 3 + n) % 250}")
-        mailing.house.clock.move(LINK_S + 1)
+        mailing.service.clock.move(LINK_S + 1)
     for n in range(3):
         await mailing.ask(f"198.51.100.{n + 200}")
     assert await mailing.mails_of(HOME) == 1
@@ -100,7 +102,7 @@ async def test_whoever_comes_from_a_new_network_has_a_good_link_in_the_mailbox(
     await mailing.verified()
     for n in range(60):
         await mailing.ask(f"198.51.100.{n}")
-        mailing.house.clock.move(LINK_S // 4)
+        mailing.service.clock.move(LINK_S // 4)
     await mailing.ask(ELSEWHERE)
     assert await mailing.reset(mailing.token()) == 200
 
@@ -130,9 +132,9 @@ async def test_one_strange_network_brings_three_reset_mails_a_day(mailing: Maili
     sent = 0
     for _ in range(40):
         sent += await mailing.mails_of(ELSEWHERE)
-        mailing.house.clock.move(LINK_S + 1)
+        mailing.service.clock.move(LINK_S + 1)
     assert sent == 3
-    mailing.house.clock.move(86_400)
+    mailing.service.clock.move(86_400)
     assert await mailing.mails_of(ELSEWHERE) == 1
 
 
@@ -163,15 +165,15 @@ async def test_whoever_runs_the_service_has_links_of_its_own(mailing: Mailing) -
     for n in range(6):
         await mailing.ask(HOME)
         await mailing.ask(f"198.51.100.{n}")
-    operator = await mailing.house.app.operators.find_for_admin(EMAIL)
-    made = [await mailing.house.app.passwords.reset_link_for_admin(operator) for _ in range(4)]
+    operator = await mailing.service.app.operators.find_for_admin(EMAIL)
+    made = [await mailing.service.app.passwords.reset_link_for_admin(operator) for _ in range(4)]
     assert [link is not None for link in made] == [True, True, True, False]
 
 
 async def test_a_reset_forgives_failed_passwords_and_no_failed_code(mailing: Mailing) -> None:
     """Who reads the owner's mail has no further guesses at the second factor."""
     await mailing.verified()
-    throttle = mailing.house.app.logins._proof.throttle  # pyright: ignore[reportPrivateUsage]
+    throttle = mailing.service.app.logins._proof.throttle  # pyright: ignore[reportPrivateUsage]
     for _ in range(5):
         throttle.begin_code(EMAIL)
     for n in range(50):
@@ -203,7 +205,7 @@ async def _sign_up(mailing: Mailing, address: str, email: str) -> None:
 async def test_an_account_has_three_verification_mails_a_day(mailing: Mailing) -> None:
     await _sign_up(mailing, HOME, EMAIL)
     assert await _verify_mails(mailing, HOME, EMAIL, 5) == 2
-    mailing.house.clock.move(86_401)
+    mailing.service.clock.move(86_401)
     assert await _verify_mails(mailing, HOME, EMAIL, 5) == 3
 
 
@@ -222,7 +224,9 @@ async def test_tagged_addresses_of_one_mailbox_count_together(mailing: Mailing) 
         await _sign_up(mailing, f"198.51.100.{n}", email)
         token = {"authorization": f"Bearer {await mailing.login(HOME, email=email)}"}
         body = {"password": PASSWORD}
-        gone = await mailing.house.http.request("DELETE", "/operator/me", headers=token, json=body)
+        gone = await mailing.service.http.request(
+            "DELETE", "/operator/me", headers=token, json=body
+        )
         assert gone.status_code == 200
     assert len(mailing.inbox.mails) == 6
     await _sign_up(mailing, HOME, "victims@example.com")

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.house import OWNER_KEY, House, address, open_house, refused
 from tests.support.promises import SCOPES
+from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
 
 ENDPOINT = {"path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999"}
 USES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
@@ -21,27 +21,27 @@ USES: dict[str, tuple[str, str, dict[str, Any] | None]] = {
 """An operation of each scope."""
 
 
-async def issued(house: House, token: dict[str, str], **body: Any) -> dict[str, str]:
-    answer = await house.http.post("/operator/keys/rotate", headers=token, json=body)
+async def issued(service: TestService, token: dict[str, str], **body: Any) -> dict[str, str]:
+    answer = await service.http.post("/operator/keys/rotate", headers=token, json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json().keys() == {"key", "id", "label"}
     return {"authorization": f"Bearer {answer.json()['key']}"}
 
 
-async def use(house: House, scope: str, headers: dict[str, str]) -> httpx2.Response:
+async def use(service: TestService, scope: str, headers: dict[str, str]) -> httpx2.Response:
     method, path, body = USES[scope]
-    return await house.http.request(method, path, headers=headers, json=body)
+    return await service.http.request(method, path, headers=headers, json=body)
 
 
 @pytest.mark.parametrize("scope", USES)
 async def test_403_a_key_does_what_it_was_issued_for_and_nothing_else(
-    house: House, scope: str
+    service: TestService, scope: str
 ) -> None:
-    await house.operator()
-    key = await issued(house, await house.token(), scopes=[scope])
+    await service.operator()
+    key = await issued(service, await service.token(), scopes=[scope])
     for other in USES:
         for _ in range(2):  # asked of the store, and from memory
-            answer = await use(house, other, key | await house.session())
+            answer = await use(service, other, key | await service.session())
             if other == scope:
                 assert "insufficient_scope" not in answer.text
                 assert answer.status_code != 401
@@ -57,17 +57,17 @@ async def test_403_every_operation_with_a_scope_holds_a_key_to_it(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     """Also where nobody needs a key: else one of another scope would use up its owner's quotas."""
-    async with open_house(tmp_path / "data", **settings) as house:
-        await house.operator()
-        token = await house.token()
-        keys = {scope: await issued(house, token, scopes=[scope]) for scope in USES}
+    async with start_test_service(tmp_path / "data", **settings) as service:
+        await service.operator()
+        token = await service.token()
+        keys = {scope: await issued(service, token, scopes=[scope]) for scope in USES}
         owner = address(OWNER_KEY)
         for operation, needed in SCOPES.items():
             method, path = operation.split()
             path = path.replace("{wallet}", owner).replace("{agentAddress}", owner)
             path = re.sub(r"\{\w+\}", "7", path)
             for scope, key in keys.items():
-                answer = await house.http.request(method, path, headers=key)
+                answer = await service.http.request(method, path, headers=key)
                 if scope == needed:
                     assert "insufficient_scope" not in answer.text, operation
                 else:
@@ -75,41 +75,43 @@ async def test_403_every_operation_with_a_scope_holds_a_key_to_it(
                     assert body["scope"] == needed, operation
 
 
-async def test_200_a_key_that_names_no_scope_has_all_but_wrappers(house: House) -> None:
-    first = await house.operator()
-    token = await house.token()
-    for key in (first, await issued(house, token)):
-        refused(await use(house, "wrappers", key), 403, "insufficient_scope")
+async def test_200_a_key_that_names_no_scope_has_all_but_wrappers(service: TestService) -> None:
+    first = await service.operator()
+    token = await service.token()
+    for key in (first, await issued(service, token)):
+        refused(await use(service, "wrappers", key), 403, "insufficient_scope")
         for scope in ("evaluate", "webhooks"):
-            assert (await use(house, scope, key)).status_code == 200
-        refused(await use(house, "proxy", key), 403, "plan_required")
-    listed = (await house.http.get("/operator/keys", headers=token)).json()
+            assert (await use(service, scope, key)).status_code == 200
+        refused(await use(service, "proxy", key), 403, "plan_required")
+    listed = (await service.http.get("/operator/keys", headers=token)).json()
     assert [key["scopes"] for key in listed] == [["evaluate", "gate", "proxy", "webhooks"]] * 2
     assert [key["expiresAt"] for key in listed] == [None, None]
 
 
-async def test_200_a_key_with_the_scope_manages_wrappers_and_no_keys(house: House) -> None:
-    await house.operator()
-    key = await issued(house, await house.token(), scopes=["wrappers"])
-    made = await use(house, "wrappers", key)
+async def test_200_a_key_with_the_scope_manages_wrappers_and_no_keys(service: TestService) -> None:
+    await service.operator()
+    key = await issued(service, await service.token(), scopes=["wrappers"])
+    made = await use(service, "wrappers", key)
     assert made.status_code == 200, made.text
-    assert len((await house.http.get("/operator/endpoints", headers=key)).json()) == 1
+    assert len((await service.http.get("/operator/endpoints", headers=key)).json()) == 1
     path = f"/operator/endpoints/{made.json()['id']}"
-    assert (await house.http.delete(path, headers=key)).status_code == 200
-    refused(await house.http.post("/operator/keys/rotate", headers=key), 401, "unauthorized")
+    assert (await service.http.delete(path, headers=key)).status_code == 200
+    refused(await service.http.post("/operator/keys/rotate", headers=key), 401, "unauthorized")
 
 
 @pytest.mark.parametrize(
     "end", [{"expiresInDays": 1}, {"expiresAt": "2026-03-02T12:00:00Z"}], ids=str
 )
-async def test_401_a_key_is_refused_from_its_end_on(house: House, end: dict[str, Any]) -> None:
-    await house.operator()
-    key = await issued(house, await house.token(), **end)
-    house.clock.move(86_400 - 1)
-    assert (await use(house, "evaluate", key)).status_code == 200
-    house.clock.move(1)  # though it is remembered
-    refused(await use(house, "evaluate", key), 401, "unauthorized")
-    (newest, _) = (await house.http.get("/operator/keys", headers=await house.token())).json()
+async def test_401_a_key_is_refused_from_its_end_on(
+    service: TestService, end: dict[str, Any]
+) -> None:
+    await service.operator()
+    key = await issued(service, await service.token(), **end)
+    service.clock.move(86_400 - 1)
+    assert (await use(service, "evaluate", key)).status_code == 200
+    service.clock.move(1)  # though it is remembered
+    refused(await use(service, "evaluate", key), 401, "unauthorized")
+    (newest, _) = (await service.http.get("/operator/keys", headers=await service.token())).json()
     assert newest["expiresAt"] == "2026-03-02T12:00:00.000Z"
 
 
@@ -124,39 +126,39 @@ async def test_401_a_key_is_refused_from_its_end_on(house: House, end: dict[str,
     ids=str,
 )  # fmt: skip
 async def test_400_a_key_that_could_not_be_used_is_not_issued(
-    house: House, body: dict[str, Any]
+    service: TestService, body: dict[str, Any]
 ) -> None:
-    await house.operator()
-    token = await house.token()
-    answer = await house.http.post("/operator/keys/rotate", headers=token, json=body)
+    await service.operator()
+    token = await service.token()
+    answer = await service.http.post("/operator/keys/rotate", headers=token, json=body)
     refused(answer, 400, "invalid_request")
 
 
 async def test_409_an_account_has_a_bounded_number_of_keys(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assay.accounts.api_keys.KEYS_MAX", 3)
-    await house.operator()
-    token = await house.token()
+    await service.operator()
+    token = await service.token()
     for _ in range(2):
-        await issued(house, token)
-    answer = await house.http.post("/operator/keys/rotate", headers=token)
+        await issued(service, token)
+    answer = await service.http.post("/operator/keys/rotate", headers=token)
     refused(answer, 409, "key_limit_reached")
     for _ in range(6):  # issued and revoked without end
-        keys = (await house.http.get("/operator/keys", headers=token)).json()
+        keys = (await service.http.get("/operator/keys", headers=token)).json()
         alive = [key["id"] for key in keys if not key["revoked"]]
-        await house.http.delete(f"/operator/keys/{alive[0]}", headers=token)
-        await issued(house, token)
-    assert len((await house.http.get("/operator/keys", headers=token)).json()) <= 3 + 3 + 1
+        await service.http.delete(f"/operator/keys/{alive[0]}", headers=token)
+        await issued(service, token)
+    assert len((await service.http.get("/operator/keys", headers=token)).json()) <= 3 + 3 + 1
 
 
 async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path: Path) -> None:
     """Rows as an upgrade leaves them: the migration's default, and nothing else."""
     folder = tmp_path / "data"
-    async with open_house(folder) as house:
-        key = await house.operator()
-        await house.app.flush()  # nothing is left to be written into what is dropped
-        async with house.app.database.write() as connection:
+    async with start_test_service(folder) as service:
+        key = await service.operator()
+        await service.app.flush()  # nothing is left to be written into what is dropped
+        async with service.app.database.write() as connection:
             await connection.exec_driver_sql("DROP TRIGGER audit_keeps_update")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN scopes")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN expires_us")
@@ -202,8 +204,8 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             ):  # fmt: skip
                 await connection.exec_driver_sql(f"ALTER TABLE operators DROP COLUMN {column}")
             await connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")
-    async with open_house(folder) as house:
+    async with start_test_service(folder) as service:
         for scope in ("evaluate", "webhooks"):
-            assert (await use(house, scope, key)).status_code == 200
-        assert (await use(house, "gate", key | await house.session())).status_code == 200
-        refused(await use(house, "wrappers", key), 403, "insufficient_scope")
+            assert (await use(service, scope, key)).status_code == 200
+        assert (await use(service, "gate", key | await service.session())).status_code == 200
+        refused(await use(service, "wrappers", key), 403, "insufficient_scope")

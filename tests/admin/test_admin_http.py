@@ -13,7 +13,7 @@ from assay.accounts.model import Role
 from assay.db.engine import Database
 from assay.wrappers.route_table import REMEMBERED_S as ROUTES_REMEMBERED_S
 from tests.support.fakes.calls import call
-from tests.support.house import PASSWORD, House, open_house, refused
+from tests.support.live_service import PASSWORD, TestService, refused, start_test_service
 from tests.support.wire_upstream import WireUpstream, wire_upstream
 
 ROOT = "/operator/admin"
@@ -23,19 +23,19 @@ GETS = ("stats", "operators", "operators/x", "operators/x/logs", "audit")
 class Office:
     """An admin, and one ordinary operator."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.http = house, house.http
+    def __init__(self, service: TestService) -> None:
+        self.service, self.http = service, service.http
         self.token: dict[str, str] = {}
         self.admin_id = self.operator_id = ""
         self.key: dict[str, str] = {}
         self.their_token: dict[str, str] = {}
 
     async def open(self) -> "Office":
-        await self.house.operator("admin@example.com")
-        await self.house.app.operators.set_role_for_admin("admin@example.com", Role.ADMIN)
-        self.token = await self.house.token("admin@example.com")
-        self.key = await self.house.operator("op@example.com")
-        self.their_token = await self.house.token("op@example.com")
+        await self.service.operator("admin@example.com")
+        await self.service.app.operators.set_role_for_admin("admin@example.com", Role.ADMIN)
+        self.token = await self.service.token("admin@example.com")
+        self.key = await self.service.operator("op@example.com")
+        self.their_token = await self.service.token("op@example.com")
         self.admin_id = await self.id_of(self.token)
         self.operator_id = await self.id_of(self.their_token)
         return self
@@ -56,8 +56,8 @@ class Office:
 
 
 @pytest.fixture
-async def office(house: House) -> Office:
-    return await Office(house).open()
+async def office(service: TestService) -> Office:
+    return await Office(service).open()
 
 
 @pytest.fixture
@@ -80,13 +80,13 @@ async def test_only_an_admins_dashboard_token_opens_the_office(office: Office) -
 
 
 async def test_an_admin_that_is_none_any_more_is_shut_out_at_once(office: Office) -> None:
-    await office.house.app.operators.set_role_for_admin("admin@example.com", Role.OPERATOR)
+    await office.service.app.operators.set_role_for_admin("admin@example.com", Role.OPERATOR)
     answer = await office.http.get(f"{ROOT}/stats", headers=office.token)
     refused(answer, 403, "forbidden")
 
 
 async def test_the_platform_in_numbers(office: Office) -> None:
-    log, now = office.house.app.call_log, office.house.clock.now()
+    log, now = office.service.app.call_log, office.service.clock.now()
     log.add(call(office.operator_id, "w", now, agent_id="7"))
     log.add(call(office.admin_id, "w", now, agent_id="7", status=500))
     stats = await office.get("stats")
@@ -115,7 +115,7 @@ async def test_the_platform_in_numbers(office: Office) -> None:
 
 
 async def test_operators_are_listed_with_their_sums_page_by_page(office: Office) -> None:
-    log, now = office.house.app.call_log, office.house.clock.now()
+    log, now = office.service.app.call_log, office.service.clock.now()
     for _ in range(3):
         log.add(call(office.operator_id, "w", now, agent_id="7"))
     both = await office.get("operators")
@@ -150,8 +150,8 @@ async def test_an_operator_in_detail_without_any_secret(office: Office) -> None:
     }
     made = await office.http.post("/operator/endpoints", json=body, headers=office.their_token)
     wrapper_id = made.json()["id"]
-    now = office.house.clock.now()
-    office.house.app.call_log.add(call(office.operator_id, wrapper_id, now, agent_id="7"))
+    now = office.service.clock.now()
+    office.service.app.call_log.add(call(office.operator_id, wrapper_id, now, agent_id="7"))
     found = await office.get(f"operators/{office.operator_id}")
     assert found["operator"]["id"] == office.operator_id
     assert [key["label"] for key in found["keys"]] == ["first key"]
@@ -234,12 +234,12 @@ async def test_nothing_of_a_suspended_account_works_until_it_is_taken_up_again(
     assert answer.json()["operator"]["suspended"] is True
     assert await statuses() == [404, 403, 403, 403]
     refused(await office.http.get(agent, headers=office.key), 403, "account_suspended")
-    session = await office.house.session()
-    gate = await office.house.gate({**office.key, **session})
+    session = await office.service.session()
+    gate = await office.service.gate({**office.key, **session})
     refused(gate, 403, "account_suspended")
     refused(await office.http.post("/operator/login", json=wrong), 401, "unauthorized")
     await office.change(office.operator_id, suspended=False)
-    office.house.clock.move(60)
+    office.service.clock.move(60)
     assert await statuses() == [200, 200, 200, 200]
 
 
@@ -273,7 +273,7 @@ async def test_what_failed_is_not_in_the_trail(office: Office) -> None:
     before = (await office.get("audit"))["notes"]
     await office.http.delete("/operator/keys/nothing", headers=office.their_token)
     await office.change(office.admin_id, suspended=True)
-    await office.house.http.post(
+    await office.service.http.post(
         "/operator/register",
         json={"email": "op@example.com", "password": PASSWORD, "name": "again"},
     )
@@ -289,7 +289,7 @@ async def test_the_trail_is_read_page_by_page(office: Office) -> None:
 
 
 async def test_not_even_the_database_lets_a_note_be_changed_or_removed(office: Office) -> None:
-    database: Database = office.house.app.database
+    database: Database = office.service.app.database
     for change in ("UPDATE audit SET action = 'nothing'", "DELETE FROM audit"):
         with pytest.raises(IntegrityError, match="only added to"):
             async with database.write() as connection:
@@ -351,15 +351,15 @@ async def test_another_process_refuses_a_suspended_account_within_the_time_said(
 ) -> None:
     """Two processes on one database: what one suspends, the other's memory outlives by 5 s."""
     folder = tmp_path / "data"
-    async with open_house(folder) as one, open_house(folder) as other:
+    async with start_test_service(folder) as one, start_test_service(folder) as other:
         key, token = await one.operator(), await one.token()
         body = {"path": "/q", "pricePerCall": 0, "targetUrl": up.url}
         await one.http.post("/operator/endpoints", json=body, headers=token)
         me = (await one.http.get("/operator/me", headers=token)).json()["operator"]
 
-        async def seen(house: House) -> tuple[int, int]:
-            keyed = await house.http.get("/operator/agent/7", headers=key)
-            wrapped = await house.http.get(f"/wrap/{me['id']}/q")
+        async def seen(service: TestService) -> tuple[int, int]:
+            keyed = await service.http.get("/operator/agent/7", headers=key)
+            wrapped = await service.http.get(f"/wrap/{me['id']}/q")
             return keyed.status_code, wrapped.status_code
 
         assert (await seen(one), await seen(other)) == ((200, 200), (200, 200))

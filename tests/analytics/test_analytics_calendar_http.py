@@ -7,7 +7,7 @@ import pytest
 from assay.payments.model import PaymentState
 from tests.analytics.test_analytics_http import Stall
 from tests.support.fakes.calls import PAYER, claimed, payment
-from tests.support.house import House
+from tests.support.live_service import TestService
 
 MOMENT = timedelta(microseconds=1)
 
@@ -23,13 +23,13 @@ MIDNIGHTS = [
 
 
 @pytest.fixture
-async def stall(house: House) -> Stall:
-    return await Stall(house, "op@example.com").open()
+async def stall(service: TestService) -> Stall:
+    return await Stall(service, "op@example.com").open()
 
 
 async def at(stall: Stall, moment: datetime) -> None:
-    stall.house.clock.set(moment)
-    stall.token = await stall.house.token()
+    stall.service.clock.set(moment)
+    stall.token = await stall.service.token()
 
 
 async def paths(stall: Stall, **query: object) -> list[str]:
@@ -81,7 +81,7 @@ async def test_days_of_the_log_begin_and_end_at_midnight(stall: Stall, midnight:
     await at(stall, midnight + timedelta(days=1))
     assert await paths(stall, days=1) == []
     assert await paths(stall, days=2) == ["/d"]
-    exported = await stall.house.http.get(
+    exported = await stall.service.http.get(
         "/operator/analytics/logs/export", params={"days": 3}, headers=stall.token
     )
     assert len(exported.text.splitlines()) == 1 + 3
@@ -115,8 +115,8 @@ async def test_a_call_before_midnight_whose_money_settles_after_it(stall: Stall)
     """The call is of one day and the revenue of the next, and the sums agree."""
     midnight = datetime(2027, 1, 1, tzinfo=UTC)
     await at(stall, midnight - MOMENT)
-    ledger = stall.house.app.ledger
-    made = payment(stall.operator_id, stall.wrapper_id, stall.house.clock.now(), 250_000)
+    ledger = stall.service.app.ledger
+    made = payment(stall.operator_id, stall.wrapper_id, stall.service.clock.now(), 250_000)
     entry = await claimed(ledger, made)  # type: ignore[arg-type]
     stall.called(payment_id=entry.id, payer=PAYER)
     await at(stall, midnight)
@@ -148,7 +148,7 @@ async def test_a_call_logged_late_is_of_the_day_on_which_it_was_made(stall: Stal
     midnight = datetime(2026, 6, 1, tzinfo=UTC)
     await at(stall, midnight - MOMENT)
     stall.called()
-    stall.house.clock.move(0.5)
+    stall.service.clock.move(0.5)
     stats = await stall.get("stats")
     assert (stats["totalCalls"], stats["callsToday"]) == (1, 0)
 
@@ -157,7 +157,7 @@ async def test_the_platforms_today_is_the_same_day(stall: Stall) -> None:
     midnight = datetime(2027, 1, 1, tzinfo=UTC)
     await at(stall, midnight - MOMENT)
     await stall.paid(5)
-    overview = stall.house.app.admin
+    overview = stall.service.app.admin
     assert (await overview.stats()).today.revenue == 5
     await at(stall, midnight)
     found = await overview.stats()

@@ -14,7 +14,7 @@ from assay.analytics.model import CallLogEntry
 from assay.payments.model import PaymentState
 from tests.support.fakes.calls import PAYER, call, claimed, payment
 from tests.support.fakes.ledger_moves import moved_on
-from tests.support.house import OWNER_KEY, House, refused
+from tests.support.live_service import OWNER_KEY, TestService, refused
 from tests.support.wire_upstream import WireUpstream, wire_upstream
 
 ROOT = "/operator/analytics"
@@ -24,15 +24,15 @@ GETS = ("stats", "revenue", "top-endpoints", "agents", "agents/7", "logs", "logs
 class Stall:
     """An operator with one wrapper, and calls that somebody made of it."""
 
-    def __init__(self, house: House, email: str) -> None:
-        self.house, self.email = house, email
+    def __init__(self, service: TestService, email: str) -> None:
+        self.service, self.email = service, email
         self.token: dict[str, str] = {}
         self.operator_id = self.wrapper_id = ""
 
     async def open(self) -> "Stall":
-        await self.house.operator(self.email)
-        self.token = await self.house.token(self.email)
-        me = (await self.house.http.get("/operator/me", headers=self.token)).json()
+        await self.service.operator(self.email)
+        self.token = await self.service.token(self.email)
+        me = (await self.service.http.get("/operator/me", headers=self.token)).json()
         self.operator_id = me["operator"]["id"]
         body = {
             "path": "/quote",
@@ -40,40 +40,40 @@ class Stall:
             "targetUrl": "http://127.0.0.1:8999",
             "payoutAddress": "0x" + "cc" * 20,
         }
-        made = await self.house.http.post("/operator/endpoints", json=body, headers=self.token)
+        made = await self.service.http.post("/operator/endpoints", json=body, headers=self.token)
         self.wrapper_id = made.json()["id"]
         return self
 
     def called(self, **fields: Any) -> CallLogEntry:
-        made = call(self.operator_id, self.wrapper_id, self.house.clock.now(), **fields)
-        self.house.app.call_log.add(made)
+        made = call(self.operator_id, self.wrapper_id, self.service.clock.now(), **fields)
+        self.service.app.call_log.add(made)
         return made
 
     async def paid(
         self, amount: int, state: PaymentState = PaymentState.SETTLED, **fields: Any
     ) -> None:
-        ledger, now = self.house.app.ledger, self.house.clock.now()
+        ledger, now = self.service.app.ledger, self.service.clock.now()
         entry = payment(self.operator_id, self.wrapper_id, now, amount)
         moved = await moved_on(ledger, await claimed(ledger, entry), state)  # type: ignore[arg-type]
         assert moved is not None
         self.called(payment_id=entry.id, payer=PAYER, **fields)
 
     async def get(self, path: str, **query: Any) -> Any:
-        answer = await self.house.http.get(f"{ROOT}/{path}", params=query, headers=self.token)
+        answer = await self.service.http.get(f"{ROOT}/{path}", params=query, headers=self.token)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
 
 @pytest.fixture
-async def stall(house: House) -> Stall:
-    return await Stall(house, "op@example.com").open()
+async def stall(service: TestService) -> Stall:
+    return await Stall(service, "op@example.com").open()
 
 
-async def test_without_a_dashboard_token_nothing_is_told(house: House) -> None:
-    key = await house.operator()
+async def test_without_a_dashboard_token_nothing_is_told(service: TestService) -> None:
+    key = await service.operator()
     for path in GETS:
-        refused(await house.http.get(f"{ROOT}/{path}"), 401, "unauthorized")
-        refused(await house.http.get(f"{ROOT}/{path}", headers=key), 401, "unauthorized")
+        refused(await service.http.get(f"{ROOT}/{path}"), 401, "unauthorized")
+        refused(await service.http.get(f"{ROOT}/{path}", headers=key), 401, "unauthorized")
 
 
 async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) -> None:
@@ -98,7 +98,7 @@ async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) ->
     empty = {"items": [], "total": 0, "limit": 50, "offset": 0, "nextCursor": None}
     assert await stall.get("agents") == {**empty, "agents": []}
     assert await stall.get("logs") == {**empty, "logs": [], "nextBefore": None}
-    answer = await stall.house.http.get(f"{ROOT}/agents/7", headers=stall.token)
+    answer = await stall.service.http.get(f"{ROOT}/agents/7", headers=stall.token)
     refused(answer, 404, "agent_not_found")
 
 
@@ -129,13 +129,13 @@ async def test_money_is_exact_and_only_what_has_settled(stall: Stall) -> None:
 
 
 async def test_a_day_without_calls_is_zero_and_days_are_utc(stall: Stall) -> None:
-    clock = stall.house.clock
+    clock = stall.service.clock
     clock.set(clock.now().replace(hour=23, minute=59, second=59))
     await stall.paid(5_000_000)
     clock.move(2)
     stall.called()
     clock.move(2 * 86_400)
-    stall.token = await stall.house.token()
+    stall.token = await stall.service.token()
     assert await stall.get("revenue", days=5) == [
         {"date": "2026-02-28", "revenue": "0.000000", "calls": 0},
         {"date": "2026-03-01", "revenue": "5.000000", "calls": 1},
@@ -148,7 +148,7 @@ async def test_a_day_without_calls_is_zero_and_days_are_utc(stall: Stall) -> Non
 
 
 async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
-    http, token = stall.house.http, stall.token
+    http, token = stall.service.http, stall.token
     body = {
         "path": "/other",
         "method": "POST",
@@ -157,8 +157,8 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
     }
     other = (await http.post("/operator/endpoints", json=body, headers=token)).json()["id"]
     for n in range(3):
-        made = call(stall.operator_id, other, stall.house.clock.now(), latency_us=n * 1500)
-        stall.house.app.call_log.add(made)
+        made = call(stall.operator_id, other, stall.service.clock.now(), latency_us=n * 1500)
+        stall.service.app.call_log.add(made)
     await stall.paid(20_000, latency_us=7)
     found = (await stall.get("top-endpoints"))["items"]
     assert found == [
@@ -187,7 +187,7 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
 
 
 async def test_agents_are_sorted_as_asked_and_paged(stall: Stall) -> None:
-    clock = stall.house.clock
+    clock = stall.service.clock
     for agent, calls, bad in (("7", 1, 0), ("8", 3, 1), ("9", 2, 2)):
         clock.move(1)
         for n in range(calls):
@@ -231,8 +231,8 @@ async def test_an_agent_in_detail(stall: Stall) -> None:
 
 async def test_logs_are_filtered_by_agent_endpoint_and_days(stall: Stall) -> None:
     stall.called(agent_id="7", path="/old")
-    stall.house.clock.move(2 * 86_400)
-    stall.token = await stall.house.token()
+    stall.service.clock.move(2 * 86_400)
+    stall.token = await stall.service.token()
     stall.called(agent_id="7", path="/new")
     stall.called(agent_id="8", path="/else")
 
@@ -265,7 +265,7 @@ async def test_a_page_goes_on_where_the_last_one_ended(stall: Stall) -> None:
 
 
 async def test_a_row_says_all_there_is_to_say(stall: Stall) -> None:
-    stall.house.clock.move(1e-6)
+    stall.service.clock.move(1e-6)
     stall.called(agent_id="7", chain="local", tier="AA", score=91.0, route="prod", latency_us=1234)
     [row] = (await stall.get("logs"))["logs"]
     assert row.pop("id")
@@ -295,7 +295,7 @@ async def test_a_row_says_all_there_is_to_say(stall: Stall) -> None:
 async def test_the_log_leaves_as_csv_without_formulas_and_as_json_lines(stall: Stall) -> None:
     stall.called(path='/a,"b"', agent_id="=cmd()")
     stall.called(path="/plain")
-    http, token = stall.house.http, stall.token
+    http, token = stall.service.http, stall.token
     answer = await http.get(f"{ROOT}/logs/export", headers=token)
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert "calls.csv" in answer.headers["content-disposition"]
@@ -313,9 +313,9 @@ async def test_the_log_leaves_as_csv_without_formulas_and_as_json_lines(stall: S
 async def test_an_export_of_many_pieces_is_whole_and_in_order(stall: Stall) -> None:
     for n in range(1203):
         stall.called(request_id=str(n))
-    await stall.house.app.flush()
+    await stall.service.app.flush()
     wanted = {"format": "ndjson"}
-    answer = await stall.house.http.get(f"{ROOT}/logs/export", headers=stall.token, params=wanted)
+    answer = await stall.service.http.get(f"{ROOT}/logs/export", headers=stall.token, params=wanted)
     ids = [json.loads(line)["requestId"] for line in answer.text.splitlines()]
     assert ids == [str(n) for n in range(1202, -1, -1)]
 
@@ -348,13 +348,13 @@ async def test_an_export_of_many_pieces_is_whole_and_in_order(stall: Stall) -> N
 async def test_queries_that_make_no_sense_are_refused(
     stall: Stall, path: str, query: dict[str, str]
 ) -> None:
-    answer = await stall.house.http.get(f"{ROOT}/{path}", params=query, headers=stall.token)
+    answer = await stall.service.http.get(f"{ROOT}/{path}", params=query, headers=stall.token)
     refused(answer, 400, "invalid_request")
 
 
 async def test_ids_are_uuids_of_version_7_and_count_nobodys_calls(stall: Stall) -> None:
-    other = await Stall(stall.house, "other@example.com").open()
-    stall.house.clock.move(0.000999)
+    other = await Stall(stall.service, "other@example.com").open()
+    stall.service.clock.move(0.000999)
     made: list[tuple[str, str]] = []
     for n in range(20):
         stall.called(request_id=str(n))
@@ -367,7 +367,7 @@ async def test_ids_are_uuids_of_version_7_and_count_nobodys_calls(stall: Stall) 
     ids = [UUID(one) for one, _ in made]
     assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
     assert len({one.int & (1 << 62) - 1 for one in ids}) == 20
-    at_ms = round(stall.house.clock.now().timestamp() * 1000)
+    at_ms = round(stall.service.clock.now().timestamp() * 1000)
     assert {one.int >> 80 for one in ids} == {at_ms - 1, at_ms} & {one.int >> 80 for one in ids}
     gaps = [b.int - a.int for a, b in pairwise(ids)]
     assert any(gap > 0 for gap in gaps)  # not in the order of any counter
@@ -382,13 +382,13 @@ async def test_ids_are_uuids_of_version_7_and_count_nobodys_calls(stall: Stall) 
 async def test_a_page_before_a_call_that_is_not_there_is_not_found(stall: Stall) -> None:
     for path in ("logs", "logs/export"):
         asked = {"before": "01a201e4-09d0-7692-b3f6-737951fd1d3b"}
-        answer = await stall.house.http.get(f"{ROOT}/{path}", params=asked, headers=stall.token)
+        answer = await stall.service.http.get(f"{ROOT}/{path}", params=asked, headers=stall.token)
         refused(answer, 404, "call_not_found")
 
 
 async def test_an_operator_sees_nothing_of_another(stall: Stall) -> None:
     await stall.paid(1_000_000, agent_id="7")
-    other = await Stall(stall.house, "other@example.com").open()
+    other = await Stall(stall.service, "other@example.com").open()
     other.called(agent_id="7", path="/mine")
     mine = (await stall.get("logs"))["logs"][0]["id"]
     assert (await other.get("stats"))["totalRevenue"] == "0.000000"
@@ -399,7 +399,7 @@ async def test_an_operator_sees_nothing_of_another(stall: Stall) -> None:
         other.wrapper_id
     ]
     asked = {"before": mine}
-    answer = await other.house.http.get(f"{ROOT}/logs", params=asked, headers=other.token)
+    answer = await other.service.http.get(f"{ROOT}/logs", params=asked, headers=other.token)
     refused(answer, 404, "call_not_found")
 
 
@@ -412,12 +412,12 @@ def up() -> Iterator[WireUpstream]:
 async def test_a_real_call_is_counted_at_once_with_its_agent_chain_and_route(
     stall: Stall, up: WireUpstream
 ) -> None:
-    http, house = stall.house.http, stall.house
+    http, service = stall.service.http, stall.service
     body = {"path": "/real", "pricePerCall": 0, "targetUrl": up.url, "trustEnabled": True}
     for path, score in (("/real", 0), ("/strict", 99)):
         body |= {"path": path, "minScore": score}
         await http.post("/operator/endpoints", json=body, headers=stall.token)
-    who = {**await house.session(OWNER_KEY), "x-agent-id": "7"}
+    who = {**await service.session(OWNER_KEY), "x-agent-id": "7"}
     url = f"/wrap/{stall.operator_id}"
     assert (await http.get(f"{url}/real", headers=who)).status_code == 200
     refused(await http.get(f"{url}/strict", headers=who), 403, "trust_denied")

@@ -10,7 +10,7 @@ from assay.app.web import openapi_document
 from assay.common.ids import new_id
 from assay.server.schemas_page import cursor_after
 from tests.support.fakes.calls import call
-from tests.support.house import House, refused
+from tests.support.live_service import TestService, refused
 
 ARRAYS = {"/operator/keys", "/operator/endpoints", "/operator/analytics/revenue"}
 """Source: interface.md#dashboard."""
@@ -27,29 +27,29 @@ PAGED = {
 """With how many rows `filled` makes at least."""
 
 
-async def filled(house: House) -> dict[str, str]:
+async def filled(service: TestService) -> dict[str, str]:
     """Seven rows of everything; the token of an admin."""
     for number in range(7):
-        await house.operator(f"op{number}@example.com")
-    owner = await house.app.operators.find_for_admin("op0@example.com")
-    token = await house.token("op0@example.com")
+        await service.operator(f"op{number}@example.com")
+    owner = await service.app.operators.find_for_admin("op0@example.com")
+    token = await service.token("op0@example.com")
     for number in range(7):
         target = {"path": f"/{number}", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:20009"}
-        wrapper = await house.http.post("/operator/endpoints", json=target, headers=token)
-        at, agent_id = house.clock.now(), str(number)
+        wrapper = await service.http.post("/operator/endpoints", json=target, headers=token)
+        at, agent_id = service.clock.now(), str(number)
         made = call(owner.id, wrapper.json()["id"], at, agent_id=agent_id, chain="local")
-        house.app.call_log.add(made)
-    await house.app.flush()
+        service.app.call_log.add(made)
+    await service.app.flush()
     for number in range(7):
         body = {"event": "evaluation_complete", "url": f"https://hooks.example.com/{number}"}
-        added = await house.http.post("/operator/webhooks/register", json=body, headers=token)
+        added = await service.http.post("/operator/webhooks/register", json=body, headers=token)
         assert added.status_code == 201, added.text
-    await house.app.operators.set_role_for_admin("op0@example.com", Role.ADMIN)
+    await service.app.operators.set_role_for_admin("op0@example.com", Role.ADMIN)
     return token
 
 
-async def test_only_the_arrays_of_the_specification_are_arrays(house: House) -> None:
-    document = openapi_document(house.app)
+async def test_only_the_arrays_of_the_specification_are_arrays(service: TestService) -> None:
+    document = openapi_document(service.app)
     arrays: set[str] = set()
     paged: set[str] = set()
     for path, item in document["paths"].items():
@@ -74,16 +74,16 @@ async def test_only_the_arrays_of_the_specification_are_arrays(house: House) -> 
 
 
 @pytest.mark.parametrize("path", PAGED)
-async def test_cursors_lead_through_the_whole_list_once(house: House, path: str) -> None:
-    token = await filled(house)
-    whole = (await house.http.get(path, headers=token, params={"limit": 500})).json()
+async def test_cursors_lead_through_the_whole_list_once(service: TestService, path: str) -> None:
+    token = await filled(service)
+    whole = (await service.http.get(path, headers=token, params={"limit": 500})).json()
     assert whole["nextCursor"] is None
     assert whole["total"] == len(whole["items"]) >= PAGED[path]
     seen: list[Any] = []
     cursor: str | None = None
     for _ in range(whole["total"] // 3 + 2):
         params = {"limit": "3", **({} if cursor is None else {"cursor": cursor})}
-        page = (await house.http.get(path, headers=token, params=params)).json()
+        page = (await service.http.get(path, headers=token, params=params)).json()
         assert (page["total"], page["limit"]) == (whole["total"], 3)
         seen += page["items"]
         cursor = page["nextCursor"]
@@ -91,7 +91,7 @@ async def test_cursors_lead_through_the_whole_list_once(house: House, path: str)
             break
         assert len(cursor) <= 100
     assert seen == whole["items"]
-    skipped = await house.http.get(path, headers=token, params={"limit": 2, "offset": 4})
+    skipped = await service.http.get(path, headers=token, params={"limit": 2, "offset": 4})
     assert (skipped.json()["items"], skipped.json()["offset"]) == (whole["items"][4:6], 4)
 
 
@@ -100,11 +100,13 @@ async def test_cursors_lead_through_the_whole_list_once(house: House, path: str)
     "cursor",
     ["x", "!", "", "a" * 101, "YXQ6OTk5OTk5", "YXQ6LTE", "YWZ0ZXI6Nw", "YXQ6MDE", "eA=="],
 )
-async def test_a_cursor_that_is_none_is_refused(house: House, path: str, cursor: str) -> None:
-    await house.operator()
-    await house.app.operators.set_role_for_admin("op@example.com", Role.ADMIN)
-    token = await house.token()
-    answer = await house.http.get(path, headers=token, params={"cursor": cursor})
+async def test_a_cursor_that_is_none_is_refused(
+    service: TestService, path: str, cursor: str
+) -> None:
+    await service.operator()
+    await service.app.operators.set_role_for_admin("op@example.com", Role.ADMIN)
+    token = await service.token()
+    answer = await service.http.get(path, headers=token, params={"cursor": cursor})
     refused(answer, 400, "invalid_request")
 
 
@@ -117,30 +119,30 @@ SHORT = ("/operator/sessions", "/operator/visits", "/operator/agent/7/credential
     "asked", [{"limit": "0"}, {"limit": "abc"}, {"offset": "-1"}, {"cursor": "xxx"}]
 )
 async def test_a_page_that_cannot_be_is_refused_of_short_lists_too(
-    house: House, path: str, asked: dict[str, str]
+    service: TestService, path: str, asked: dict[str, str]
 ) -> None:
-    await house.operator()
-    headers = await (house.token() if path == "/operator/sessions" else house.session())
-    refused(await house.http.get(path, headers=headers, params=asked), 400, "invalid_request")
+    await service.operator()
+    headers = await (service.token() if path == "/operator/sessions" else service.session())
+    refused(await service.http.get(path, headers=headers, params=asked), 400, "invalid_request")
 
 
-async def test_sessions_are_gone_through_in_pages(house: House) -> None:
-    await house.operator()
+async def test_sessions_are_gone_through_in_pages(service: TestService) -> None:
+    await service.operator()
     for _ in range(3):
-        await house.token()
-    token = await house.token()
-    whole = (await house.http.get("/operator/sessions", headers=token)).json()
+        await service.token()
+    token = await service.token()
+    whole = (await service.http.get("/operator/sessions", headers=token)).json()
     assert (whole["total"], whole["limit"], whole["nextCursor"]) == (4, 100, None)
-    first = await house.http.get("/operator/sessions", headers=token, params={"limit": 3})
+    first = await service.http.get("/operator/sessions", headers=token, params={"limit": 3})
     params = {"limit": 3, "cursor": first.json()["nextCursor"]}
-    last = await house.http.get("/operator/sessions", headers=token, params=params)
+    last = await service.http.get("/operator/sessions", headers=token, params=params)
     assert first.json()["items"] + last.json()["items"] == whole["items"]
     assert (last.json()["offset"], last.json()["nextCursor"]) == (3, None)
 
 
-async def _by_ids(house: House) -> dict[str, str]:
+async def _by_ids(service: TestService) -> dict[str, str]:
     """Every list that is gone through by the ids of its rows, with its code for none of them."""
-    owner = await house.app.operators.find_for_admin("op0@example.com")
+    owner = await service.app.operators.find_for_admin("op0@example.com")
     return {
         "/operator/analytics/logs": "call_not_found",
         f"/operator/admin/operators/{owner.id}/logs": "call_not_found",
@@ -149,17 +151,19 @@ async def _by_ids(house: House) -> dict[str, str]:
     }
 
 
-async def test_404_a_cursor_of_a_row_that_is_not_there_is_said_on_every_list(house: House) -> None:
+async def test_404_a_cursor_of_a_row_that_is_not_there_is_said_on_every_list(
+    service: TestService,
+) -> None:
     """As after a removal; nobody is told that a list ends where it does not."""
-    token, unknown = await filled(house), new_id()
-    for path, code in (await _by_ids(house)).items():
+    token, unknown = await filled(service), new_id()
+    for path, code in (await _by_ids(service)).items():
         for params in ({"cursor": cursor_after(unknown)}, {"before": unknown}):
-            answer = await house.http.get(path, headers=token, params=params)
+            answer = await service.http.get(path, headers=token, params=params)
             refused(answer, 404, code)
 
 
-async def test_the_earlier_names_are_still_there(house: House) -> None:
-    token = await filled(house)
+async def test_the_earlier_names_are_still_there(service: TestService) -> None:
+    token = await filled(service)
     for path, name in (
         ("/operator/analytics/agents", "agents"),
         ("/operator/analytics/logs", "logs"),
@@ -167,5 +171,5 @@ async def test_the_earlier_names_are_still_there(house: House) -> None:
         ("/operator/admin/operators", "operators"),
         ("/operator/admin/audit", "notes"),
     ):
-        page = (await house.http.get(path, headers=token)).json()
+        page = (await service.http.get(path, headers=token)).json()
         assert page[name] == page["items"]

@@ -9,15 +9,15 @@ import pytest
 
 from assay.app.web import build, openapi_document
 from assay.settings import SettingsError, load
-from tests.support.house import House, open_house, refused
+from tests.support.live_service import TestService, refused, start_test_service
 
 PAGE = "https://page.example"
 
 
 @pytest.fixture
 async def cors(tmp_path: Path) -> AsyncGenerator[httpx2.AsyncClient]:
-    async with open_house(tmp_path / "h", cors_origins=(PAGE,)) as house:
-        sender = httpx2.ASGITransport(build(house.app))
+    async with start_test_service(tmp_path / "h", cors_origins=(PAGE,)) as service:
+        sender = httpx2.ASGITransport(build(service.app))
         async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as client:
             yield client
 
@@ -49,10 +49,10 @@ async def test_answers_and_refusals_can_be_read_by_it(cors: httpx2.AsyncClient) 
 
 
 async def test_a_page_may_send_and_read_every_header_of_the_document(
-    cors: httpx2.AsyncClient, house: House
+    cors: httpx2.AsyncClient, service: TestService
 ) -> None:
     """`If-Match` of a change, and the `ETag` it names, were left out."""
-    paths = openapi_document(house.app)["paths"]
+    paths = openapi_document(service.app)["paths"]
     calls = [
         call
         for path, item in paths.items()
@@ -92,12 +92,12 @@ async def test_another_origin_gets_none(cors: httpx2.AsyncClient, origin: str) -
         assert one.headers["vary"] == "Origin"
 
 
-async def test_without_the_setting_nothing_is_said(house: House) -> None:
-    answer = await house.http.get("/operator/health", headers={"origin": PAGE})
+async def test_without_the_setting_nothing_is_said(service: TestService) -> None:
+    answer = await service.http.get("/operator/health", headers={"origin": PAGE})
     assert "access-control-allow-origin" not in answer.headers
     assert "vary" not in answer.headers
     refused(
-        await house.http.options("/operator/me", headers=preflight()), 405, "method_not_allowed"
+        await service.http.options("/operator/me", headers=preflight()), 405, "method_not_allowed"
     )
 
 

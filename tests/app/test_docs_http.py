@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.house import House
+from tests.support.live_service import TestService
 
 PAGE = {
     "/docs": "text/html; charset=utf-8",
@@ -14,26 +14,28 @@ PAGE = {
 
 
 @pytest.mark.parametrize("path", PAGE)
-async def test_200_each_part_is_served_as_what_it_is(house: House, path: str) -> None:
-    answer = await house.http.get(path)
+async def test_200_each_part_is_served_as_what_it_is(service: TestService, path: str) -> None:
+    answer = await service.http.get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, PAGE[path])
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"].startswith("public")
 
 
-async def test_the_policy_lets_nothing_in_from_elsewhere(house: House) -> None:
-    policy = (await house.http.get("/docs")).headers["content-security-policy"]
+async def test_the_policy_lets_nothing_in_from_elsewhere(service: TestService) -> None:
+    policy = (await service.http.get("/docs")).headers["content-security-policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules.pop("img-src") == "'self' data:"
     assert set(rules.values()) == {"'self'", "'none'"}
     assert rules["default-src"] == rules["frame-ancestors"] == "'none'"
 
 
-async def test_the_page_names_only_files_of_ours_and_runs_nothing_inline(house: House) -> None:
-    page = (await house.http.get("/docs")).text
+async def test_the_page_names_only_files_of_ours_and_runs_nothing_inline(
+    service: TestService,
+) -> None:
+    page = (await service.http.get("/docs")).text
     for link in re.findall(r"(?:src|href)=\"([^\"]+)\"", page):
-        assert (await house.http.get(link)).status_code == 200
+        assert (await service.http.get(link)).status_code == 200
     assert re.findall(r"<script(?![^>]*src=)", page) == []
     assert re.findall(r"\son\w+=|style=", page) == []
     for path in PAGE:
-        assert "//" not in (await house.http.get(path)).text.replace("// ", "")
+        assert "//" not in (await service.http.get(path)).text.replace("// ", "")

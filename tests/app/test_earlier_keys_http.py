@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from assay.db.engine import Database
 from assay.gate.decision_token import TOKEN_TTL
 from assay.settings import load
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 OPERATOR = text(
     "INSERT INTO operators (id, email, email_lower, name, role, plan, fee_rate, password_hash,"
@@ -39,8 +39,8 @@ async def _earlier_version(folder: Path, *, is_used: bool) -> None:
     await database.close()
 
 
-async def _algorithms(house: House) -> list[str]:
-    keys = (await house.http.get("/.well-known/jwks.json")).json()["keys"]
+async def _algorithms(service: TestService) -> list[str]:
+    keys = (await service.http.get("/.well-known/jwks.json")).json()["keys"]
     return sorted(key["alg"] for key in keys)
 
 
@@ -51,9 +51,9 @@ async def test_a_service_that_never_signed_with_ed25519_publishes_no_such_key(
     await _earlier_version(tmp_path / "unused", is_used=False)
     for folder in ("new", "unused"):
         for number in range(2):
-            async with open_house(tmp_path / folder, signing_secret=OLD) as house:
-                assert await _algorithms(house) == ["ES256"]
-                await house.operator(f"{number}@b.cc")
+            async with start_test_service(tmp_path / folder, signing_secret=OLD) as service:
+                assert await _algorithms(service) == ["ES256"]
+                await service.operator(f"{number}@b.cc")
 
 
 async def test_earlier_keys_are_published_for_one_lifetime_after_the_first_start(
@@ -61,8 +61,8 @@ async def test_earlier_keys_are_published_for_one_lifetime_after_the_first_start
 ) -> None:
     folder = tmp_path / "data"
     await _earlier_version(folder, is_used=True)
-    async with open_house(folder, signing_secret=OLD) as house:
-        assert await _algorithms(house) == ["ES256", "Ed25519"]
+    async with start_test_service(folder, signing_secret=OLD) as service:
+        assert await _algorithms(service) == ["ES256", "Ed25519"]
     for waited_s, ring, expected in (
         (1, OLD, ["ES256", "Ed25519"]),
         (1, f"{NEW},{OLD}", ["ES256", "ES256", "Ed25519"]),  # of the ring that signed with it
@@ -71,6 +71,6 @@ async def test_earlier_keys_are_published_for_one_lifetime_after_the_first_start
         (LIFETIME_S, OLD, ["ES256"]),
         (10 * LIFETIME_S, OLD, ["ES256"]),
     ):
-        async with open_house(folder, signing_secret=ring) as house:
-            house.clock.move(waited_s)
-            assert await _algorithms(house) == expected, waited_s
+        async with start_test_service(folder, signing_secret=ring) as service:
+            service.clock.move(waited_s)
+            assert await _algorithms(service) == expected, waited_s

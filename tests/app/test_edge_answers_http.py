@@ -10,7 +10,7 @@ from assay.app.web import build
 from assay.common.fair_queue import LISTS
 from assay.server.request_body import PARTS
 from assay.server.response_writer import ANSWERS_BYTES
-from tests.support.house import House, refused
+from tests.support.live_service import TestService, refused
 
 PART = ANSWERS_BYTES // PARTS
 WRAPPERS = 100
@@ -20,7 +20,7 @@ PATH = "/operator/endpoints"
 class Reader:
     """A request whose answer is not read beyond its first bytes until it is let go."""
 
-    def __init__(self, service: Any, headers: dict[str, str]) -> None:
+    def __init__(self, application: Any, headers: dict[str, str]) -> None:
         self.status = 0
         self.body = b""
         self.is_whole = False
@@ -28,7 +28,7 @@ class Reader:
         lines = [(name.encode(), value.encode()) for name, value in headers.items()]
         asked = {"type": "http", "method": "GET", "path": PATH, "query_string": b""}
         scope = {**asked, "headers": lines, "client": ("192.0.2.1", 1)}
-        self.task = asyncio.ensure_future(service(scope, self._receive, self._send))
+        self.task = asyncio.ensure_future(application(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -49,61 +49,61 @@ class Reader:
 
 
 @pytest.fixture
-async def token(house: House) -> dict[str, str]:
+async def token(service: TestService) -> dict[str, str]:
     """Of an operator whose list of wrappers is some 2 MiB."""
-    await house.operator()
-    headers = await house.token()
+    await service.operator()
+    headers = await service.token()
     origins = [f"https://{number}.{'c' * 60}.{'c' * 60}.{'c' * 60}.example" for number in range(32)]
     for number in range(WRAPPERS):
         body = {"path": f"/p{number}", "pricePerCall": 0, "description": "\u20ac" * 1000}
         asked = {**body, "targetUrl": "https://example.com/" + "b" * 8000, "corsOrigins": origins}
-        made = await house.http.post(PATH, headers=headers, json=asked)
+        made = await service.http.post(PATH, headers=headers, json=asked)
         assert made.status_code == 200, made.text
     return headers
 
 
 async def test_an_operator_that_does_not_read_holds_a_sixteenth(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
-    service: Any = build(house.app)
-    readers = [Reader(service, token) for _ in range(10)]
+    application: Any = build(service.app)
+    readers = [Reader(application, token) for _ in range(10)]
     for one in readers:
         await one.has_begun.wait()
-    size = len((await house.http.get(PATH, headers=token)).content)
+    size = len((await service.http.get(PATH, headers=token)).content)
     assert size > PART // 8
     assert len([one for one in readers if one.status == 200]) == PART // size
     assert {one.status for one in readers} == {200, 503}
-    assert service.answers.reserved == PART // size * size
-    other = await house.operator("other@example.com")
-    assert (await house.http.get("/openapi.json", headers=other)).status_code == 200
+    assert application.answers.reserved == PART // size * size
+    other = await service.operator("other@example.com")
+    assert (await service.http.get("/openapi.json", headers=other)).status_code == 200
     for one in readers:
         await one.read_on()
     assert all(one.is_whole and len(one.body) in range(100, size + 1) for one in readers)
-    assert service.answers.reserved == 0
+    assert application.answers.reserved == 0
 
 
 async def test_an_answer_that_is_not_read_in_its_time_is_given_up(
-    house: House, token: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    service: TestService, token: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(assay.server.response_writer, "UNREAD_S", 0.1)
-    service: Any = build(house.app)
-    reader = Reader(service, token)
+    application: Any = build(service.app)
+    reader = Reader(application, token)
     async with asyncio.timeout(20):
         await reader.task
-    assert (reader.status, reader.is_whole, service.answers.reserved) == (200, False, 0)
+    assert (reader.status, reader.is_whole, application.answers.reserved) == (200, False, 0)
 
 
 @pytest.mark.parametrize("path", [PATH, "/operator/webhooks"])
-async def test_429_an_operator_has_few_lists_made_at_once(house: House, path: str) -> None:
-    await house.operator()
-    app, token = house.app, await house.token()
+async def test_429_an_operator_has_few_lists_made_at_once(service: TestService, path: str) -> None:
+    await service.operator()
+    app, token = service.app, await service.token()
     lists = app.endpoints.lists if path == PATH else app.webhooks.lists
     async with (
         asyncio.TaskGroup() as group,
         lists.slot("another", is_known=True),
         lists.slot("another", is_known=True),  # both that are made at once
     ):
-        asked = [group.create_task(house.http.get(path, headers=token)) for _ in range(40)]
+        asked = [group.create_task(service.http.get(path, headers=token)) for _ in range(40)]
         done, waiting = set[asyncio.Task[Any]](), set(asked)
         while len(done) < 40 - LISTS[2]:
             some, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

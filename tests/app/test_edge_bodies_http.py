@@ -15,7 +15,7 @@ from assay.server.request_body import (
     PARTS,
     SMALL_BYTES,
 )
-from tests.support.house import House, refused
+from tests.support.live_service import TestService, refused
 
 MIB = 1024 * 1024
 PART = ANONYMOUS_BYTES // PARTS
@@ -26,7 +26,12 @@ class Upload:
     """A request whose body stops short of its end."""
 
     def __init__(
-        self, service: Any, address: str, size: int, headers: Mapping[str, str], path: str = PATH
+        self,
+        application: Any,
+        address: str,
+        size: int,
+        headers: Mapping[str, str],
+        path: str = PATH,
     ) -> None:
         self.status = 0
         self.retry_after = b""
@@ -41,7 +46,7 @@ class Upload:
             "headers": [(name.encode(), value.encode()) for name, value in lines.items()],
             "client": (address, 1),
         }
-        self.task = asyncio.ensure_future(service(scope, self._receive, self._send))
+        self.task = asyncio.ensure_future(application(scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
         if self.left:
@@ -71,18 +76,18 @@ async def all_sent(uploads: list[Upload]) -> None:
 
 
 async def test_one_address_holds_a_sixteenth_and_all_hold_no_more_than_there_is(
-    house: House,
+    service: TestService,
 ) -> None:
-    service: Any = build(house.app)
-    room = service.bodies.anonymous
-    uploads = [Upload(service, "192.0.2.1", MIB - 10, {}) for _ in range(50)]
+    application: Any = build(service.app)
+    room = application.bodies.anonymous
+    uploads = [Upload(application, "192.0.2.1", MIB - 10, {}) for _ in range(50)]
     await all_sent(uploads)
     assert room.reserved <= PART
     kept = [one for one in uploads if not one.status]
     assert {one.status for one in uploads} == {0, 503}
     assert len(kept) == PART // (MIB - 10)
     assert all(one.retry_after == b"1" for one in uploads if one.status)
-    others = [Upload(service, f"192.0.2.{2 + n % 40}", MIB - 10, {}) for n in range(80)]
+    others = [Upload(application, f"192.0.2.{2 + n % 40}", MIB - 10, {}) for n in range(80)]
     await all_sent(others)
     assert not others[0].status
     assert PART < room.reserved <= ANONYMOUS_BYTES
@@ -91,25 +96,25 @@ async def test_one_address_holds_a_sixteenth_and_all_hold_no_more_than_there_is(
     assert room.reserved == 0
 
 
-async def test_operators_have_a_room_of_their_own(house: House) -> None:
-    await house.operator()
-    token = await house.token()
-    service: Any = build(house.app)
-    strangers = [Upload(service, f"198.51.100.{n}", MIB - 10, {}) for n in range(80)]
+async def test_operators_have_a_room_of_their_own(service: TestService) -> None:
+    await service.operator()
+    token = await service.token()
+    application: Any = build(service.app)
+    strangers = [Upload(application, f"198.51.100.{n}", MIB - 10, {}) for n in range(80)]
     await all_sent(strangers)
-    operators = [Upload(service, "198.51.100.1", MIB - 10, token) for _ in range(20)]
+    operators = [Upload(application, "198.51.100.1", MIB - 10, token) for _ in range(20)]
     await all_sent(operators)
     assert len([one for one in operators if not one.status]) == KEYED_BYTES // PARTS // (MIB - 10)
     for one in (*strangers, *operators):
         await one.leave()
-    assert (service.bodies.anonymous.reserved, service.bodies.keyed.reserved) == (0, 0)
+    assert (application.bodies.anonymous.reserved, application.bodies.keyed.reserved) == (0, 0)
 
 
-async def test_small_bodies_are_never_refused_for_others(house: House) -> None:
-    service: Any = build(house.app)
-    large = [Upload(service, "192.0.2.1", MIB - 10, {}) for _ in range(20)]
+async def test_small_bodies_are_never_refused_for_others(service: TestService) -> None:
+    application: Any = build(service.app)
+    large = [Upload(application, "192.0.2.1", MIB - 10, {}) for _ in range(20)]
     await all_sent(large)
-    small = Upload(service, "192.0.2.1", SMALL_BYTES, {})
+    small = Upload(application, "192.0.2.1", SMALL_BYTES, {})
     await all_sent([small])
     assert not small.status
     for one in (*large, small):
@@ -117,8 +122,10 @@ async def test_small_bodies_are_never_refused_for_others(house: House) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CREDENTIAL_IN_BODY))
-async def test_where_a_credential_comes_in_the_body_it_is_short(house: House, path: str) -> None:
-    answer = await house.http.post(path, content=b"x" * (CREDENTIAL_BODY_BYTES + 1))
+async def test_where_a_credential_comes_in_the_body_it_is_short(
+    service: TestService, path: str
+) -> None:
+    answer = await service.http.post(path, content=b"x" * (CREDENTIAL_BODY_BYTES + 1))
     assert refused(answer, 413, "payload_too_large")["maxBytes"] == CREDENTIAL_BODY_BYTES
-    answer = await house.http.post(path, content=b" " * 16_000)
+    answer = await service.http.post(path, content=b" " * 16_000)
     assert answer.status_code == 400

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from assay.app.web import build, openapi_document
-from tests.support.house import House, open_house, refused
+from tests.support.live_service import TestService, refused, start_test_service
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -22,9 +22,11 @@ BODIES = {
 }
 
 
-async def status_of(service: Any, client: str, headers: Headers = (), path: str = "/api") -> int:
+async def status_of(
+    application: Any, client: str, headers: Headers = (), path: str = "/api"
+) -> int:
     """The status a GET from this address is answered with; header lines as they are."""
-    sender = httpx2.ASGITransport(service, client=(client, 1))
+    sender = httpx2.ASGITransport(application, client=(client, 1))
     async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
         return (await http.get(path, headers=list(headers))).status_code
 
@@ -34,10 +36,10 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(house: House) -> None:
+async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(service: TestService) -> None:
     """The body of rotate is optional: half of one must not issue a key."""
-    await house.operator()
-    token = await house.token()
+    await service.operator()
+    token = await service.token()
     sent: list[Mapping[str, Any]] = []
     waiting: list[Mapping[str, Any]] = [
         {"type": "http.request", "body": b"", "more_body": True},
@@ -61,8 +63,8 @@ async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(house: Hous
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await build(house.app)(scope, receive, send)
-    listed = (await house.http.get("/operator/keys", headers=token)).json()
+    await build(service.app)(scope, receive, send)
+    listed = (await service.http.get("/operator/keys", headers=token)).json()
     assert (sent[0]["status"], len(listed)) == (400, 1)
 
 
@@ -77,41 +79,43 @@ async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(house: Hous
     ],
     ids=lambda b: repr(b[:20]) if isinstance(b, bytes) else b,
 )  # fmt: skip
-async def test_400_a_body_that_is_no_good_anywhere(house: House, path: str, body: bytes) -> None:
-    await house.operator()
-    headers = await house.token()
-    answer = await house.http.request(BODIES[path], path, headers=headers, content=body)
+async def test_400_a_body_that_is_no_good_anywhere(
+    service: TestService, path: str, body: bytes
+) -> None:
+    await service.operator()
+    headers = await service.token()
+    answer = await service.http.request(BODIES[path], path, headers=headers, content=body)
     assert refused(answer, 400, "invalid_request")["details"]
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "x"])
-async def test_json_is_read_whatever_it_is_called(house: House, kind: str | None) -> None:
+async def test_json_is_read_whatever_it_is_called(service: TestService, kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
     body = b'{"email": "a@b.cc", "password": "correct horse battery", "name": "A"}'
-    answer = await house.http.post("/operator/register", headers=headers, content=body)
+    answer = await service.http.post("/operator/register", headers=headers, content=body)
     assert answer.status_code == 200
 
 
-async def test_400_the_name_of_an_unknown_member_is_repeated_in_short(house: House) -> None:
+async def test_400_the_name_of_an_unknown_member_is_repeated_in_short(service: TestService) -> None:
     body = b'{"' + b"k" * 15_000 + b'": 1}'
-    answer = await house.http.post("/operator/login", content=body)
+    answer = await service.http.post("/operator/login", content=body)
     refused(answer, 400, "invalid_request")
     assert len(answer.content) < 1500
 
 
-async def test_400_at_most_twenty_things_wrong_are_told(house: House) -> None:
+async def test_400_at_most_twenty_things_wrong_are_told(service: TestService) -> None:
     body = dict.fromkeys((f"k{n}" for n in range(1000)), 1)
-    answer = await house.http.post("/operator/login", json=body)
+    answer = await service.http.post("/operator/login", json=body)
     assert len(refused(answer, 400, "invalid_request")["details"]) == 20
 
 
 async def test_413_beyond_the_cap_and_not_at_it(tmp_path: Path) -> None:
-    async with open_house(tmp_path, body_bytes_max=2048) as house:
+    async with start_test_service(tmp_path, body_bytes_max=2048) as service:
         for size, status in ((2048, 400), (2049, 413)):
             for content in (b" " * size, chunks(*[b" " * 512] * 4, b" " * (size - 2048))):
-                answer = await house.http.post("/operator/login", content=content)
+                answer = await service.http.post("/operator/login", content=content)
                 assert answer.status_code == status
-        body = refused(await house.http.post("/operator/login", content=b" " * 9999), 413,
+        body = refused(await service.http.post("/operator/login", content=b" " * 9999), 413,
                        "payload_too_large")  # fmt: skip
         assert body["maxBytes"] == 2048
 
@@ -119,11 +123,11 @@ async def test_413_beyond_the_cap_and_not_at_it(tmp_path: Path) -> None:
 async def test_a_forwarded_line_of_the_callers_own_is_not_believed(tmp_path: Path) -> None:
     """A proxy may add a second header line instead of a word to the first (HAProxy does)."""
     settings = {"anonymous_per_minute": 1, "trusted_proxies": ("10.0.0.0/8",)}
-    async with open_house(tmp_path, **settings) as house:
-        service = build(house.app)
+    async with start_test_service(tmp_path, **settings) as service:
+        application = build(service.app)
         statuses = [
             await status_of(
-                service,
+                application,
                 "10.0.0.1",
                 [(b"x-forwarded-for", invented), (b"x-forwarded-for", b"203.0.113.1")],
             )
@@ -135,37 +139,37 @@ async def test_a_forwarded_line_of_the_callers_own_is_not_believed(tmp_path: Pat
 async def test_ipv4_in_ipv6_clothes_is_the_ipv4_address(tmp_path: Path) -> None:
     """All of them share one network of 64 bits: one caller must not use up everybody's limit."""
     settings = {"anonymous_per_minute": 1, "trusted_proxies": ("10.0.0.0/8",)}
-    async with open_house(tmp_path, **settings) as house:
-        service = build(house.app)
-        assert await status_of(service, "::ffff:203.0.113.1") == 200
-        assert await status_of(service, "::ffff:203.0.113.2") == 200
-        assert await status_of(service, "203.0.113.1") == 429
+    async with start_test_service(tmp_path, **settings) as service:
+        application = build(service.app)
+        assert await status_of(application, "::ffff:203.0.113.1") == 200
+        assert await status_of(application, "::ffff:203.0.113.2") == 200
+        assert await status_of(application, "203.0.113.1") == 429
         behind = [(b"x-forwarded-for", b"203.0.113.7")]
-        assert await status_of(service, "::ffff:10.0.0.1", behind) == 200
-        assert await status_of(service, "203.0.113.7") == 429
+        assert await status_of(application, "::ffff:10.0.0.1", behind) == 200
+        assert await status_of(application, "203.0.113.7") == 429
 
 
 async def test_forwarded_nonsense_is_some_caller_and_no_fault(tmp_path: Path) -> None:
-    async with open_house(tmp_path, trusted_proxies=("10.0.0.0/8",)) as house:
-        service = build(house.app)
+    async with start_test_service(tmp_path, trusted_proxies=("10.0.0.0/8",)) as service:
+        application = build(service.app)
         for value in (b"", b",,,", b"unknown", b"\xff\xfe", b"1.2.3.4:80", b"a" * 10_000):
-            assert await status_of(service, "10.0.0.1", [(b"x-forwarded-for", value)]) == 200
+            assert await status_of(application, "10.0.0.1", [(b"x-forwarded-for", value)]) == 200
 
 
-async def test_405_names_exactly_the_methods_of_the_document(house: House) -> None:
-    for path, item in openapi_document(house.app)["paths"].items():
+async def test_405_names_exactly_the_methods_of_the_document(service: TestService) -> None:
+    for path, item in openapi_document(service.app)["paths"].items():
         if path.startswith("/wrap/"):
             continue  # whatever an upstream takes
         concrete = re.sub(r"\{agentAddress\}", "0x" + "a" * 40, path)
         concrete = re.sub(r"\{wallet\}", "0x" + "b" * 40, concrete)
-        answer = await house.http.request("TRACE", re.sub(r"\{\w+\}", "7", concrete))
+        answer = await service.http.request("TRACE", re.sub(r"\{\w+\}", "7", concrete))
         refused(answer, 405, "method_not_allowed")
         allowed = set(answer.headers["allow"].split(", "))
         assert allowed >= {method.upper() for method in item}, path
 
 
-async def test_nothing_but_http_is_answered(house: House) -> None:
+async def test_nothing_but_http_is_answered(service: TestService) -> None:
     async def unused(*_: object) -> Any:
         raise AssertionError("nobody should ask")
 
-    await build(house.app)({"type": "lifespan"}, unused, unused)
+    await build(service.app)({"type": "lifespan"}, unused, unused)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.house import OWNER_KEY, PASSWORD, House, address
+from tests.support.live_service import OWNER_KEY, PASSWORD, TestService, address
 
 ONE_HOUSE = settings(
     max_examples=120,
@@ -50,19 +50,19 @@ Headers = dict[str, str]
 
 
 @pytest.fixture
-async def op(house: House) -> Headers:
-    return await house.operator()
+async def op(service: TestService) -> Headers:
+    return await service.operator()
 
 
 @pytest.fixture
-async def both(house: House, op: Headers) -> Headers:
-    return op | await house.session()
+async def both(service: TestService, op: Headers) -> Headers:
+    return op | await service.session()
 
 
 @pytest.fixture
-async def token(house: House, op: Headers) -> Headers:
+async def token(service: TestService, op: Headers) -> Headers:
     assert op
-    return await house.token()
+    return await service.token()
 
 
 def surrogates(value: object) -> bool:
@@ -73,7 +73,7 @@ def surrogates(value: object) -> bool:
 @ONE_HOUSE
 @given(value=HOSTILE)
 async def test_no_value_of_any_member_is_a_fault_of_ours(
-    house: House,
+    service: TestService,
     both: Headers,
     token: Headers,
     method: str,
@@ -82,13 +82,13 @@ async def test_no_value_of_any_member_is_a_fault_of_ours(
     field: str,
     value: Any,
 ) -> None:
-    logins: Any = house.app.logins
+    logins: Any = service.app.logins
     throttle = logins._proof.throttle
     for counts in (throttle._pairs, throttle._networks, throttle._accounts):
         counts._known.clear()
     headers = both if "gate" in path else token
     content = json.dumps(body | {field: value})
-    answer = await house.http.request(method, path, headers=headers, content=content)
+    answer = await service.http.request(method, path, headers=headers, content=content)
     assert answer.status_code < 500, answer.text
     if surrogates(value):
         assert answer.status_code == 400
@@ -122,9 +122,9 @@ WORDS = st.one_of(
 @ONE_HOUSE
 @given(place=st.sampled_from(PLACES), word=WORDS)
 async def test_no_word_of_any_path_is_a_fault_of_ours(
-    house: House, both: Headers, place: tuple[str, str], word: str
+    service: TestService, both: Headers, place: tuple[str, str], word: str
 ) -> None:
-    answer = await house.http.request(place[0], place[1].format(word), headers=both)
+    answer = await service.http.request(place[0], place[1].format(word), headers=both)
     assert answer.status_code < 500, answer.text
 
 
@@ -141,7 +141,7 @@ LINES = st.one_of(
 @ONE_HOUSE
 @given(lines=st.lists(st.tuples(st.sampled_from(NAMES), LINES), max_size=5))
 async def test_no_header_is_a_fault_of_ours(
-    house: House, op: Headers, lines: list[tuple[str, bytes]]
+    service: TestService, op: Headers, lines: list[tuple[str, bytes]]
 ) -> None:
     base = [(name.encode(), value.encode()) for name, value in op.items()]
     given_lines = [(name.encode(), value) for name, value in lines]
@@ -152,5 +152,5 @@ async def test_no_header_is_a_fault_of_ours(
         ("GET", "/operator/me", given_lines),
         ("DELETE", f"/operator/key/{address(OWNER_KEY)}/session", given_lines),
     ):
-        answer = await house.http.request(method, path, headers=headers)
+        answer = await service.http.request(method, path, headers=headers)
         assert answer.status_code < 500, answer.text

@@ -7,30 +7,32 @@ import httpx2
 import pytest
 
 from assay.app.web import build
-from tests.support.house import House, open_house, refused
+from tests.support.live_service import TestService, refused, start_test_service
 
 
-async def test_every_answer_has_an_id_and_the_safety_headers(house: House) -> None:
+async def test_every_answer_has_an_id_and_the_safety_headers(service: TestService) -> None:
     for path in ("/operator/health", "/nowhere", "/operator/me", "/operator/gate/7"):
-        answer = await house.http.get(path)
+        answer = await service.http.get(path)
         assert answer.headers["x-request-id"]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"]
         assert int(answer.headers["ratelimit-limit"]) == 100_000
 
 
-async def test_a_well_formed_request_id_is_kept_and_any_other_replaced(house: House) -> None:
-    kept = await house.http.get("/operator/health", headers={"x-request-id": "abc-1.2_3"})
+async def test_a_well_formed_request_id_is_kept_and_any_other_replaced(
+    service: TestService,
+) -> None:
+    kept = await service.http.get("/operator/health", headers={"x-request-id": "abc-1.2_3"})
     assert kept.headers["x-request-id"] == "abc-1.2_3"
     for wrong in ("a b", "x" * 65, "", "a/b"):
-        made = await house.http.get("/operator/health", headers={"x-request-id": wrong})
+        made = await service.http.get("/operator/health", headers={"x-request-id": wrong})
         assert made.headers["x-request-id"] not in {wrong, ""}
 
 
-async def test_unknown_paths_and_methods_are_in_the_envelope(house: House) -> None:
-    refused(await house.http.get("/nowhere"), 404, "not_found")
-    refused(await house.http.get("/operator/health/"), 404, "not_found")
-    answer = await house.http.put("/operator/me")
+async def test_unknown_paths_and_methods_are_in_the_envelope(service: TestService) -> None:
+    refused(await service.http.get("/nowhere"), 404, "not_found")
+    refused(await service.http.get("/operator/health/"), 404, "not_found")
+    answer = await service.http.put("/operator/me")
     refused(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH"
 
@@ -38,23 +40,23 @@ async def test_unknown_paths_and_methods_are_in_the_envelope(house: House) -> No
 async def test_anonymous_traffic_is_limited_by_address_and_forgiven_with_time(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path, anonymous_per_minute=5) as house:
-        answers = [await house.http.get("/api") for _ in range(6)]
+    async with start_test_service(tmp_path, anonymous_per_minute=5) as service:
+        answers = [await service.http.get("/api") for _ in range(6)]
         assert [a.status_code for a in answers] == [200] * 5 + [429]
         assert [a.headers["ratelimit-remaining"] for a in answers] == list("432100"[:6])
         refused(answers[5], 429, "rate_limited")
-        house.clock.move(int(answers[5].headers["retry-after"]))
-        assert (await house.http.get("/api")).status_code == 200
+        service.clock.move(int(answers[5].headers["retry-after"]))
+        assert (await service.http.get("/api")).status_code == 200
 
 
 async def test_an_operators_traffic_is_its_own(tmp_path: Path) -> None:
-    async with open_house(tmp_path, anonymous_per_minute=8, keyed_per_minute=3) as house:
-        key = await house.operator()
+    async with start_test_service(tmp_path, anonymous_per_minute=8, keyed_per_minute=3) as service:
+        key = await service.operator()
         statuses = [
-            (await house.http.get("/operator/agent/7", headers=key)).status_code for _ in range(5)
+            (await service.http.get("/operator/agent/7", headers=key)).status_code for _ in range(5)
         ]
         assert statuses == [200, 200, 200, 429, 429]
-        assert (await house.http.get("/api")).status_code == 200
+        assert (await service.http.get("/api")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -69,13 +71,13 @@ async def test_an_operators_traffic_is_its_own(tmp_path: Path) -> None:
 async def test_forwarded_addresses_are_believed_only_from_our_proxies(
     tmp_path: Path, peer: str, forwarded: str | None, limited: str
 ) -> None:
-    async with open_house(
+    async with start_test_service(
         tmp_path, anonymous_per_minute=1, trusted_proxies=("10.0.0.0/8",)
-    ) as house:
-        service: Any = build(house.app)
+    ) as service:
+        application: Any = build(service.app)
 
         async def status(client: str, header: str | None) -> int:
-            sender = httpx2.ASGITransport(service, client=(client, 1))
+            sender = httpx2.ASGITransport(application, client=(client, 1))
             headers = {} if header is None else {"x-forwarded-for": header}
             async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
                 return (await http.get("/api", headers=headers)).status_code
@@ -86,29 +88,31 @@ async def test_forwarded_addresses_are_believed_only_from_our_proxies(
 
 
 async def test_an_ipv6_network_is_one_caller(tmp_path: Path) -> None:
-    async with open_house(tmp_path, anonymous_per_minute=1) as house:
-        service: Any = build(house.app)
+    async with start_test_service(tmp_path, anonymous_per_minute=1) as service:
+        application: Any = build(service.app)
         statuses = []
         for client in ("2001:db8::1", "2001:db8::ffff", "2001:db8:0:1::1"):
-            sender = httpx2.ASGITransport(service, client=(client, 1))
+            sender = httpx2.ASGITransport(application, client=(client, 1))
             async with httpx2.AsyncClient(transport=sender, base_url="http://a") as http:
                 statuses.append((await http.get("/api")).status_code)
         assert statuses == [200, 429, 200]
 
 
 async def test_a_fault_of_ours_is_500_without_a_word_of_the_inside(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
         raise RuntimeError("the secret inside")
 
-    monkeypatch.setattr(type(house.app.challenges), "issue", broken)
-    answer = await house.http.post(f"/operator/key/0x{'a' * 40}/challenge")
+    monkeypatch.setattr(type(service.app.challenges), "issue", broken)
+    answer = await service.http.post(f"/operator/key/0x{'a' * 40}/challenge")
     refused(answer, 500, "internal_error")
     assert "secret" not in answer.text
 
 
-async def test_a_body_that_never_ends_is_408(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_never_ends_is_408(
+    service: TestService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.server.request_body.BODY_S", 0.05)
     scope = {
         "type": "http",
@@ -129,14 +133,16 @@ async def test_a_body_that_never_ends_is_408(house: House, monkeypatch: pytest.M
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await build(house.app)(scope, receive, send)
+    await build(service.app)(scope, receive, send)
     assert sent[0]["status"] == 408
 
 
 @pytest.mark.parametrize(
     ("length", "status"), [("-1", 400), ("abc", 400), ("1e3", 400), ("9" * 40, 413)]
 )
-async def test_a_length_that_is_none_is_refused(house: House, length: str, status: int) -> None:
+async def test_a_length_that_is_none_is_refused(
+    service: TestService, length: str, status: int
+) -> None:
     scope = {
         "type": "http",
         "method": "POST",
@@ -153,15 +159,15 @@ async def test_a_length_that_is_none_is_refused(house: House, length: str, statu
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await build(house.app)(scope, receive, send)
+    await build(service.app)(scope, receive, send)
     assert sent[0]["status"] == status
 
 
-async def test_jwks_and_documents_are_public(house: House) -> None:
-    keys = (await house.http.get("/.well-known/jwks.json")).json()["keys"]
+async def test_jwks_and_documents_are_public(service: TestService) -> None:
+    keys = (await service.http.get("/.well-known/jwks.json")).json()["keys"]
     assert (keys[0]["kty"], keys[0]["crv"], keys[0]["alg"]) == ("EC", "P-256", "ES256")
     assert not any("d" in key for key in keys)
-    document = (await house.http.get("/openapi.json")).json()
+    document = (await service.http.get("/openapi.json")).json()
     assert document["info"]["version"] == "1.0.0"
-    page = await house.http.get("/docs")
+    page = await service.http.get("/docs")
     assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -12,19 +12,19 @@ import pytest
 from assay.app.log import RequestLog, open_log
 from assay.app.web import build
 from assay.common.errors import Unavailable
-from tests.support.house import OWNER_KEY, PASSWORD, House, address, refused
+from tests.support.live_service import OWNER_KEY, PASSWORD, TestService, address, refused
 
 
 @dataclass
 class RecordedRequest:
-    """A house whose log can be read."""
+    """A service whose log can be read."""
 
     http: httpx2.AsyncClient
     lines: Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
-async def heard(house: House) -> AsyncIterator[RecordedRequest]:
+async def heard(service: TestService) -> AsyncIterator[RecordedRequest]:
     out = StringIO()
     log = open_log("json", "info", out)
     requests = RequestLog(log, "json", "info", out)
@@ -33,7 +33,7 @@ async def heard(house: House) -> AsyncIterator[RecordedRequest]:
         requests.flush()
         return [json.loads(line) for line in out.getvalue().splitlines()]
 
-    sender = httpx2.ASGITransport(build(replace(house.app, log=log, request_log=requests)))
+    sender = httpx2.ASGITransport(build(replace(service.app, log=log, request_log=requests)))
     async with httpx2.AsyncClient(transport=sender, base_url="http://assay") as http:
         yield RecordedRequest(http, lines)
     requests.flush()
@@ -81,27 +81,29 @@ async def test_the_operator_is_named_once_known(heard: RecordedRequest) -> None:
 
 
 async def test_a_key_of_another_scope_bears_nothing_of_what_its_agent_may_do(
-    house: House, heard: RecordedRequest
+    service: TestService, heard: RecordedRequest
 ) -> None:
     """Nor is it named: quotas are those of the operator that the log names, else the address's."""
-    await house.operator()
+    await service.operator()
     body = {"scopes": ["gate"]}
-    made = await house.http.post("/operator/keys/rotate", headers=await house.token(), json=body)
+    made = await service.http.post(
+        "/operator/keys/rotate", headers=await service.token(), json=body
+    )
     key = {"authorization": f"Bearer {made.json()['key']}"}
     path = f"/operator/key/{address(OWNER_KEY)}/attestation"
-    answer = await heard.http.get(path, headers=key | await house.session())
+    answer = await heard.http.get(path, headers=key | await service.session())
     assert answer.status_code == 200
     assert "operator" not in heard.lines()[-1]
 
 
 @pytest.mark.parametrize("path", ["/operator/agent/7", "/operator/gate/7"])
 async def test_503_the_inner_detail_is_for_the_log_alone(
-    house: House, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch, path: str
+    service: TestService, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     async def down(*_: object) -> object:
         raise Unavailable("The database cannot be used now.", detail="hush", retry_after_s=5)
 
-    monkeypatch.setattr(type(house.app.api_keys), "authenticate", down)
+    monkeypatch.setattr(type(service.app.api_keys), "authenticate", down)
     method = "POST" if "gate" in path else "GET"
     headers = {"authorization": "Bearer svc_op_x", "x-request-id": "one"}
     answer = await heard.http.request(method, path, headers=headers)
@@ -112,12 +114,12 @@ async def test_503_the_inner_detail_is_for_the_log_alone(
 
 
 async def test_500_is_logged_once_with_its_traceback(
-    house: House, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch
+    service: TestService, heard: RecordedRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
         raise ZeroDivisionError("the inside")
 
-    monkeypatch.setattr(type(house.app.challenges), "issue", broken)
+    monkeypatch.setattr(type(service.app.challenges), "issue", broken)
     answer = await heard.http.post(f"/operator/key/0x{'a' * 40}/challenge")
     assert answer.headers["cache-control"] == "no-store"
     body = refused(answer, 500, "internal_error")

@@ -3,8 +3,8 @@
 import httpx2
 import pytest
 
-from tests.support.house import House
 from tests.support.promises import promises_of
+from tests.support.live_service import TestService
 
 
 def said(status: int, method: str, path: str, headers: dict[str, str]) -> httpx2.Response:
@@ -28,12 +28,12 @@ def said(status: int, method: str, path: str, headers: dict[str, str]) -> httpx2
     ],
 )
 async def test_a_broken_promise_is_noticed(
-    house: House, status: int, method: str, path: str, without: str | None
+    service: TestService, status: int, method: str, path: str, without: str | None
 ) -> None:
-    headers = dict((await house.http.get("/nowhere")).headers)
+    headers = dict((await service.http.get("/nowhere")).headers)
     del headers["content-length"]
     missing = {405: {"allow": "GET"}, 429: {"retry-after": "1"}}.get(status, {})
-    check = promises_of(house.app)
+    check = promises_of(service.app)
     if without is not None:  # whole, it holds
         await check(said(status, method, path, headers | missing))
         headers.pop(without, None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import open_house
+from tests.support.live_service import start_test_service
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022])
@@ -18,9 +18,9 @@ async def test_files_of_the_data_directory_are_for_their_owner_alone(
         if made_by == "others":
             (folder / "blocks").mkdir(parents=True)
             folder.chmod(0o755)
-        async with open_house(folder) as house:
-            headers = await house.operator() | await house.session()
-            assert (await house.gate(headers)).status_code == 200
+        async with start_test_service(folder) as service:
+            headers = await service.operator() | await service.session()
+            assert (await service.gate(headers)).status_code == 200
             made = list(folder.rglob("*"))
             assert {"assay.db", "assay.db-wal", "secrets.json", "blocks"} <= {
                 one.name for one in made

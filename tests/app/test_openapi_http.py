@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from assay.app.web import openapi_document
-from tests.support.house import OWNER_KEY, House, address
+from tests.support.live_service import OWNER_KEY, TestService, address
 
 METHODS = {"get", "post", "patch", "put", "delete"}
 Document = Mapping[str, Any]
 
 
 @pytest.fixture
-async def document(house: House) -> Document:
-    return (await house.http.get("/openapi.json")).json()
+async def document(service: TestService) -> Document:
+    return (await service.http.get("/openapi.json")).json()
 
 
 def success(operation: Document) -> Document:
@@ -43,10 +43,12 @@ def references(node: object) -> Iterator[str]:
             yield from references(value)
 
 
-async def test_it_is_the_document_the_command_prints(house: House, document: Document) -> None:
-    assert openapi_document(house.app) == document
+async def test_it_is_the_document_the_command_prints(
+    service: TestService, document: Document
+) -> None:
+    assert openapi_document(service.app) == document
     assert document["openapi"] == "3.1.0"
-    assert document["servers"] == [{"url": house.app.settings.address}]
+    assert document["servers"] == [{"url": service.app.settings.address}]
 
 
 async def test_everything_it_refers_to_is_in_it(document: Document) -> None:
@@ -105,16 +107,20 @@ async def test_request_bodies_are_closed(document: Document) -> None:
             assert shape["additionalProperties"] is False, path
 
 
-async def test_the_examples_of_a_new_account_open_one(house: House, document: Document) -> None:
+async def test_the_examples_of_a_new_account_open_one(
+    service: TestService, document: Document
+) -> None:
     """What a reader of the reference copies must work."""
     members = document["components"]["schemas"]["RegisterRequest"]["properties"]
     body = {n: member["examples"][0] for n, member in members.items() if "examples" in member}
-    assert (await house.http.post("/operator/register", json=body)).status_code == 200
+    assert (await service.http.post("/operator/register", json=body)).status_code == 200
 
 
-async def test_answers_have_the_members_the_document_says(house: House, document: Document) -> None:
-    key = await house.operator()
+async def test_answers_have_the_members_the_document_says(
+    service: TestService, document: Document
+) -> None:
+    key = await service.operator()
     path = f"/operator/key/{address(OWNER_KEY)}"
-    answer = (await house.http.get(path, headers=key)).json()
+    answer = (await service.http.get(path, headers=key)).json()
     shape = document["components"]["schemas"]["KeyProfileResponse"]
     assert answer.keys() == shape["properties"].keys()

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from assay.accounts.model import Role
 from assay.payments.model import PaymentState
 from tests.support.fakes.calls import PAYER, call, claimed, payment
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 T = TypeVar("T")
 EMAILS = ("one@example.com", "two@example.com")
@@ -57,29 +57,29 @@ class Operators(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        async def work() -> House:
-            opened = open_house(
+        async def work() -> TestService:
+            opened = start_test_service(
                 Path(self.folder.name),
                 sandbox_per_minute=9999,
                 sandbox_per_agent_minute=9999,
                 keyed_per_minute=99_999,
                 guesses_per_minute=99_999,  # what a suspended account asks is counted as guesses
             )
-            house = await self.stack.enter_async_context(opened)
-            house.clock.set(house.clock.now().replace(hour=23, minute=30))
-            await house.operator("admin@example.com")
-            await house.app.operators.set_role_for_admin("admin@example.com", Role.ADMIN)
-            self.admin = await house.token("admin@example.com")
+            service = await self.stack.enter_async_context(opened)
+            service.clock.set(service.clock.now().replace(hour=23, minute=30))
+            await service.operator("admin@example.com")
+            await service.app.operators.set_role_for_admin("admin@example.com", Role.ADMIN)
+            self.admin = await service.token("admin@example.com")
             for email in EMAILS:
-                await house.operator(email)
-                token = await house.token(email)
-                me = (await house.http.get("/operator/me", headers=token)).json()
-                [key] = (await house.http.get("/operator/keys", headers=token)).json()
+                await service.operator(email)
+                token = await service.token(email)
+                me = (await service.http.get("/operator/me", headers=token)).json()
+                [key] = (await service.http.get("/operator/keys", headers=token)).json()
                 account = Account(me["operator"]["id"], token, {key["id"]: False})
                 self.accounts[email] = account
-            return house
+            return service
 
-        self.house = self.run_now(work())
+        self.service = self.run_now(work())
 
     def teardown(self) -> None:
         self.run_now(self.stack.aclose())
@@ -87,7 +87,7 @@ class Operators(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def ask(self, who: dict[str, str], method: str, path: str, **more: Any) -> Any:
-        return self.run_now(self.house.http.request(method, path, headers=who, **more))
+        return self.run_now(self.service.http.request(method, path, headers=who, **more))
 
     def act(self, account: Account, method: str, path: str, **more: Any) -> Any | None:
         """The answer's body; None from a suspended account, which must be refused."""
@@ -165,10 +165,10 @@ class Operators(RuleBasedStateMachine):
     def calls_are_made(self, who: str, agent: str | None, status: int, count: int) -> None:
         account = self.accounts[who]
         for endpoint in sorted(account.endpoints)[:1]:
-            now = self.house.clock.now()
+            now = self.service.clock.now()
             for _ in range(count):
                 made = call(account.id, endpoint, now, agent_id=agent, status=status)
-                self.house.app.call_log.add(made)
+                self.service.app.call_log.add(made)
                 account.calls.append((now.date().isoformat(), agent, endpoint, status))
 
     @rule(who=WHO, amount=st.integers(1, 10**9), settles=st.booleans(), later_s=st.integers(0, 900))
@@ -181,15 +181,15 @@ class Operators(RuleBasedStateMachine):
     async def _pay(
         self, account: Account, endpoint: str, amount: int, settles: bool, later_s: int  # noqa: FBT001
     ) -> None:  # fmt: skip
-        ledger, now = self.house.app.ledger, self.house.clock.now()
+        ledger, now = self.service.app.ledger, self.service.clock.now()
         entry = await claimed(ledger, payment(account.id, endpoint, now, amount))  # type: ignore[arg-type]
         made = call(account.id, endpoint, now, payer=PAYER, payment_id=entry.id)
-        self.house.app.call_log.add(made)
+        self.service.app.call_log.add(made)
         account.calls.append((now.date().isoformat(), PAYER, endpoint, 200))
-        self.house.clock.move(later_s)
+        self.service.clock.move(later_s)
         await ledger.move(entry, PaymentState.SETTLED if settles else PaymentState.RELEASED)
         if settles:
-            account.revenue[self.house.clock.now().date().isoformat()] += amount
+            account.revenue[self.service.clock.now().date().isoformat()] += amount
             account.spent[endpoint] += amount
 
     @rule(who=WHO, suspended=st.booleans())
@@ -202,7 +202,7 @@ class Operators(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 900))
     def time_passes(self, seconds: int) -> None:
-        self.house.clock.move(seconds)
+        self.service.clock.move(seconds)
 
     # -- what must be so ------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class Operators(RuleBasedStateMachine):
             self._counted(account)
 
     def _counted(self, account: Account) -> None:
-        today = self.house.clock.now().date().isoformat()
+        today = self.service.clock.now().date().isoformat()
         stats = self.act(account, "GET", "/operator/analytics/stats")
         assert stats is not None
         assert stats["totalCalls"] == len(account.calls)
@@ -265,7 +265,7 @@ class Operators(RuleBasedStateMachine):
 
     @invariant()
     def the_roll_ups_are_what_happened(self) -> None:
-        assert not any(self.run_now(self.house.app.rollups.differences()).values())
+        assert not any(self.run_now(self.service.app.rollups.differences()).values())
 
 
 def usd(micro: int) -> str:

@@ -17,7 +17,7 @@ from assay.cli import secrets
 from assay.evaluation.recompute import Audit
 from assay.settings import SettingsError, load
 from tests.support.fakes.clock import FrozenClock
-from tests.support.house import OWNER_KEY, House, address, open_house
+from tests.support.live_service import OWNER_KEY, TestService, address, start_test_service
 
 NAMES: tuple[SecretName, ...] = ("jwt", "session", "snapshot", "signing", "payment", "upstream")
 OLD, NEW = "o" * 40, "n" * 40
@@ -33,10 +33,10 @@ class Made:
     challenge: dict[str, str]
 
 
-async def made_in(house: House) -> Made:
-    key, session = await house.operator(), await house.session(OWNER_KEY)
-    decision = (await house.gate(key | session)).json()["decisionToken"]
-    login = await house.token()
+async def made_in(service: TestService) -> Made:
+    key, session = await service.operator(), await service.session(OWNER_KEY)
+    decision = (await service.gate(key | session)).json()["decisionToken"]
+    login = await service.token()
     wrapper = {
         "path": "/sealed",
         "pricePerCall": 0,
@@ -45,22 +45,22 @@ async def made_in(house: House) -> Made:
         "upstreamAuthHeader": "x-key",
         "upstreamAuthSecret": "hush",
     }
-    answer = await house.http.post("/operator/endpoints", json=wrapper, headers=login)
+    answer = await service.http.post("/operator/endpoints", json=wrapper, headers=login)
     assert answer.status_code == 200, answer.text
-    return Made(login, session, decision, await house.challenge(OWNER_KEY))
+    return Made(login, session, decision, await service.challenge(OWNER_KEY))
 
 
-async def holds(house: House, made: Made) -> Mapping[str, bool]:
+async def holds(service: TestService, made: Made) -> Mapping[str, bool]:
     """Which of it is still accepted or readable."""
-    me = await house.http.get("/operator/me", headers=made.login)
+    me = await service.http.get("/operator/me", headers=made.login)
     path = f"/operator/key/{address(OWNER_KEY)}/attestation"
-    read = await house.http.get(path, headers=made.session)
-    answered = await house.http.post("/operator/key/verify", json=made.challenge)
+    read = await service.http.get(path, headers=made.session)
+    answered = await service.http.post("/operator/key/verify", json=made.challenge)
     return {
         "jwt": me.status_code == 200,
         "session": read.status_code == answered.status_code == 200,
-        "snapshot": await _are_snapshots_read(house.app.audit),
-        "signing": await _is_verified(house, made.decision),
+        "snapshot": await _are_snapshots_read(service.app.audit),
+        "signing": await _is_verified(service, made.decision),
     }
 
 
@@ -70,8 +70,8 @@ async def _are_snapshots_read(audit: Audit) -> bool:
     return all(one.has_data and not one.faults for one in checked)
 
 
-async def _is_verified(house: House, token: str) -> bool:
-    keys = KeySet.import_key_set((await house.http.get("/.well-known/jwks.json")).json())
+async def _is_verified(service: TestService, token: str) -> bool:
+    keys = KeySet.import_key_set((await service.http.get("/.well-known/jwks.json")).json())
     try:
         jws.deserialize_compact(token, keys, ["ES256"])
     except (JoseError, ValueError):
@@ -84,26 +84,26 @@ def rotated(folder: Path, name: SecretName, *, compromised: bool = False) -> str
 
 
 async def test_after_a_rotation_of_every_secret_everything_holds(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        made = await made_in(house)
+    async with start_test_service(tmp_path) as service:
+        made = await made_in(service)
     for name in NAMES:
         rotated(tmp_path, name)
-    async with open_house(tmp_path) as house:
-        assert set((await holds(house, made)).values()) == {True}
-        [sealed] = (await house.http.get("/operator/endpoints", headers=made.login)).json()
+    async with start_test_service(tmp_path) as service:
+        assert set((await holds(service, made)).values()) == {True}
+        [sealed] = (await service.http.get("/operator/endpoints", headers=made.login)).json()
         assert sealed["upstreamAuthType"] == "header"
-        owner = await house.app.operators.find_for_admin("op@example.com")
-        assert await house.app.endpoints.reseal(owner.id) == 1  # it is opened, and sealed anew
+        owner = await service.app.operators.find_for_admin("op@example.com")
+        assert await service.app.endpoints.reseal(owner.id) == 1  # it is opened, and sealed anew
 
 
 async def test_a_process_with_the_old_file_accepts_what_a_rotated_one_makes(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path) as old:
+    async with start_test_service(tmp_path) as old:
         first = await made_in(old)
         for name in NAMES:
             rotated(tmp_path, name)
-        async with open_house(tmp_path) as new:
+        async with start_test_service(tmp_path) as new:
             session, login = await new.session(OWNER_KEY), await new.token()
             key = await new.operator("other@example.com")
             decision = (await new.gate(key | session)).json()["decisionToken"]
@@ -114,12 +114,12 @@ async def test_a_process_with_the_old_file_accepts_what_a_rotated_one_makes(
 
 
 async def test_of_a_compromised_secret_nothing_is_accepted(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        made = await made_in(house)
+    async with start_test_service(tmp_path) as service:
+        made = await made_in(service)
     for name in NAMES:
         rotated(tmp_path, name, compromised=True)
-    async with open_house(tmp_path) as house:
-        assert await holds(house, made) == {
+    async with start_test_service(tmp_path) as service:
+        assert await holds(service, made) == {
             "jwt": False,
             "session": False,
             "snapshot": True,  # it is stored under the old secret, and stays readable
@@ -132,15 +132,17 @@ async def test_secrets_of_settings_are_rings_as_well(tmp_path: Path) -> None:
         rings = {f"{name}_secret": value for name in NAMES[:-1]}
         return {**rings, "upstream_secrets": value}
 
-    async with open_house(tmp_path, **given(OLD)) as house:
-        made = await made_in(house)
-    async with open_house(tmp_path, **given(f"{OLD}, {NEW}")) as house:  # the next one is staged
-        assert set((await holds(house, made)).values()) == {True}
-        made.challenge = await house.challenge(OWNER_KEY)
-    async with open_house(tmp_path, **given(f"{NEW},{OLD}")) as house:
-        assert set((await holds(house, made)).values()) == {True}
-    async with open_house(tmp_path, **given(NEW)) as house:
-        assert set((await holds(house, made)).values()) == {False}
+    async with start_test_service(tmp_path, **given(OLD)) as service:
+        made = await made_in(service)
+    async with start_test_service(
+        tmp_path, **given(f"{OLD}, {NEW}")
+    ) as service:  # the next one is staged
+        assert set((await holds(service, made)).values()) == {True}
+        made.challenge = await service.challenge(OWNER_KEY)
+    async with start_test_service(tmp_path, **given(f"{NEW},{OLD}")) as service:
+        assert set((await holds(service, made)).values()) == {True}
+    async with start_test_service(tmp_path, **given(NEW)) as service:
+        assert set((await holds(service, made)).values()) == {False}
 
 
 def test_a_secret_that_a_setting_gives_is_changed_there(tmp_path: Path) -> None:
@@ -180,21 +182,21 @@ async def test_a_challenge_of_an_earlier_payment_secret_is_still_looked_into(
         "payoutAddress": "0x" + "5e" * 20,
     }
     chain = {"payment_rpc": {"tempo:42431": ["http://127.0.0.1:9"]}}
-    async with open_house(tmp_path, payment_secret=OLD, **chain) as house:
-        await house.operator()
-        token = await house.token()
-        made = await house.http.post("/operator/endpoints", json=wrapper, headers=token)
+    async with start_test_service(tmp_path, payment_secret=OLD, **chain) as service:
+        await service.operator()
+        token = await service.token()
+        made = await service.http.post("/operator/endpoints", json=wrapper, headers=token)
         assert made.status_code == 200, made.text
-        me = (await house.http.get("/operator/me", headers=token)).json()
+        me = (await service.http.get("/operator/me", headers=token)).json()
         url = f"/wrap/{me['operator']['id']}/paid"
-        asked = (await house.http.get(url)).headers["www-authenticate"]
+        asked = (await service.http.get(url)).headers["www-authenticate"]
         echo = Challenge.from_www_authenticate(asked).to_echo()
         payload = {"type": "transaction", "signature": "0x76"}
         header = {"authorization": Credential(echo, payload).to_authorization()}
     reasons: list[str] = []
     for ring in (f"{NEW},{OLD}", NEW):
-        async with open_house(tmp_path, payment_secret=ring, **chain) as house:
-            answer = await house.http.get(url, headers=header)
+        async with start_test_service(tmp_path, payment_secret=ring, **chain) as service:
+            answer = await service.http.get(url, headers=header)
             assert answer.status_code == 402, answer.text
             reasons.append(answer.json()["reason"])
     assert reasons[0] != "invalid-challenge" == reasons[1]

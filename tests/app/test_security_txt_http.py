@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.settings import SettingsError, load
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 PATH = "/.well-known/security.txt"
 
@@ -21,23 +21,25 @@ def fields(text: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("days", range(0, 366, 30))
 async def test_it_says_whom_to_tell_and_is_good_for_less_than_a_year(
-    house: House, days: int
+    service: TestService, days: int
 ) -> None:
-    house.clock.move(days * 86_400)
-    answer = await house.http.get(PATH)
+    service.clock.move(days * 86_400)
+    answer = await service.http.get(PATH)
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     said = dict(fields(answer.text))
     assert said["Contact"] == "mailto:security@%5B127.0.0.1%5D"
-    left = datetime.fromisoformat(said["Expires"]) - house.clock.now()
+    left = datetime.fromisoformat(said["Expires"]) - service.clock.now()
     assert timedelta(days=90) < left < timedelta(days=300)
-    assert said["Canonical"] == house.app.settings.address + PATH
+    assert said["Canonical"] == service.app.settings.address + PATH
 
 
 async def test_contacts_are_those_of_the_setting_in_their_order(tmp_path: Path) -> None:
     contacts = "mailto:sec@example.com, https://example.com/report"
     public = "https://assay.example.com"
-    async with open_house(tmp_path, security_contact=contacts, public_url=public) as house:
-        said = fields((await house.http.get(PATH)).text)
+    async with start_test_service(
+        tmp_path, security_contact=contacts, public_url=public
+    ) as service:
+        said = fields((await service.http.get(PATH)).text)
         found = [value for name, value in said if name == "Contact"]
         assert found == ["mailto:sec@example.com", "https://example.com/report"]
         assert ("Canonical", public + PATH) in said

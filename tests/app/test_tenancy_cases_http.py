@@ -14,8 +14,8 @@ import pytest
 from assay.accounts.model import Plan, Role
 from assay.app.web import openapi_document
 from tests.support.fakes.calls import call, claimed, payment
-from tests.support.house import House, refused
 from tests.support.raw_server import keeps_open, plain, serving
+from tests.support.live_service import TestService, refused
 
 ALICE, BOB = "alice@example.com", "bob@example.com"
 MARK = "alices-own"
@@ -66,13 +66,13 @@ ENDS_THE_SESSION = {"POST /operator/logout", "DELETE /operator/sessions"}
 class Street:
     """Alice, with one of everything; and Bob, with nothing."""
 
-    house: House
+    service: TestService
     alice: dict[str, dict[str, str]] = field(default_factory=dict)
     bob: dict[str, dict[str, str]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
 
     async def ask(self, who: dict[str, str], method: str, path: str, **more: Any) -> Any:
-        return await self.house.http.request(method, path, headers=who, **more)
+        return await self.service.http.request(method, path, headers=who, **more)
 
     async def all_of(self, who: dict[str, dict[str, str]]) -> dict[str, Any]:
         """Everything an operator can read of its own."""
@@ -97,8 +97,8 @@ READS = (
 
 
 async def open_account(street: Street, email: str) -> dict[str, dict[str, str]]:
-    await street.house.operator(email)
-    token = await street.house.token(email)
+    await street.service.operator(email)
+    token = await street.service.token(email)
     body = {"scopes": SCOPES, "label": "every scope"}
     made = await street.ask(token, "POST", "/operator/keys/rotate", json=body)
     key = {"authorization": f"Bearer {made.json()['key']}"}
@@ -106,8 +106,8 @@ async def open_account(street: Street, email: str) -> dict[str, dict[str, str]]:
 
 
 @pytest.fixture
-async def street(house: House) -> Street:
-    made = Street(house)
+async def street(service: TestService) -> Street:
+    made = Street(service)
     made.alice = await open_account(made, ALICE)
     token = made.alice["dashboardToken"]
     me = (await made.ask(token, "GET", "/operator/me")).json()["operator"]
@@ -118,16 +118,16 @@ async def street(house: House) -> Street:
     async with serving(keeps_open(plain(b"ok"))) as receiver:
         hook = {"event": "evaluation_complete", "url": receiver.url(f"/{MARK}")}
         asked = await made.ask(token, "POST", "/operator/webhooks/register", json=hook)
-        assert (await house.http.post("/operator/trigger-sandbox/7")).status_code == 200
-    now, ledger = house.clock.now(), house.app.ledger
+        assert (await service.http.post("/operator/trigger-sandbox/7")).status_code == 200
+    now, ledger = service.clock.now(), service.app.ledger
     entry = payment(me["id"], endpoint["id"], now, 1_000_000)
     from assay.payments.model import PaymentState  # noqa: PLC0415
 
     await ledger.move(await claimed(ledger, entry), PaymentState.SETTLED)  # type: ignore[arg-type]
-    house.app.call_log.add(
+    service.app.call_log.add(
         call(me["id"], endpoint["id"], now, agent_id="7", path=f"/{MARK}", payment_id=entry.id)
     )
-    await house.app.flush()
+    await service.app.flush()
     made.bob = await open_account(made, BOB)
     logs = (await made.ask(token, "GET", "/operator/analytics/logs")).json()["logs"]
     sent = await made.ask(token, "GET", "/operator/webhooks/deliveries")
@@ -145,10 +145,10 @@ async def street(house: House) -> Street:
     return made
 
 
-def operations(house: House) -> list[tuple[str, str, list[str]]]:
+def operations(service: TestService) -> list[tuple[str, str, list[str]]]:
     """Method, path and credentials of everything an operator may call."""
     found: list[tuple[str, str, list[str]]] = []
-    for path, item in openapi_document(house.app)["paths"].items():
+    for path, item in openapi_document(service.app)["paths"].items():
         for method, operation in item.items():
             ways = [set(way) for way in operation["security"]]
             fits = [name for name in CREDENTIALS if {name} in ways]
@@ -164,13 +164,13 @@ def filled(street: Street, path: str) -> str:
 
 
 async def test_no_operation_shows_or_changes_anything_of_another_operator(street: Street) -> None:
-    await street.house.pro(BOB)
+    await street.service.pro(BOB)
     enrolled = await street.ask(street.alice["operatorKey"], "POST", filled(street, VISITS))
     assert enrolled.status_code == 200
     before = await street.all_of(street.alice)
     assert MARK in json.dumps(before)
     asked = 0
-    for method, path, ways in operations(street.house):
+    for method, path, ways in operations(street.service):
         for way in ways:
             body = BODIES.get(f"{method} {path}", {})
             more = {} if method in {"GET", "DELETE"} else {"json": body}
@@ -185,7 +185,7 @@ async def test_no_operation_shows_or_changes_anything_of_another_operator(street
             if path.startswith("/operator/admin/"):
                 refused(answer, 403, "forbidden")
             if f"{method} {path}" in ENDS_THE_SESSION:
-                street.bob["dashboardToken"] = await street.house.token(BOB)
+                street.bob["dashboardToken"] = await street.service.token(BOB)
             asked += 1
     assert asked > 30
     assert await street.all_of(street.alice) == before
@@ -239,8 +239,8 @@ async def test_the_playground_does_not_reach_anothers_wrapper(street: Street) ->
 async def test_an_admin_of_one_plan_or_another_sees_accounts_but_no_secrets(
     street: Street,
 ) -> None:
-    await street.house.app.operators.set_role_for_admin(BOB, Role.ADMIN)
-    await street.house.app.operators.set_plan_for_admin(BOB, Plan.PRO)
+    await street.service.app.operators.set_role_for_admin(BOB, Role.ADMIN)
+    await street.service.app.operators.set_plan_for_admin(BOB, Plan.PRO)
     token = street.bob["dashboardToken"]
     path = f"/operator/admin/operators/{street.ids['operator_id']}"
     answer = await street.ask(token, "GET", path)

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from tests.support.house import open_house
+from tests.support.live_service import start_test_service
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/assay"
@@ -103,14 +103,14 @@ async def test_a_gate_call_from_memory_runs_the_files_of_its_walk(tmp_path: Path
         if event == "call" and file.is_relative_to(SOURCES):
             ran.add(file.relative_to(SOURCES).as_posix())
 
-    async with open_house(tmp_path / "data") as house:
-        headers = await house.operator() | await house.session()
+    async with start_test_service(tmp_path / "data") as service:
+        headers = await service.operator() | await service.session()
         for _ in range(2):
-            await house.gate(headers)
+            await service.gate(headers)
         before = sys.getprofile()
         sys.setprofile(note)
         try:
-            answer = await house.gate(headers)
+            answer = await service.gate(headers)
         finally:
             sys.setprofile(before)
     assert answer.json()["cached"] is True

@@ -15,7 +15,7 @@ from tests.support.fakes.window import MemoryWindow
 from tests.support.valkey import ValkeyServer, valkey
 
 
-class House(Protocol):
+class CountingService(Protocol):
     """A count, and a way to let time pass for it."""
 
     window: SharedWindow
@@ -61,7 +61,7 @@ def server() -> ValkeyServer:
 
 
 @pytest.fixture(params=["memory", "valkey"])
-async def house(request: pytest.FixtureRequest) -> AsyncGenerator[House]:
+async def service(request: pytest.FixtureRequest) -> AsyncGenerator[CountingService]:
     if request.param == "memory":
         yield InMemory()
         return
@@ -83,82 +83,96 @@ async def one(window: SharedWindow, ask: WindowRequest) -> Grant:
     return grant
 
 
-async def test_who_waits_gets_all_there_is_and_never_more_than_the_limit(house: House) -> None:
-    first = await one(house.window, WindowRequest("k", 10, need=7, want=7))
-    second = await one(house.window, WindowRequest("k", 10, need=7, want=7))
-    third = await one(house.window, WindowRequest("k", 10, need=1, want=1))
+async def test_who_waits_gets_all_there_is_and_never_more_than_the_limit(
+    service: CountingService,
+) -> None:
+    first = await one(service.window, WindowRequest("k", 10, need=7, want=7))
+    second = await one(service.window, WindowRequest("k", 10, need=7, want=7))
+    third = await one(service.window, WindowRequest("k", 10, need=1, want=1))
     assert [(g.units, g.left) for g in (first, second, third)] == [(7, 3), (3, 0), (0, 0)]
 
 
-async def test_what_is_only_wanted_is_lent_sparingly(house: House) -> None:
-    grant = await one(house.window, WindowRequest("k", 80, need=1, want=80))
+async def test_what_is_only_wanted_is_lent_sparingly(service: CountingService) -> None:
+    grant = await one(service.window, WindowRequest("k", 80, need=1, want=80))
     assert (grant.units, grant.left) == (10, 70)
-    grant = await one(house.window, WindowRequest("k", 80, need=1, want=3))
+    grant = await one(service.window, WindowRequest("k", 80, need=1, want=3))
     assert (grant.units, grant.left) == (3, 67)
 
 
-async def test_many_who_ask_at_once_are_lent_the_limit_between_them(house: House) -> None:
+async def test_many_who_ask_at_once_are_lent_the_limit_between_them(
+    service: CountingService,
+) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(one(house.window, WindowRequest("k", 23, 1, 1)))
+            group.create_task(one(service.window, WindowRequest("k", 23, 1, 1)))
             for _ in range(4 * 10)
         ]
     assert sum(task.result().units for task in tasks) == 23
 
 
-async def test_a_unit_is_lent_anew_when_its_window_and_lease_are_over(house: House) -> None:
-    await one(house.window, WindowRequest("k", 1, 1, 1))
-    house.pass_time("k", COUNTED_S)
-    refused = await one(house.window, WindowRequest("k", 1, 1, 1))
+async def test_a_unit_is_lent_anew_when_its_window_and_lease_are_over(
+    service: CountingService,
+) -> None:
+    await one(service.window, WindowRequest("k", 1, 1, 1))
+    service.pass_time("k", COUNTED_S)
+    refused = await one(service.window, WindowRequest("k", 1, 1, 1))
     assert (refused.units, refused.left) == (0, 0)
     assert 0 <= refused.reset_s <= 1
-    house.pass_time("k", 1)
-    assert (await one(house.window, WindowRequest("k", 1, 1, 1))).units == 1
+    service.pass_time("k", 1)
+    assert (await one(service.window, WindowRequest("k", 1, 1, 1))).units == 1
 
 
-async def test_a_refusal_says_when_the_oldest_unit_leaves(house: House) -> None:
-    await one(house.window, WindowRequest("k", 2, 1, 1))
-    house.pass_time("k", 20)
-    await one(house.window, WindowRequest("k", 2, 1, 1))
-    refused = await one(house.window, WindowRequest("k", 2, 1, 1))
+async def test_a_refusal_says_when_the_oldest_unit_leaves(service: CountingService) -> None:
+    await one(service.window, WindowRequest("k", 2, 1, 1))
+    service.pass_time("k", 20)
+    await one(service.window, WindowRequest("k", 2, 1, 1))
+    refused = await one(service.window, WindowRequest("k", 2, 1, 1))
     assert 40 <= refused.reset_s <= COUNTED_S + 1 - 20
 
 
-async def test_what_is_given_back_is_lent_again_and_not_more_than_that(house: House) -> None:
-    grant = await one(house.window, WindowRequest("k", 8, 8, 8))
-    await one(house.window, WindowRequest("k", 1, 0, 0, grant.second, 3))
-    assert (await one(house.window, WindowRequest("k", 8, 8, 8))).units == 3
+async def test_what_is_given_back_is_lent_again_and_not_more_than_that(
+    service: CountingService,
+) -> None:
+    grant = await one(service.window, WindowRequest("k", 8, 8, 8))
+    await one(service.window, WindowRequest("k", 1, 0, 0, grant.second, 3))
+    assert (await one(service.window, WindowRequest("k", 8, 8, 8))).units == 3
     await one(
-        house.window, WindowRequest("k", 1, 0, 0, grant.second - 5, 3)
+        service.window, WindowRequest("k", 1, 0, 0, grant.second - 5, 3)
     )  # nothing was lent then
-    assert (await one(house.window, WindowRequest("k", 8, 8, 8))).units == 0
+    assert (await one(service.window, WindowRequest("k", 8, 8, 8))).units == 0
 
 
-async def test_more_given_back_than_was_lent_is_nothing_but_what_was_lent(house: House) -> None:
-    grant = await one(house.window, WindowRequest("k", 8, 2, 2))
-    await one(house.window, WindowRequest("k", 1, 0, 0, grant.second, 500))
-    assert (await one(house.window, WindowRequest("k", 8, 20, 20))).units == 8
+async def test_more_given_back_than_was_lent_is_nothing_but_what_was_lent(
+    service: CountingService,
+) -> None:
+    grant = await one(service.window, WindowRequest("k", 8, 2, 2))
+    await one(service.window, WindowRequest("k", 1, 0, 0, grant.second, 500))
+    assert (await one(service.window, WindowRequest("k", 8, 20, 20))).units == 8
 
 
-async def test_each_key_has_its_own_count_and_answers_come_in_order(house: House) -> None:
-    grants = await house.window.ask(
+async def test_each_key_has_its_own_count_and_answers_come_in_order(
+    service: CountingService,
+) -> None:
+    grants = await service.window.ask(
         [WindowRequest(f"k{n}", n, need=n, want=n) for n in range(1, 200)]
     )
     assert [grant.units for grant in grants] == list(range(1, 200))
 
 
-async def test_a_limit_that_became_smaller_lends_nothing_and_does_not_fail(house: House) -> None:
-    await one(house.window, WindowRequest("k", 10, 10, 10))
-    grant = await one(house.window, WindowRequest("k", 3, 1, 1))
+async def test_a_limit_that_became_smaller_lends_nothing_and_does_not_fail(
+    service: CountingService,
+) -> None:
+    await one(service.window, WindowRequest("k", 10, 10, 10))
+    grant = await one(service.window, WindowRequest("k", 3, 1, 1))
     assert (grant.units, grant.left) == (0, 0)
 
 
 @pytest.mark.parametrize("key", ["", "\0\r\nFLUSHALL\r\n", "\ud800", "é" * 100_000, "{a}[*]"])
-async def test_any_text_is_a_key_of_its_own(house: House, key: str) -> None:
-    assert (await one(house.window, WindowRequest("untouched", 1, 1, 1))).units == 1
-    assert (await one(house.window, WindowRequest(key, 1, 1, 1))).units == 1
-    assert (await one(house.window, WindowRequest(key, 1, 1, 1))).units == 0
-    assert (await one(house.window, WindowRequest("untouched", 1, 1, 1))).units == 0
+async def test_any_text_is_a_key_of_its_own(service: CountingService, key: str) -> None:
+    assert (await one(service.window, WindowRequest("untouched", 1, 1, 1))).units == 1
+    assert (await one(service.window, WindowRequest(key, 1, 1, 1))).units == 1
+    assert (await one(service.window, WindowRequest(key, 1, 1, 1))).units == 0
+    assert (await one(service.window, WindowRequest("untouched", 1, 1, 1))).units == 0
 
 
 async def test_nothing_a_caller_names_can_be_read_on_the_server(

@@ -18,7 +18,7 @@ from joserfc.jwk import KeySet
 
 from tests.support import node
 from tests.support.envoy import envoy_that_verifies
-from tests.support.house import open_house
+from tests.support.live_service import start_test_service
 
 pytestmark = pytest.mark.e2e
 
@@ -46,11 +46,11 @@ def issued(tmp_path_factory: pytest.TempPathFactory) -> Issued:
 
 
 async def _issue(folder: Path) -> Issued:
-    async with open_house(folder) as house:
-        jwks = (await house.http.get("/.well-known/jwks.json")).json()
-        house.clock.set(datetime.fromtimestamp(int(time.time()), UTC))
-        headers = await house.operator() | await house.session()
-        token = (await house.gate(headers)).json()["decisionToken"]
+    async with start_test_service(folder) as service:
+        jwks = (await service.http.get("/.well-known/jwks.json")).json()
+        service.clock.set(datetime.fromtimestamp(int(time.time()), UTC))
+        headers = await service.operator() | await service.session()
+        token = (await service.gate(headers)).json()["decisionToken"]
     return Issued(token, jwks, pyjwt.decode(token, options={"verify_signature": False}))
 
 

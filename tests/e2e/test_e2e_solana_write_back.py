@@ -9,10 +9,10 @@ from assay.registries.solana.feedback import Given, give_feedback
 from tests.support.solana import golden
 from tests.support.solana.clusters import DEVNET, MAINNET, Cluster, keypair
 from tests.support.solana.feedback import Args
-from tests.support.solana.house import open_solana
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import node
 from tests.support.solana.sdk import sdk_read, sdk_transactions
+from tests.support.solana.live_service import open_solana
 
 pytestmark = pytest.mark.e2e
 WALLET = keypair("writer")
@@ -39,15 +39,15 @@ def test_the_instruction_is_the_sdks_for_every_score(cluster: Cluster) -> None:
 
 
 async def test_the_sdk_reads_the_score_the_service_wrote(tmp_path: Path) -> None:
-    async with open_solana(tmp_path, solana_keypair=WALLET.to_json()) as house:
-        house.node.fund(WALLET.pubkey())
-        agent = house.registry.agent(atom=golden.atom("five-clients"))
-        score = (await house.post("/operator/trigger-sandbox/1")).json()["score"]
-        assert house.app.write_back is not None
+    async with open_solana(tmp_path, solana_keypair=WALLET.to_json()) as service:
+        service.node.fund(WALLET.pubkey())
+        agent = service.registry.agent(atom=golden.atom("five-clients"))
+        score = (await service.post("/operator/trigger-sandbox/1")).json()["score"]
+        assert service.app.write_back is not None
         async with asyncio.timeout(10):
-            while not house.app.write_back.counts["submitted"]:  # noqa: ASYNC110 - nobody tells
+            while not service.app.write_back.counts["submitted"]:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.02)
-        told = await asyncio.to_thread(sdk_read, house.node, house.index, agent)
+        told = await asyncio.to_thread(sdk_read, service.node, service.index, agent)
     (entry,) = told["feedbacks"]
     assert (entry["score"], entry["tag1"]) == (int(score + 0.5), "starred")
     assert entry["client"] == str(WALLET.pubkey())

@@ -16,8 +16,8 @@ from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.ports import OVER_BUDGET
 from tests.support.certificates import TestAuthority
 from tests.support.fakes.trust import NETWORK
-from tests.support.house import OWNER_KEY, House, address, open_house, refused
 from tests.support.raw_server import RawServer, Request, plain, serving
+from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
 from tests.support.victim import suffering
 
 JSON = "Content-Type: application/json"
@@ -28,10 +28,12 @@ LEAKED_KEY = "AKIA" + "Q" * 16
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[House]:
+async def strict(tmp_path: Path) -> AsyncIterator[TestService]:
     """The service with budgets for loopback too."""
     limits = {"sandbox_per_agent_minute": 12}
-    async with open_house(tmp_path / "data", egress_budget_private=True, **limits) as opened:
+    async with start_test_service(
+        tmp_path / "data", egress_budget_private=True, **limits
+    ) as opened:
         yield opened
 
 
@@ -42,7 +44,7 @@ def agent(agent_id: str, url: str) -> OnchainAgent:
 
 @asynccontextmanager
 async def hosted(
-    house: House, *names: str, consents: bool = False, page_bytes: int = 12
+    service: TestService, *names: str, consents: bool = False, page_bytes: int = 12
 ) -> AsyncIterator[RawServer]:
     """A decent web service that agents `names` point at; where it consents it names the first."""
 
@@ -58,24 +60,24 @@ async def hosted(
 
     async with serving(respond) as server:
         for name in names:
-            house.chain.agents[name] = agent(name, server.url())
+            service.chain.agents[name] = agent(name, server.url())
         yield server
 
 
-async def use_up(house: House, server: RawServer) -> None:
+async def use_up(service: TestService, server: RawServer) -> None:
     """Somebody has everything sent to the host that anybody may."""
     with pytest.raises(EgressError, match="egress_budget"):
-        await send_often(house, server.url("/x"), 61)
+        await send_often(service, server.url("/x"), 61)
 
 
-async def send_often(house: House, url: str, times: int) -> None:
+async def send_often(service: TestService, url: str, times: int) -> None:
     with egress_use(RESERVED):
         for _ in range(times):
-            await house.app.evaluator._needs.http.send(OutboundRequest("GET", url))
+            await service.app.evaluator._needs.http.send(OutboundRequest("GET", url))
 
 
-async def triggered(house: House, agent_id: str = "7") -> dict[str, Any]:
-    answer = await house.http.post(f"/operator/trigger-sandbox/{agent_id}")
+async def triggered(service: TestService, agent_id: str = "7") -> dict[str, Any]:
+    answer = await service.http.post(f"/operator/trigger-sandbox/{agent_id}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -91,40 +93,42 @@ def note(told: dict[str, Any], probe: str) -> str:
     return next(p["note"] for p in told["testSummary"]["probes"] if p["name"] == probe)
 
 
-async def test_ttl_is_honoured_six_times_an_hour_for_all_callers_together(house: House) -> None:
-    agent_headers = await house.session()
-    callers = [await house.operator(f"{name}@b.cc") | agent_headers for name in "ab"]
+async def test_ttl_is_honoured_six_times_an_hour_for_all_callers_together(
+    service: TestService,
+) -> None:
+    agent_headers = await service.session()
+    callers = [await service.operator(f"{name}@b.cc") | agent_headers for name in "ab"]
     for number in range(6):
-        told = (await house.gate(callers[number % 2], ttlMs=1)).json()
+        told = (await service.gate(callers[number % 2], ttlMs=1)).json()
         assert (told["cached"], told["sandboxRan"]) == (False, True), number
         assert "cachedReason" not in told
-        house.clock.move(30)
+        service.clock.move(30)
     for caller in callers:
-        told = (await house.gate(caller, ttlMs=1)).json()
+        told = (await service.gate(caller, ttlMs=1)).json()
         assert (told["cached"], told["sandboxRan"]) == (True, False)
         assert told["cachedReason"] == "evaluation_quota"
         assert told["evaluatedAt"] == "2026-03-01T12:02:30.000Z"
-    other = (await house.gate(callers[0], "8", ttlMs=1)).json()
+    other = (await service.gate(callers[0], "8", ttlMs=1)).json()
     assert other["cached"] is False
-    house.clock.move(3600 - 6 * 30 - 1)
-    fresh = await house.session()
-    assert (await house.gate(callers[0] | fresh, ttlMs=1)).json()["cached"] is True
-    house.clock.move(2 + 15)
-    told = (await house.gate(callers[0] | fresh, ttlMs=1)).json()
+    service.clock.move(3600 - 6 * 30 - 1)
+    fresh = await service.session()
+    assert (await service.gate(callers[0] | fresh, ttlMs=1)).json()["cached"] is True
+    service.clock.move(2 + 15)
+    told = (await service.gate(callers[0] | fresh, ttlMs=1)).json()
     assert (told["cached"], told.get("cachedReason")) == (False, None)
 
 
-async def test_gates_at_once_use_up_the_quota_once(house: House) -> None:
-    headers = await house.operator() | await house.session()
+async def test_gates_at_once_use_up_the_quota_once(service: TestService) -> None:
+    headers = await service.operator() | await service.session()
     for _ in range(6):
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(house.gate(headers, ttlMs=1)) for _ in range(5)]
+            asked = [group.create_task(service.gate(headers, ttlMs=1)) for _ in range(5)]
         assert all(task.result().json()["sandboxRan"] for task in asked)
-        house.clock.move(1)
-    assert (await house.gate(headers, ttlMs=1)).json()["cachedReason"] == "evaluation_quota"
+        service.clock.move(1)
+    assert (await service.gate(headers, ttlMs=1)).json()["cachedReason"] == "evaluation_quota"
 
 
-async def test_a_budget_used_up_lowers_no_grade_and_makes_no_503(strict: House) -> None:
+async def test_a_budget_used_up_lowers_no_grade_and_makes_no_503(strict: TestService) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         before = (await strict.gate(headers)).json()
@@ -148,7 +152,7 @@ async def test_a_budget_used_up_lowers_no_grade_and_makes_no_503(strict: House) 
         assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 1
 
 
-async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) -> None:
+async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: TestService) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7", "8") as server:
         before = (await strict.gate(headers)).json()
@@ -161,7 +165,7 @@ async def test_a_visit_that_was_cut_in_the_middle_is_no_evidence(strict: House) 
         assert told["cachedReason"] == "egress_budget"
 
 
-async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: House) -> None:
+async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: TestService) -> None:
     """No lack of budget makes one, and nobody gets out of one by using up the budget."""
     headers = await strict.operator() | await strict.session()
     leaks = False
@@ -190,7 +194,9 @@ async def test_a_critical_finding_of_a_visit_that_was_cut_short_counts(strict: H
         assert len(await strict.app.evaluator._needs.store.history(0, 100)) == 2, newest
 
 
-async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(strict: House) -> None:
+async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(
+    strict: TestService,
+) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         await use_up(strict, server)
@@ -206,7 +212,7 @@ async def test_an_agent_nobody_could_test_yet_is_inconclusive_and_says_why(stric
 
 
 async def test_a_registration_file_that_the_budget_hides_is_no_fault_of_the_agents(
-    strict: House,
+    strict: TestService,
 ) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7"):
@@ -220,7 +226,7 @@ async def test_a_registration_file_that_the_budget_hides_is_no_fault_of_the_agen
         assert (told["score"], told["cachedReason"]) == (before["score"], "egress_budget")
 
 
-async def test_a_visit_fits_the_shared_half_and_sends_no_large_body(strict: House) -> None:
+async def test_a_visit_fits_the_shared_half_and_sends_no_large_body(strict: TestService) -> None:
     async with hosted(strict, "7") as server:
         told = await triggered(strict)
         assert told["testSummary"]["status"] == "tested"
@@ -244,7 +250,7 @@ def site(page: bytes, *headers: str) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("page_kib", [8, 16])
 async def test_a_page_of_common_length_fits_the_shared_half(
-    strict: House, page_kib: int, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    strict: TestService, page_kib: int, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted by the host's own system; half the budget is left for those it is reserved for."""
     authority = TestAuthority(tmp_path)
@@ -260,7 +266,7 @@ async def test_a_page_of_common_length_fits_the_shared_half(
         assert page_kib * 1024 < victim.size_bytes <= 128 * 1024
 
 
-async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: House) -> None:
+async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: TestService) -> None:
     async with hosted(strict, "7", "8", consents=True) as server:
         told = await triggered(strict)
         assert note(told, "http_oversized_body") != NOT_SENT
@@ -275,7 +281,7 @@ async def test_a_host_that_names_the_agent_is_tested_whole_and_often(strict: Hou
         assert len([r for r in server.requests if len(r.body) > 1_000_000]) == larger
 
 
-async def test_the_proxy_has_a_quarter_and_is_refused_beyond_it(strict: House) -> None:
+async def test_the_proxy_has_a_quarter_and_is_refused_beyond_it(strict: TestService) -> None:
     headers = await strict.operator()
     await strict.pro()
     async with hosted(strict, "7") as server:

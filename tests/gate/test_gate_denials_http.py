@@ -2,17 +2,17 @@
 
 import json
 
-from tests.support.house import OWNER_KEY, House, address, refused
 from tests.support.raw_server import keeps_open, plain, serving
+from tests.support.live_service import OWNER_KEY, TestService, address, refused
 
 OK = keeps_open(plain(b'{"ok":1}', "200 OK", "Content-Type: application/json"))
 
 
-async def test_a_gates_denial_carries_causes_and_what_each_is_worth(house: House) -> None:
-    op, who = await house.operator(), await house.session(OWNER_KEY)
+async def test_a_gates_denial_carries_causes_and_what_each_is_worth(service: TestService) -> None:
+    op, who = await service.operator(), await service.session(OWNER_KEY)
     ask = {"minScore": 99}
     for _ in range(2):  # the second is from the cache
-        answer = await house.http.post("/operator/gate/7", json=ask, headers={**op, **who})
+        answer = await service.http.post("/operator/gate/7", json=ask, headers={**op, **who})
         body = answer.json()
         assert body["allow"] is False
         assert body["improve"]
@@ -26,18 +26,22 @@ async def test_a_gates_denial_carries_causes_and_what_each_is_worth(house: House
     assert body["cached"] is True
 
 
-async def test_an_allowed_answer_names_no_improvement(house: House) -> None:
-    op, who = await house.operator(), await house.session(OWNER_KEY)
-    answer = await house.http.post("/operator/gate/7", json={"minScore": 0}, headers={**op, **who})
+async def test_an_allowed_answer_names_no_improvement(service: TestService) -> None:
+    op, who = await service.operator(), await service.session(OWNER_KEY)
+    answer = await service.http.post(
+        "/operator/gate/7", json={"minScore": 0}, headers={**op, **who}
+    )
     body = answer.json()
     assert (body["allow"], body["improve"], body["problems"]) == (True, [], [])
 
 
-async def test_an_owner_judged_as_a_key_agent_is_shown_its_registered_agent(house: House) -> None:
-    op, who = await house.operator(), await house.session(OWNER_KEY)
+async def test_an_owner_judged_as_a_key_agent_is_shown_its_registered_agent(
+    service: TestService,
+) -> None:
+    op, who = await service.operator(), await service.session(OWNER_KEY)
     path = f"/operator/gate/{address(OWNER_KEY)}"
     for _ in range(2):
-        answer = await house.http.post(path, json={"minScore": 99}, headers={**op, **who})
+        answer = await service.http.post(path, json={"minScore": 99}, headers={**op, **who})
         body = answer.json()
         assert body["allow"] is False
         hint = {"agentId": "7", "chain": body["chain"]["name"], "send": "x-agent-id: 7"}
@@ -45,12 +49,12 @@ async def test_an_owner_judged_as_a_key_agent_is_shown_its_registered_agent(hous
         assert len(body["didYouMean"]) <= 5
 
 
-async def test_wrapper_and_playground_refuse_in_the_same_words(house: House) -> None:
-    who = await house.session(OWNER_KEY)
-    op = await house.operator()
-    token = await house.token()
+async def test_wrapper_and_playground_refuse_in_the_same_words(service: TestService) -> None:
+    who = await service.session(OWNER_KEY)
+    op = await service.operator()
+    token = await service.token()
     async with serving(OK) as up:
-        made = await house.http.post(
+        made = await service.http.post(
             "/operator/endpoints",
             json={
                 "path": "/strict",
@@ -62,18 +66,18 @@ async def test_wrapper_and_playground_refuse_in_the_same_words(house: House) -> 
             headers=token,
         )
         assert made.status_code == 200, made.text
-        me = (await house.http.get("/operator/me", headers=token)).json()
+        me = (await service.http.get("/operator/me", headers=token)).json()
         url = f"/wrap/{me['operator']['id']}/strict"
         wrapped = refused(
-            await house.http.get(url, headers={**who, "x-agent-id": "7"}), 403, "trust_denied"
+            await service.http.get(url, headers={**who, "x-agent-id": "7"}), 403, "trust_denied"
         )
-        played = await house.http.post(
+        played = await service.http.post(
             "/operator/playground", json={"path": "/strict", "agentId": "7"}, headers=token
         )
         inner = json.loads(played.json()["responseBody"])
         assert inner.pop("requestId") != wrapped.pop("requestId")
         assert inner == wrapped
-        asked = await house.http.post(
+        asked = await service.http.post(
             "/operator/gate/7",
             json={"minScore": 99},
             headers={**op, **who},
@@ -85,6 +89,6 @@ async def test_wrapper_and_playground_refuse_in_the_same_words(house: House) -> 
         assert wrapped["denialReason"] in {"insufficient_evidence", "low_score"}
         for name in ("rung", "ceiling"):
             assert wrapped[name] == gate["ladder"][name]
-        wrong = await house.http.get(url, headers={**who, "x-agent-id": "seven"})
+        wrong = await service.http.get(url, headers={**who, "x-agent-id": "seven"})
         body = refused(wrong, 400, "invalid_request")
         assert body["details"][0]["loc"] == ["header", "x-agent-id"]

@@ -8,22 +8,24 @@ from typing import Any
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from tests.support.house import STRANGER_KEY, House, address, refused
+from tests.support.live_service import STRANGER_KEY, TestService, address, refused
 
 
 @pytest.mark.parametrize("memory", ["fresh", "remembered"])
-async def test_faults_are_told_in_the_order_of_the_decisions(house: House, memory: str) -> None:
+async def test_faults_are_told_in_the_order_of_the_decisions(
+    service: TestService, memory: str
+) -> None:
     """The answer from memory must refuse in the very order of the one that asks the stores."""
-    op, owner = await house.operator(), await house.session()
-    stranger = await house.session(STRANGER_KEY)
+    op, owner = await service.operator(), await service.session()
+    stranger = await service.session(STRANGER_KEY)
     if memory == "remembered":
-        assert (await house.gate(op | owner)).status_code == 200
-    house.app.allowance._limit = 0
+        assert (await service.gate(op | owner)).status_code == 200
+    service.app.allowance._limit = 0
     paid, good = b'{"trustSignals": ["attestation"]}', b"{}"
 
     async def told(headers: dict[str, str], body: bytes, agent_id: str = "7") -> tuple[int, str]:
         path = f"/operator/gate/{agent_id}?chain=local"
-        answer = await house.http.post(path, headers=headers, content=body)
+        answer = await service.http.post(path, headers=headers, content=body)
         return answer.status_code, answer.json()["code"]
 
     assert await told({}, b"{", "nonsense") == (401, "unauthorized")
@@ -39,45 +41,45 @@ async def test_faults_are_told_in_the_order_of_the_decisions(house: House, memor
     assert await told(op | owner, good) == (429, "MONTHLY_REQUEST_LIMIT_EXCEEDED")
 
 
-async def test_503_the_chain_is_asked_only_for_who_may_ask(house: House) -> None:
-    op, owner = await house.operator(), await house.session()
-    house.chain.down = ChainUnavailable("The chain is down.", retry_after_s=7)
-    refused(await house.gate(op), 401, "identity_required")
-    refused(await house.gate(op | owner, trustSignals=["attestation"]), 403, "plan_required")
-    refused(await house.gate(op | owner), 503, "chain_unavailable")
-    assert house.chain.reads == 1
+async def test_503_the_chain_is_asked_only_for_who_may_ask(service: TestService) -> None:
+    op, owner = await service.operator(), await service.session()
+    service.chain.down = ChainUnavailable("The chain is down.", retry_after_s=7)
+    refused(await service.gate(op), 401, "identity_required")
+    refused(await service.gate(op | owner, trustSignals=["attestation"]), 403, "plan_required")
+    refused(await service.gate(op | owner), 503, "chain_unavailable")
+    assert service.chain.reads == 1
 
 
-async def test_a_session_that_began_is_handed_out_with_a_refusal_too(house: House) -> None:
+async def test_a_session_that_began_is_handed_out_with_a_refusal_too(service: TestService) -> None:
     """Its challenge is spent: without the header the agent would have to sign again."""
-    op, signed = await house.operator(), await house.challenge(STRANGER_KEY)
+    op, signed = await service.operator(), await service.challenge(STRANGER_KEY)
     begun = op | {
         "x-agent-address": signed["agentAddress"],
         "x-agent-challenge": signed["challenge"],
         "x-agent-signature": signed["signature"],
     }
-    answer = await house.gate(begun, "999")
+    answer = await service.gate(begun, "999")
     refused(answer, 404, "agent_not_found")
     session = {
         "x-agent-address": signed["agentAddress"],
         "x-agent-session": answer.headers["x-agent-session"],
     }
-    refused(await house.gate(op | session), 401, "identity_mismatch")
+    refused(await service.gate(op | session), 401, "identity_mismatch")
 
 
 async def test_503_nothing_seen_is_no_grade_and_is_not_counted(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both base signals fail: the registry goes down after the agent was found, services too."""
-    headers = await house.operator() | await house.session()
-    deaf: Any = type(house.app.evaluator)
+    headers = await service.operator() | await service.session()
+    deaf: Any = type(service.app.evaluator)
 
     async def nothing(*_: object, **__: object) -> Any:
         return (), {"8004": "down", "sandbox": "down"}
 
     monkeypatch.setattr(deaf, "collect", nothing)
-    answer = await house.gate(headers)
+    answer = await service.gate(headers)
     body = refused(answer, 503, "evidence_unavailable")
     assert (body["signals"], answer.headers["retry-after"]) == (["8004", "sandbox"], "10")
-    (operator,) = await house.app.operators.list_for_admin()
-    assert (await house.app.allowance.usage(operator)).used == 0
+    (operator,) = await service.app.operators.list_for_admin()
+    assert (await service.app.allowance.usage(operator)).used == 0

@@ -10,7 +10,7 @@ import pytest
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.db.state import SqlSharedState
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from tests.support.house import OWNER_KEY, House, address, refused
+from tests.support.live_service import OWNER_KEY, TestService, address, refused
 
 Hold = Callable[[type, str], tuple[asyncio.Event, asyncio.Event]]
 
@@ -50,42 +50,42 @@ async def overtaken(
 
 
 async def test_a_key_revoked_while_it_was_being_looked_up_is_not_remembered(
-    house: House, hold: Hold
+    service: TestService, hold: Hold
 ) -> None:
-    headers, token = await house.operator() | await house.session(), await house.token()
-    (key,) = (await house.http.get("/operator/keys", headers=token)).json()
+    headers, token = await service.operator() | await service.session(), await service.token()
+    (key,) = (await service.http.get("/operator/keys", headers=token)).json()
     events = hold(SqlApiKeyStore, "find_by_hash")
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(house.gate(headers))
+        call = group.create_task(service.gate(headers))
         await overtaken(
-            call, events, lambda: house.http.delete(f"/operator/keys/{key['id']}", headers=token)
+            call, events, lambda: service.http.delete(f"/operator/keys/{key['id']}", headers=token)
         )
-    refused(await house.gate(headers), 401, "unauthorized")
+    refused(await service.gate(headers), 401, "unauthorized")
 
 
 async def test_a_session_ended_while_it_was_being_checked_is_not_remembered(
-    house: House, hold: Hold
+    service: TestService, hold: Hold
 ) -> None:
-    op, session = await house.operator(), await house.session()
+    op, session = await service.operator(), await service.session()
     path = f"/operator/key/{address(OWNER_KEY)}/session"
     events = hold(SqlSharedState, "get")
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(house.gate(op | session))
-        await overtaken(call, events, lambda: house.http.delete(path, headers=session))
-    refused(await house.gate(op | session), 401, "challenge_required")
+        call = group.create_task(service.gate(op | session))
+        await overtaken(call, events, lambda: service.http.delete(path, headers=session))
+    refused(await service.gate(op | session), 401, "challenge_required")
 
 
 async def test_an_evaluation_made_while_an_older_one_was_read_is_the_one_remembered(
-    house: House, hold: Hold
+    service: TestService, hold: Hold
 ) -> None:
-    headers = await house.operator() | await house.session()
-    await house.http.post("/operator/trigger-sandbox/7")
-    house.clock.move(5)
+    headers = await service.operator() | await service.session()
+    await service.http.post("/operator/trigger-sandbox/7")
+    service.clock.move(5)
     events = hold(SqlEvaluationStore, "newest")
     async with asyncio.TaskGroup() as group:
-        call = group.create_task(house.gate(headers))
+        call = group.create_task(service.gate(headers))
         older = await overtaken(
-            call, events, lambda: house.http.post("/operator/trigger-sandbox/7")
+            call, events, lambda: service.http.post("/operator/trigger-sandbox/7")
         )
-    newer = await house.gate(headers)
+    newer = await service.gate(headers)
     assert newer.json()["evaluatedAt"] > older.json()["evaluatedAt"]

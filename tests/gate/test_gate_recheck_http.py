@@ -13,33 +13,33 @@ from tests.gate.test_gate_budget_http import (
     triggered,
     use_up,
 )
-from tests.support.house import House, open_house
 from tests.support.raw_server import RawServer
+from tests.support.live_service import TestService, start_test_service
 
 REQUESTS_A_MINUTE = 60
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[House]:
+async def strict(tmp_path: Path) -> AsyncIterator[TestService]:
     """The service with budgets for loopback too."""
-    async with open_house(tmp_path / "data", egress_budget_private=True) as opened:
+    async with start_test_service(tmp_path / "data", egress_budget_private=True) as opened:
         yield opened
 
 
-async def leave(house: House, server: RawServer, requests: int) -> None:
+async def leave(service: TestService, server: RawServer, requests: int) -> None:
     """A minute in which others leave the host so many requests."""
-    house.clock.move(61)
-    await send_often(house, server.url("/x"), REQUESTS_A_MINUTE - requests)
-    house.clock.move(1)
+    service.clock.move(61)
+    await send_often(service, server.url("/x"), REQUESTS_A_MINUTE - requests)
+    service.clock.move(1)
 
 
-async def asked(house: House, headers: dict[str, str]) -> dict[str, Any]:
-    answer = await house.gate(headers, ttlMs=1)
+async def asked(service: TestService, headers: dict[str, str]) -> dict[str, Any]:
+    answer = await service.gate(headers, ttlMs=1)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def test_three_requests_do_where_a_whole_visit_has_no_room(strict: House) -> None:
+async def test_three_requests_do_where_a_whole_visit_has_no_room(strict: TestService) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         before = await asked(strict, headers)
@@ -56,7 +56,9 @@ async def test_three_requests_do_where_a_whole_visit_has_no_room(strict: House) 
         assert told["ladder"] == before["ladder"]
 
 
-async def test_without_room_for_these_either_the_newest_evaluation_answers(strict: House) -> None:
+async def test_without_room_for_these_either_the_newest_evaluation_answers(
+    strict: TestService,
+) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         before = await asked(strict, headers)
@@ -67,7 +69,7 @@ async def test_without_room_for_these_either_the_newest_evaluation_answers(stric
         assert told["evaluatedAt"] == before["evaluatedAt"]
 
 
-async def test_a_re_check_stands_for_a_day_and_a_whole_visit_for_seven(strict: House) -> None:
+async def test_a_re_check_stands_for_a_day_and_a_whole_visit_for_seven(strict: TestService) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         before = await asked(strict, headers)
@@ -77,7 +79,7 @@ async def test_a_re_check_stands_for_a_day_and_a_whole_visit_for_seven(strict: H
 
 
 async def test_nobody_there_lowers_nothing(
-    strict: House,
+    strict: TestService,
 ) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
@@ -88,7 +90,7 @@ async def test_nobody_there_lowers_nothing(
     assert told["score"] == before["score"]
 
 
-async def test_an_agent_of_which_nothing_is_known_is_not_re_checked(strict: House) -> None:
+async def test_an_agent_of_which_nothing_is_known_is_not_re_checked(strict: TestService) -> None:
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         await leave(strict, server, 5)
@@ -98,7 +100,7 @@ async def test_an_agent_of_which_nothing_is_known_is_not_re_checked(strict: Hous
         assert any("egress_budget" in reason for reason in told["reasons"])
 
 
-async def test_who_asks_for_a_visit_gets_one_or_none(strict: House) -> None:
+async def test_who_asks_for_a_visit_gets_one_or_none(strict: TestService) -> None:
     """A trigger is no `ttlMs`: it says what was tested."""
     headers = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:

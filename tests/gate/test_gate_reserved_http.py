@@ -11,58 +11,62 @@ import pytest
 from assay.common.egress_budget import EgressUse, UseClass, current_use
 from assay.registries.ports import OVER_BUDGET
 from tests.gate.test_gate_budget_http import HOST_FILE, JSON, agent, hosted, triggered
-from tests.support.house import STRANGER_KEY, House, address, open_house, refused
 from tests.support.raw_server import RawServer, Request, plain, serving
+from tests.support.live_service import STRANGER_KEY, TestService, address, refused, start_test_service
 
 ANOTHER_URL = "http://127.0.0.1:8099/"
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[House]:
+async def strict(tmp_path: Path) -> AsyncIterator[TestService]:
     """The service with budgets for loopback too."""
-    async with open_house(tmp_path / "data", egress_budget_private=True) as opened:
+    async with start_test_service(tmp_path / "data", egress_budget_private=True) as opened:
         yield opened
 
 
 class Uses:
     """What readings of the registry were counted as, in order."""
 
-    def __init__(self, house: House) -> None:
-        self._fetch = house.chain.fetch_agent
+    def __init__(self, service: TestService) -> None:
+        self._fetch = service.chain.fetch_agent
         self.seen: list[EgressUse] = []
-        house.chain.fetch_agent = self.fetch_agent  # type: ignore[method-assign]
+        service.chain.fetch_agent = self.fetch_agent  # type: ignore[method-assign]
 
     async def fetch_agent(self, *args: Any) -> Any:
         self.seen.append(current_use())
         return await self._fetch(*args)
 
 
-async def playground(house: House, headers: dict[str, str], agent_id: str) -> dict[str, Any]:
+async def playground(
+    service: TestService, headers: dict[str, str], agent_id: str
+) -> dict[str, Any]:
     body = {"path": ANOTHER_URL, "agentId": agent_id, "method": "GET"}
-    return (await house.http.post("/operator/playground", headers=headers, json=body)).json()
+    return (await service.http.post("/operator/playground", headers=headers, json=body)).json()
 
 
-async def wrapped(house: House, **more: Any) -> str:
+async def wrapped(service: TestService, **more: Any) -> str:
     """The path of a wrapper of the first account's."""
-    token = await house.token()
+    token = await service.token()
     body = {"path": "/t", "targetUrl": ANOTHER_URL, "pricePerCall": 0, **more}
-    answer = await house.http.post("/operator/endpoints", headers=token, json=body)
+    answer = await service.http.post("/operator/endpoints", headers=token, json=body)
     assert answer.status_code == 200, answer.text
-    me = await house.http.get("/operator/me", headers=token)
+    me = await service.http.get("/operator/me", headers=token)
     return f"/wrap/{me.json()['operator']['id']}/t"
 
 
-async def use_up_the_shared_half(house: House, server: RawServer) -> None:
+async def use_up_the_shared_half(service: TestService, server: RawServer) -> None:
     for name in ("x@e.com", "y@e.com"):
-        await house.operator(name)
-        token = await house.token(name)
+        await service.operator(name)
+        token = await service.token(name)
         for number in range(15):
             body = {"path": server.url(f"/{number}"), "agentId": "8", "method": "GET"}
-            await house.http.post("/operator/playground", headers=token, json=body)
+            await service.http.post("/operator/playground", headers=token, json=body)
     assert 30 <= len(server.requests) <= 30 + HOST_FILE
 
 
-async def test_one_account_with_many_agents_leaves_a_rival_its_first_gate(strict: House) -> None:
+async def test_one_account_with_many_agents_leaves_a_rival_its_first_gate(
+    strict: TestService,
+) -> None:
     mine = [str(number) for number in range(100, 110)]
     async with hosted(strict, "7", *mine) as server:
         await strict.operator("x@e.com")
@@ -74,7 +78,7 @@ async def test_one_account_with_many_agents_leaves_a_rival_its_first_gate(strict
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 
 
-async def test_whoever_names_a_foreign_agent_has_nothing_sent_to_it(strict: House) -> None:
+async def test_whoever_names_a_foreign_agent_has_nothing_sent_to_it(strict: TestService) -> None:
     keys = await strict.operator()
     url = await wrapped(strict, trustEnabled=True)
     stranger = await strict.session(STRANGER_KEY)
@@ -85,7 +89,9 @@ async def test_whoever_names_a_foreign_agent_has_nothing_sent_to_it(strict: Hous
         assert server.requests == []
 
 
-async def test_before_control_is_shown_everything_is_the_accounts_share(strict: House) -> None:
+async def test_before_control_is_shown_everything_is_the_accounts_share(
+    strict: TestService,
+) -> None:
     uses = Uses(strict)
     keys = await strict.operator()
     refused(await strict.gate(keys | await strict.session(STRANGER_KEY)), 401, "identity_mismatch")
@@ -96,7 +102,7 @@ async def test_before_control_is_shown_everything_is_the_accounts_share(strict: 
     assert len({use.account for use in uses.seen} - {""}) == 1
 
 
-async def test_a_file_that_strangers_hid_is_read_for_its_owner(strict: House) -> None:
+async def test_a_file_that_strangers_hid_is_read_for_its_owner(strict: TestService) -> None:
     """A registration file that the shared half had no room for is read anew after the proof."""
     keys = await strict.operator() | await strict.session()
     async with hosted(strict, "7"):
@@ -114,7 +120,7 @@ async def test_a_file_that_strangers_hid_is_read_for_its_owner(strict: House) ->
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 
 
-async def test_what_was_cut_for_a_stranger_is_no_answer_for_the_owner(strict: House) -> None:
+async def test_what_was_cut_for_a_stranger_is_no_answer_for_the_owner(strict: TestService) -> None:
     keys = await strict.operator() | await strict.session()
     async with hosted(strict, "7") as server:
         await use_up_the_shared_half(strict, server)
@@ -129,7 +135,7 @@ async def test_what_was_cut_for_a_stranger_is_no_answer_for_the_owner(strict: Ho
 
 
 async def test_a_gate_that_comes_during_a_strangers_trigger_has_its_own_share(
-    strict: House,
+    strict: TestService,
 ) -> None:
     keys = await strict.operator() | await strict.session()
     asked, go_on = asyncio.Event(), asyncio.Event()
@@ -165,15 +171,18 @@ async def test_a_service_that_believes_headers_lets_its_gates_use_the_reserved_h
     tmp_path: Path,
 ) -> None:
     settings = {"egress_budget_private": True, "identity_proof": "asserted"}
-    async with open_house(tmp_path / "data", **settings) as house, hosted(house, "7") as server:
-        await use_up_the_shared_half(house, server)
-        keys = await house.operator()
-        owner = house.chain.agents["7"].owner
-        told = (await house.gate(keys | {"x-agent-address": owner})).json()
+    async with (
+        start_test_service(tmp_path / "data", **settings) as service,
+        hosted(service, "7") as server,
+    ):
+        await use_up_the_shared_half(service, server)
+        keys = await service.operator()
+        owner = service.chain.agents["7"].owner
+        told = (await service.gate(keys | {"x-agent-address": owner})).json()
         assert (told["sandboxRan"], told["identityProven"]) == (True, False)
 
 
-async def test_a_wrapper_that_believes_headers_opens_no_reserved_half(strict: House) -> None:
+async def test_a_wrapper_that_believes_headers_opens_no_reserved_half(strict: TestService) -> None:
     await strict.operator()
     url = await wrapped(strict, trustEnabled=True, minScore=0, identityProof="asserted")
     async with hosted(strict, "7") as server:
@@ -183,7 +192,9 @@ async def test_a_wrapper_that_believes_headers_opens_no_reserved_half(strict: Ho
         assert 30 <= len(server.requests) <= 30 + HOST_FILE
 
 
-async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(strict: House) -> None:
+async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(
+    strict: TestService,
+) -> None:
     """Agents of one account, all proven, name a rival's host; the second minute is shared."""
     mine = [str(number) for number in range(100, 108)]
     async with hosted(strict, "7", *mine) as server:
@@ -206,7 +217,9 @@ async def test_an_agent_that_was_never_tested_gets_its_turn_after_others(strict:
         assert (told["sandboxRan"], told.get("cachedReason")) == (True, None)
 
 
-async def test_a_host_that_consents_keeps_its_half_for_the_agents_it_names(strict: House) -> None:
+async def test_a_host_that_consents_keeps_its_half_for_the_agents_it_names(
+    strict: TestService,
+) -> None:
     keys = await strict.operator() | await strict.session()
     async with hosted(strict, "7", "8", consents=True) as server:
         assert (await strict.gate(keys)).json()["sandboxRan"] is True

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gate.test_gate_budget_http import HOST_FILE, hosted, triggered
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 AGENTS = tuple("23456789")
 SHARED, ALL = 30, 60
@@ -16,21 +16,23 @@ SHARED, ALL = 30, 60
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[House]:
+async def strict(tmp_path: Path) -> AsyncIterator[TestService]:
     """The service with budgets for loopback too, and time enough on a loaded machine."""
     settings = {"gate_evaluation_s": 60, "sandbox_evaluation_s": 60}
-    async with open_house(tmp_path / "data", egress_budget_private=True, **settings) as opened:
+    async with start_test_service(
+        tmp_path / "data", egress_budget_private=True, **settings
+    ) as opened:
         yield opened
 
 
-async def gated(house: House, headers: dict[str, str], agent_id: str) -> dict[str, Any]:
-    answer = await house.gate(headers, agent_id, ttlMs=1)
+async def gated(service: TestService, headers: dict[str, str], agent_id: str) -> dict[str, Any]:
+    answer = await service.gate(headers, agent_id, ttlMs=1)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def test_of_visits_triggered_at_once_as_many_are_whole_as_the_budget_holds(
-    strict: House,
+    strict: TestService,
 ) -> None:
     async with hosted(strict, *AGENTS) as server:
         assert is_tested(await triggered(strict, "7"))
@@ -53,7 +55,9 @@ def is_tested(told: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("accounts", [1, 8])
-async def test_gates_at_once_are_answered_and_lower_no_grade(strict: House, accounts: int) -> None:
+async def test_gates_at_once_are_answered_and_lower_no_grade(
+    strict: TestService, accounts: int
+) -> None:
     session = await strict.session()
     keys = [await strict.operator(f"{number}@e.com") for number in range(accounts)]
     callers = [keys[number % accounts] | session for number in range(len(AGENTS))]

@@ -8,28 +8,30 @@ from pathlib import Path
 import pytest
 
 from tests.gate.test_gate_budget_http import agent, hosted, triggered
-from tests.support.house import House, open_house
 from tests.support.raw_server import Request, serving
+from tests.support.live_service import TestService, start_test_service
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[House]:
+async def strict(tmp_path: Path) -> AsyncIterator[TestService]:
     """The service with budgets for loopback too."""
-    async with open_house(tmp_path / "data", egress_budget_private=True) as opened:
+    async with start_test_service(tmp_path / "data", egress_budget_private=True) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def strangers_call(house: House, url: str, arrive: asyncio.Semaphore) -> AsyncGenerator[None]:
+async def strangers_call(
+    service: TestService, url: str, arrive: asyncio.Semaphore
+) -> AsyncGenerator[None]:
     """Two Free accounts make two calls each, and none of them ends."""
     tokens: list[dict[str, str]] = []
     for email in ("x@example.com", "y@example.com"):
-        await house.operator(email)
-        tokens.append(await house.token(email))
+        await service.operator(email)
+        tokens.append(await service.token(email))
     body = {"path": url, "agentId": "8", "method": "GET"}
     async with asyncio.TaskGroup() as group:
         calls = [
-            group.create_task(house.http.post("/operator/playground", headers=t, json=body))
+            group.create_task(service.http.post("/operator/playground", headers=t, json=body))
             for t in tokens
             for _ in range(2)
         ]
@@ -40,7 +42,7 @@ async def strangers_call(house: House, url: str, arrive: asyncio.Semaphore) -> A
             call.cancel()
 
 
-async def test_held_slots_of_an_address_lower_no_grade(strict: House) -> None:
+async def test_held_slots_of_an_address_lower_no_grade(strict: TestService) -> None:
     arrived = asyncio.Semaphore(0)
 
     async def hold(request: Request, writer: asyncio.StreamWriter) -> None:

@@ -20,23 +20,25 @@ from assay.payments.store_watches import SqlWatchStore
 from assay.payments.transfer_model import NotOwed
 from assay.payments.watcher import plan_of
 from tests.support.fakes.calls import claimed, payment
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 PLATFORM = "0x" + "aa" * 20
 OWN = "0x" + "cc" * 20
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[House]:
-    async with open_house(tmp_path / "data", payout_address=PLATFORM, fee_rate="0.05") as opened:
+async def service(tmp_path: Path) -> AsyncGenerator[TestService]:
+    async with start_test_service(
+        tmp_path / "data", payout_address=PLATFORM, fee_rate="0.05"
+    ) as opened:
         yield opened
 
 
 async def sell(
-    house: House, operator_id: str, amount: int, *, to_platform: bool, direct_fee: int = 0
+    service: TestService, operator_id: str, amount: int, *, to_platform: bool, direct_fee: int = 0
 ) -> str:
-    ledger = house.app.ledger
-    made = payment(operator_id, "w", house.clock.now(), amount)
+    ledger = service.app.ledger
+    made = payment(operator_id, "w", service.clock.now(), amount)
     if to_platform:
         made = replace(made, pay_to=PLATFORM, fee_rate=Decimal("0.05"))
     if direct_fee:
@@ -46,22 +48,22 @@ async def sell(
     entry = await claimed(ledger, made)  # type: ignore[arg-type]
     paid = await ledger.move(entry, PaymentState.SETTLED, attempt=attempt)
     assert paid is not None
-    await SqlWatchStore(house.app.database).plan([plan_of(paid, None)])  # it is final
+    await SqlWatchStore(service.app.database).plan([plan_of(paid, None)])  # it is final
     return entry.id
 
 
-async def me(house: House, token: dict[str, str]) -> str:
-    return (await house.http.get("/operator/me", headers=token)).json()["operator"]["id"]
+async def me(service: TestService, token: dict[str, str]) -> str:
+    return (await service.http.get("/operator/me", headers=token)).json()["operator"]["id"]
 
 
-async def test_a_statement_says_what_is_owed_and_to_whom(house: House) -> None:
-    await house.operator()
-    token = await house.token()
-    operator_id = await me(house, token)
-    bought = await sell(house, operator_id, 1_000_000, to_platform=True)
-    await sell(house, operator_id, 500_000, to_platform=False)
-    made = await house.app.transfers.refund(bought, 400_000)
-    answer = await house.http.get("/operator/statement", headers=token)
+async def test_a_statement_says_what_is_owed_and_to_whom(service: TestService) -> None:
+    await service.operator()
+    token = await service.token()
+    operator_id = await me(service, token)
+    bought = await sell(service, operator_id, 1_000_000, to_platform=True)
+    await sell(service, operator_id, 500_000, to_platform=False)
+    made = await service.app.transfers.refund(bought, 400_000)
+    answer = await service.http.get("/operator/statement", headers=token)
     assert answer.status_code == 200, answer.text
     assert answer.json()["lines"] == [
         {
@@ -86,141 +88,145 @@ async def test_a_statement_says_what_is_owed_and_to_whom(house: House) -> None:
     assert (shown["paymentReference"], shown["transaction"]) == (bought, None)
 
 
-async def test_a_fee_paid_beside_the_seller_is_no_part_of_what_is_owed(house: House) -> None:
+async def test_a_fee_paid_beside_the_seller_is_no_part_of_what_is_owed(
+    service: TestService,
+) -> None:
     """Nobody may have it twice: neither by a payout, nor by a refund out of the balance."""
-    await house.operator()
-    token = await house.token()
-    operator_id = await me(house, token)
-    bought = await sell(house, operator_id, 1_000_000, to_platform=False, direct_fee=50_000)
-    made = await house.app.transfers.refund(bought)
+    await service.operator()
+    token = await service.token()
+    operator_id = await me(service, token)
+    bought = await sell(service, operator_id, 1_000_000, to_platform=False, direct_fee=50_000)
+    made = await service.app.transfers.refund(bought)
     assert (made.of_balance, made.sender, made.amount) == (False, OWN, 1_000_000)
-    answer = await house.http.get("/operator/statement", headers=token)
+    answer = await service.http.get("/operator/statement", headers=token)
     (line,) = answer.json()["lines"]
     shown = [line[name] for name in ("directPayments", "directReceived", "directFee", "fee")]
     assert shown == [1, "0.950000", "0.050000", "0.000000"]
     assert (line["payments"], line["received"], line["owed"]) == (0, "0.000000", "0.000000")
     with pytest.raises(NotOwed):
-        await house.app.transfers.payout(operator_id, "eip155:8453", "0x" + "dd" * 20)
+        await service.app.transfers.payout(operator_id, "eip155:8453", "0x" + "dd" * 20)
 
 
-async def test_the_statement_as_a_file_is_the_statement(house: House) -> None:
-    await house.operator()
-    token = await house.token()
-    await sell(house, await me(house, token), 1_000_000, to_platform=True)
-    shown = (await house.http.get("/operator/statement", headers=token)).json()["lines"]
-    answer = await house.http.get("/operator/statement/export", headers=token)
+async def test_the_statement_as_a_file_is_the_statement(service: TestService) -> None:
+    await service.operator()
+    token = await service.token()
+    await sell(service, await me(service, token), 1_000_000, to_platform=True)
+    shown = (await service.http.get("/operator/statement", headers=token)).json()["lines"]
+    answer = await service.http.get("/operator/statement/export", headers=token)
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert rows == [{name: str(value) for name, value in one.items()} for one in shown]
 
 
-async def refunded(house: House, count: int) -> tuple[dict[str, str], list[str]]:
+async def refunded(service: TestService, count: int) -> tuple[dict[str, str], list[str]]:
     """A seller's token, and the ids of so many refunds, newest first."""
-    await house.operator()
-    token = await house.token()
-    operator_id = await me(house, token)
+    await service.operator()
+    token = await service.token()
+    operator_id = await me(service, token)
     made: list[str] = []
     for number in range(count):
-        bought = await sell(house, operator_id, 1_000_000, to_platform=True)
-        made.append((await house.app.transfers.refund(bought, 1_000 + number)).id)
+        bought = await sell(service, operator_id, 1_000_000, to_platform=True)
+        made.append((await service.app.transfers.refund(bought, 1_000 + number)).id)
         if number % 2:  # the others are of the same microsecond
-            house.clock.move(1)
-    shown = (await house.http.get("/operator/statement", headers=token)).json()
+            service.clock.move(1)
+    shown = (await service.http.get("/operator/statement", headers=token)).json()
     assert {one["id"] for one in shown["transfers"]} == set(made)
     return token, [one["id"] for one in shown["transfers"]]
 
 
 async def test_payouts_and_refunds_are_read_in_pages_that_new_ones_do_not_shift(
-    house: House,
+    service: TestService,
 ) -> None:
-    token, ids = await refunded(house, 5)
+    token, ids = await refunded(service, 5)
     path = "/operator/statement/transfers?limit=2"
-    page = (await house.http.get(path, headers=token)).json()
+    page = (await service.http.get(path, headers=token)).json()
     assert (page["total"], page["limit"], page["offset"]) == (5, 2, 0)
     seen = [one["id"] for one in page["items"]]
-    house.clock.move(1)
-    later = await sell(house, await me(house, token), 1_000_000, to_platform=True)
-    await house.app.transfers.refund(later, 7)
+    service.clock.move(1)
+    later = await sell(service, await me(service, token), 1_000_000, to_platform=True)
+    await service.app.transfers.refund(later, 7)
     while page["nextCursor"] is not None:
-        page = (await house.http.get(f"{path}&cursor={page['nextCursor']}", headers=token)).json()
+        page = (await service.http.get(f"{path}&cursor={page['nextCursor']}", headers=token)).json()
         seen += [one["id"] for one in page["items"]]
     assert seen == ids
-    statement = (await house.http.get("/operator/statement", headers=token)).json()
+    statement = (await service.http.get("/operator/statement", headers=token)).json()
     assert statement["transfersTotal"] == 6
-    answer = await house.http.get("/operator/statement/transfers?offset=4", headers=token)
+    answer = await service.http.get("/operator/statement/transfers?offset=4", headers=token)
     assert [one["id"] for one in answer.json()["items"]] == ids[3:]
 
 
 async def test_payouts_and_refunds_as_a_file_are_the_rows_of_the_list(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer_pages, "EXPORTED_AT_ONCE", 2)
-    token, _ = await refunded(house, 5)
-    listed = (await house.http.get("/operator/statement/transfers", headers=token)).json()
+    token, _ = await refunded(service, 5)
+    listed = (await service.http.get("/operator/statement/transfers", headers=token)).json()
     path = "/operator/statement/transfers/export"
-    answer = await house.http.get(path, headers=token)
+    answer = await service.http.get(path, headers=token)
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert "transfers.csv" in answer.headers["content-disposition"]
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert rows == [{name: value or "" for name, value in one.items()} for one in listed["items"]]
-    some = (await house.http.get(f"{path}?limit=3", headers=token)).text
-    cursor = (await house.http.get("/operator/statement/transfers?limit=3", headers=token)).json()
-    rest = await house.http.get(f"{path}?cursor={cursor['nextCursor']}", headers=token)
+    some = (await service.http.get(f"{path}?limit=3", headers=token)).text
+    cursor = (await service.http.get("/operator/statement/transfers?limit=3", headers=token)).json()
+    rest = await service.http.get(f"{path}?cursor={cursor['nextCursor']}", headers=token)
     assert some + rest.text.partition("\r\n")[2] == answer.text
-    assert (await house.http.get(f"{path}?limit=1000001", headers=token)).status_code == 400
+    assert (await service.http.get(f"{path}?limit=1000001", headers=token)).status_code == 400
 
 
-async def test_no_page_begins_after_another_accounts_transfer(house: House) -> None:
-    _, ids = await refunded(house, 1)
-    await house.operator("other@example.com")
-    other = await house.token("other@example.com")
+async def test_no_page_begins_after_another_accounts_transfer(service: TestService) -> None:
+    _, ids = await refunded(service, 1)
+    await service.operator("other@example.com")
+    other = await service.token("other@example.com")
     cursor = base64.urlsafe_b64encode(f"after:{ids[0]}".encode()).rstrip(b"=").decode()
     for path in ("/operator/statement/transfers", "/operator/statement/transfers/export"):
-        assert ids[0] not in (await house.http.get(path, headers=other)).text
+        assert ids[0] not in (await service.http.get(path, headers=other)).text
         for asked in (cursor, base64.urlsafe_b64encode(b"at:1").decode().rstrip("=")):
-            answer = await house.http.get(f"{path}?cursor={asked}", headers=other)
+            answer = await service.http.get(f"{path}?cursor={asked}", headers=other)
             assert answer.status_code == (404 if asked == cursor else 400), answer.text
 
 
-async def test_a_cell_that_a_spreadsheet_would_run_is_text(house: House) -> None:
+async def test_a_cell_that_a_spreadsheet_would_run_is_text(service: TestService) -> None:
     """Nobody chooses such a value today; a row that has one all the same is harmless."""
-    token, ids = await refunded(house, 1)
-    async with house.app.database.write() as connection:
+    token, ids = await refunded(service, 1)
+    async with service.app.database.write() as connection:
         await connection.execute(update(transfers).values(recipient="=1+1"))
-    answer = await house.http.get("/operator/statement/transfers/export", headers=token)
+    answer = await service.http.get("/operator/statement/transfers/export", headers=token)
     (row,) = csv.DictReader(io.StringIO(answer.text))
     assert (row["id"], row["recipient"]) == (ids[0], "'=1+1")
 
 
-async def test_nobody_sees_another_accounts_statement_but_an_admin(house: House) -> None:
-    await house.operator()
-    await sell(house, await me(house, await house.token()), 1_000_000, to_platform=True)
-    await house.operator("other@example.com")
-    other = await house.token("other@example.com")
-    assert (await house.http.get("/operator/statement", headers=other)).json()["lines"] == []
-    refused = await house.http.get("/operator/admin/statement", headers=other)
+async def test_nobody_sees_another_accounts_statement_but_an_admin(service: TestService) -> None:
+    await service.operator()
+    await sell(service, await me(service, await service.token()), 1_000_000, to_platform=True)
+    await service.operator("other@example.com")
+    other = await service.token("other@example.com")
+    assert (await service.http.get("/operator/statement", headers=other)).json()["lines"] == []
+    refused = await service.http.get("/operator/admin/statement", headers=other)
     assert refused.status_code == 403
-    await house.app.operators.set_role_for_admin("other@example.com", Role.ADMIN)
-    other = await house.token("other@example.com")
-    shown = (await house.http.get("/operator/admin/statement", headers=other)).json()
+    await service.app.operators.set_role_for_admin("other@example.com", Role.ADMIN)
+    other = await service.token("other@example.com")
+    shown = (await service.http.get("/operator/admin/statement", headers=other)).json()
     assert (shown["total"], shown["nextCursor"]) == (1, None)
     assert shown["items"][0]["owed"] == "0.950000"
 
 
-async def test_a_wrapper_says_when_nobody_settles_who_is_paid_and_which_fee(house: House) -> None:
-    await house.operator()
-    token = await house.token()
+async def test_a_wrapper_says_when_nobody_settles_who_is_paid_and_which_fee(
+    service: TestService,
+) -> None:
+    await service.operator()
+    token = await service.token()
     body = {"path": "/a", "pricePerCall": 0.01, "targetUrl": "http://127.0.0.1:8999/x"}
-    made = (await house.http.post("/operator/endpoints", headers=token, json=body)).json()
+    made = (await service.http.post("/operator/endpoints", headers=token, json=body)).json()
     settling, payee = made["warnings"]
     assert "Nobody can settle payments on eip155:8453 now" in settling
     assert PLATFORM in payee
     assert "less its fee of 5 %" in payee
     own = {**body, "path": "/b", "payoutAddress": OWN}
-    made = (await house.http.post("/operator/endpoints", headers=token, json=own)).json()
+    made = (await service.http.post("/operator/endpoints", headers=token, json=own)).json()
     assert [text for text in made["warnings"] if "fee of 5 %" in text and "directly" in text]
     free = {**body, "path": "/c", "pricePerCall": 0}
-    made = (await house.http.post("/operator/endpoints", headers=token, json=free)).json()
+    made = (await service.http.post("/operator/endpoints", headers=token, json=free)).json()
     assert made["warnings"] == []
 
 
@@ -234,9 +240,9 @@ async def test_a_wrapper_says_when_nobody_settles_who_is_paid_and_which_fee(hous
     ],
 )
 async def test_a_wrapper_says_whether_the_fee_is_paid_beside_the_seller_or_not_collected(
-    house: House, fields: dict[str, object], told: int
+    service: TestService, fields: dict[str, object], told: int
 ) -> None:
-    warnings = await warnings_of(house, fields)
+    warnings = await warnings_of(service, fields)
     fees = [text for text in warnings if "fee of 5 %" in text]
     assert sum("not collected" in text for text in fees) == told
     assert sum(f"go to this service's wallet {PLATFORM.lower()}" in text for text in fees) == (
@@ -249,14 +255,14 @@ async def test_no_fee_is_sent_to_a_platform_without_a_wallet(
     tmp_path: Path, payout: str | None
 ) -> None:
     given = {} if payout is None else {"payout_address": payout}
-    async with open_house(tmp_path / "data", fee_rate="0.05", **given) as house:
-        said = await warnings_of(house, {})
+    async with start_test_service(tmp_path / "data", fee_rate="0.05", **given) as service:
+        said = await warnings_of(service, {})
         assert sum("fee of 5 % of your account is not collected" in text for text in said) == 1
 
 
-async def warnings_of(house: House, fields: dict[str, object]) -> list[str]:
+async def warnings_of(service: TestService, fields: dict[str, object]) -> list[str]:
     """What is said to who makes a wrapper that is paid over MPP, to a wallet of its own."""
-    await house.operator()
+    await service.operator()
     body = {
         "path": "/mpp",
         "pricePerCall": 0.01,
@@ -266,7 +272,7 @@ async def warnings_of(house: House, fields: dict[str, object]) -> list[str]:
         "paymentNetwork": "tempo-moderato",
         **fields,
     }
-    made = await house.http.post("/operator/endpoints", headers=await house.token(), json=body)
+    made = await service.http.post("/operator/endpoints", headers=await service.token(), json=body)
     assert made.status_code == 200, made.text
     return made.json()["warnings"]
 
@@ -281,16 +287,18 @@ async def warnings_of(house: House, fields: dict[str, object]) -> list[str]:
         ("0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "checksum"),
     ],
 )
-async def test_money_that_would_be_lost_is_refused(house: House, payee: str, said: str) -> None:
-    await house.operator()
-    token = await house.token()
+async def test_money_that_would_be_lost_is_refused(
+    service: TestService, payee: str, said: str
+) -> None:
+    await service.operator()
+    token = await service.token()
     body = {
         "path": "/a",
         "pricePerCall": 0.01,
         "targetUrl": "http://127.0.0.1:8999/x",
         "payoutAddress": payee,
     }
-    answer = await house.http.post("/operator/endpoints", headers=token, json=body)
+    answer = await service.http.post("/operator/endpoints", headers=token, json=body)
     assert answer.status_code == 400
     (problem,) = answer.json()["details"]
     assert problem["loc"] == ["body", "payoutAddress"]
@@ -299,10 +307,10 @@ async def test_money_that_would_be_lost_is_refused(house: House, payee: str, sai
 
 @pytest.mark.parametrize("change", [str.lower, lambda text: "0x" + text[2:].upper(), str])
 async def test_a_wallet_in_one_case_or_with_its_checksum_is_taken(
-    house: House, change: object
+    service: TestService, change: object
 ) -> None:
-    await house.operator()
-    token = await house.token()
+    await service.operator()
+    token = await service.token()
     payee = change("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")  # type: ignore[operator]
     body = {
         "path": "/a",
@@ -310,7 +318,7 @@ async def test_a_wallet_in_one_case_or_with_its_checksum_is_taken(
         "targetUrl": "http://127.0.0.1:8999/x",
         "payoutAddress": payee,
     }
-    answer = await house.http.post("/operator/endpoints", headers=token, json=body)
+    answer = await service.http.post("/operator/endpoints", headers=token, json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["payoutAddress"] == payee.lower()
 
@@ -326,18 +334,18 @@ async def test_a_key_that_cannot_be_right_stops_the_start(
     tmp_path: Path, settings: dict[str, str]
 ) -> None:
     with pytest.raises(ValueError, match="ASSAY_PAYOUT_KEY"):
-        async with open_house(tmp_path / "data", **settings):
+        async with start_test_service(tmp_path / "data", **settings):
             pass
 
 
 async def test_a_wallet_of_the_service_that_nobody_owns_is_paid_by_nobody(tmp_path: Path) -> None:
     burnt = {"payout_address": "0x" + "00" * 18 + "dEaD"}
-    async with open_house(tmp_path / "data", **burnt) as house:
-        await house.operator()
-        token = await house.token()
+    async with start_test_service(tmp_path / "data", **burnt) as service:
+        await service.operator()
+        token = await service.token()
         body = {"path": "/a", "pricePerCall": 0.01, "targetUrl": "http://127.0.0.1:8999/x"}
-        answer = await house.http.post("/operator/endpoints", headers=token, json=body)
+        answer = await service.http.post("/operator/endpoints", headers=token, json=body)
         assert answer.status_code == 400
         free = {**body, "pricePerCall": 0}
-        answer = await house.http.post("/operator/endpoints", headers=token, json=free)
+        answer = await service.http.post("/operator/endpoints", headers=token, json=free)
         assert answer.status_code == 200

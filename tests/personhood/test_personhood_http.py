@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import STRANGER_KEY, House, address, open_house, refused
 from tests.support.raw_server import RawServer, Request, plain, serving
+from tests.support.live_service import STRANGER_KEY, TestService, address, refused, start_test_service
 
 VERIFY, STATUS, PROFILE = (
     "/operator/personhood/verify/{}",
@@ -44,17 +44,17 @@ async def provider() -> AsyncGenerator[RawServer]:
 
 
 @pytest.fixture
-async def human(tmp_path: Path, provider: RawServer) -> AsyncGenerator[House]:
+async def human(tmp_path: Path, provider: RawServer) -> AsyncGenerator[TestService]:
     settings = {
         "world_id_app": "app_1",
         "world_id_verifier": "cloud",
         "world_id_api": provider.url("").rstrip("/"),
     }
-    async with open_house(tmp_path, **settings) as house:
-        yield house
+    async with start_test_service(tmp_path, **settings) as service:
+        yield service
 
 
-async def test_200_a_proof_is_kept_and_shown(human: House) -> None:
+async def test_200_a_proof_is_kept_and_shown(human: TestService) -> None:
     answer = await human.http.post(VERIFY.format("7"), json=proof("7"))
     assert answer.status_code == 200
     told = answer.json()
@@ -65,7 +65,7 @@ async def test_200_a_proof_is_kept_and_shown(human: House) -> None:
     assert shown == {"agentId": "7", "personhood": status}
 
 
-async def test_200_a_key_agent_may_have_a_human_too(human: House) -> None:
+async def test_200_a_key_agent_may_have_a_human_too(human: TestService) -> None:
     who = address(STRANGER_KEY)
     answer = await human.http.post(VERIFY.format(who), json=proof(who, 9))
     assert answer.json()["agentId"] == who
@@ -74,12 +74,14 @@ async def test_200_a_key_agent_may_have_a_human_too(human: House) -> None:
 
 
 @pytest.mark.parametrize("signal", ["7", "31337:7", "eip155:31337/7"])
-async def test_200_the_signal_may_name_the_agent_in_several_ways(human: House, signal: str) -> None:
+async def test_200_the_signal_may_name_the_agent_in_several_ways(
+    human: TestService, signal: str
+) -> None:
     answer = await human.http.post(VERIFY.format("7"), json=proof(signal))
     assert answer.status_code == 200, answer.text
 
 
-async def test_400_a_proof_for_another_agent_or_of_nothing(human: House) -> None:
+async def test_400_a_proof_for_another_agent_or_of_nothing(human: TestService) -> None:
     for body, code in (
         (proof("8"), "proof_invalid"),
         (proof("7", merkle_root="0x03"), "proof_invalid"),
@@ -92,12 +94,12 @@ async def test_400_a_proof_for_another_agent_or_of_nothing(human: House) -> None
     refused(await human.http.get(STATUS.format("x")), 400, "invalid_request")
 
 
-async def test_404_nobody_stands_behind_nobody(human: House) -> None:
+async def test_404_nobody_stands_behind_nobody(human: TestService) -> None:
     refused(await human.http.post(VERIFY.format("99"), json=proof("99")), 404, "agent_not_found")
     refused(await human.http.get(STATUS.format("99")), 404, "agent_not_found")
 
 
-async def test_409_one_human_one_agent(human: House) -> None:
+async def test_409_one_human_one_agent(human: TestService) -> None:
     assert (await human.http.post(VERIFY.format("7"), json=proof("7", 1))).status_code == 200
     refused(await human.http.post(VERIFY.format("8"), json=proof("8", 1)), 409, "human_taken")
     refused(await human.http.post(VERIFY.format("7"), json=proof("7", 2)), 409, "human_taken")
@@ -105,19 +107,19 @@ async def test_409_one_human_one_agent(human: House) -> None:
     assert (await human.http.get(STATUS.format("8"))).json()["verified"] is False
 
 
-async def test_503_a_provider_that_falls_over_proves_nothing(human: House) -> None:
+async def test_503_a_provider_that_falls_over_proves_nothing(human: TestService) -> None:
     body = proof("7", merkle_root="0x02")
     refused(await human.http.post(VERIFY.format("7"), json=body), 503, "personhood_unavailable")
     assert (await human.http.get(STATUS.format("7"))).json()["verified"] is False
 
 
-async def test_503_where_no_app_is_configured(house: House) -> None:
-    answer = await house.http.post(VERIFY.format("7"), json=proof("7"))
+async def test_503_where_no_app_is_configured(service: TestService) -> None:
+    answer = await service.http.post(VERIFY.format("7"), json=proof("7"))
     refused(answer, 503, "personhood_unavailable")
-    assert (await house.http.get(STATUS.format("7"))).json()["verified"] is False
+    assert (await service.http.get(STATUS.format("7"))).json()["verified"] is False
 
 
-async def test_the_bonus_is_in_the_gates_cached_answer_at_once(human: House) -> None:
+async def test_the_bonus_is_in_the_gates_cached_answer_at_once(human: TestService) -> None:
     op, agent = await human.operator(), await human.session()
     await human.gate(op | agent)
     before = (await human.gate(op | agent)).json()

@@ -5,31 +5,31 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, refused
 from tests.support.raw_server import RawServer, keeps_open, plain, serving
+from tests.support.live_service import TestService, refused
 
 
 class Ground:
     """An operator with a token, and an upstream that answers well."""
 
-    def __init__(self, house: House, token: dict[str, str]) -> None:
-        self.house, self.token = house, token
+    def __init__(self, service: TestService, token: dict[str, str]) -> None:
+        self.service, self.token = service, token
 
     async def wrap(self, up: RawServer, path: str, **fields: Any) -> str:
         body = {"path": path, "pricePerCall": 0, "targetUrl": up.url("/base"), **fields}
-        made = await self.house.http.post("/operator/endpoints", json=body, headers=self.token)
+        made = await self.service.http.post("/operator/endpoints", json=body, headers=self.token)
         assert made.status_code == 200, made.text
         return made.json()["id"]
 
     async def play(self, path: str, **fields: Any) -> Any:
         body = {"path": path, "agentId": "7", **fields}
-        return await self.house.http.post("/operator/playground", json=body, headers=self.token)
+        return await self.service.http.post("/operator/playground", json=body, headers=self.token)
 
 
 @pytest.fixture
-async def ground(house: House) -> Ground:
-    await house.operator()
-    return Ground(house, await house.token())
+async def ground(service: TestService) -> Ground:
+    await service.operator()
+    return Ground(service, await service.token())
 
 
 OK = keeps_open(plain(b'{"ok":1}', "200 OK", "Content-Type: application/json"))
@@ -115,7 +115,7 @@ async def test_200_a_dry_run_calls_nothing_and_evaluates_nothing(ground: Ground)
         elsewhere = json.loads((await ground.play("/none", dryRun=True)).json()["responseBody"])
         assert (elsewhere["endpointRegistered"], elsewhere["pricePerCall"]) == (False, None)
         assert up.requests == []
-        gone = await ground.house.http.get("/operator/agent/7/snapshot")
+        gone = await ground.service.http.get("/operator/agent/7/snapshot")
         refused(gone, 404, "snapshot_not_found")
 
 
@@ -123,7 +123,7 @@ async def test_200_a_price_without_a_target_is_registered_and_cannot_be_tried(
     ground: Ground,
 ) -> None:
     body = {"path": "/listed", "pricePerCall": 0.5}
-    made = await ground.house.http.post("/operator/endpoints", json=body, headers=ground.token)
+    made = await ground.service.http.post("/operator/endpoints", json=body, headers=ground.token)
     assert made.status_code == 200, made.text
     dry = json.loads((await ground.play("/listed", dryRun=True)).json()["responseBody"])
     assert (dry["endpointRegistered"], dry["pricePerCall"]) == (True, "0.500000")
@@ -136,19 +136,19 @@ async def test_200_a_dry_run_for_a_key_agent_without_behaviour(ground: Ground) -
     assert json.loads(body["responseBody"])["trustProfile"]["routingDecision"] is None
 
 
-async def test_401_an_api_key_is_no_dashboard_token(house: House) -> None:
-    key = await house.operator()
+async def test_401_an_api_key_is_no_dashboard_token(service: TestService) -> None:
+    key = await service.operator()
     body = {"path": "/q", "agentId": "7"}
     for who in ({}, key):
-        answer = await house.http.post("/operator/playground", json=body, headers=who)
+        answer = await service.http.post("/operator/playground", json=body, headers=who)
         refused(answer, 401, "unauthorized")
 
 
 async def test_404_somebody_elses_wrapper_is_not_there(ground: Ground) -> None:
     async with serving(OK) as up:
         await ground.wrap(up, "/mine")
-        await ground.house.operator("other@example.com")
-        other = Ground(ground.house, await ground.house.token("other@example.com"))
+        await ground.service.operator("other@example.com")
+        other = Ground(ground.service, await ground.service.token("other@example.com"))
         refused(await other.play("/mine"), 404, "wrapper_not_found")
         refused(await ground.play("/mine", method="POST"), 404, "wrapper_not_found")
         dry = json.loads((await other.play("/mine", dryRun=True)).json()["responseBody"])
@@ -180,13 +180,17 @@ async def test_404_somebody_elses_wrapper_is_not_there(ground: Ground) -> None:
 )
 async def test_400_what_cannot_be_tried(ground: Ground, body: dict[str, Any]) -> None:
     asked = {"path": "/q", "agentId": "7", **body}
-    answer = await ground.house.http.post("/operator/playground", json=asked, headers=ground.token)
+    answer = await ground.service.http.post(
+        "/operator/playground", json=asked, headers=ground.token
+    )
     refused(answer, 400, "invalid_request")
 
 
 async def test_400_an_unknown_chain_is_said_to_be_of_the_body(ground: Ground) -> None:
     asked = {"path": "/q", "agentId": "7", "chain": "nowhere"}
-    answer = await ground.house.http.post("/operator/playground", json=asked, headers=ground.token)
+    answer = await ground.service.http.post(
+        "/operator/playground", json=asked, headers=ground.token
+    )
     body = refused(answer, 400, "invalid_request")
     assert [problem["loc"] for problem in body["details"]] == [["body", "chain"]]
 

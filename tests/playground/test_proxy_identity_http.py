@@ -5,39 +5,41 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import OWNER_KEY, House
 from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
+from tests.support.live_service import OWNER_KEY, TestService
 
 OK = keeps_open(plain(b"ok"))
 
 
-async def sent(house: House, by: str, up: RawServer, path: str, headers: dict[str, str]) -> Request:
+async def sent(
+    service: TestService, by: str, up: RawServer, path: str, headers: dict[str, str]
+) -> Request:
     """What the target gets of a call by one of the ways out."""
-    await house.operator()
-    await house.pro()
-    token = await house.token()
+    await service.operator()
+    await service.pro()
+    token = await service.token()
     if by == "proxy":
-        key = (await house.http.post("/operator/keys/rotate", headers=token)).json()["key"]
+        key = (await service.http.post("/operator/keys/rotate", headers=token)).json()["key"]
         body: dict[str, Any] = {"targetUrl": up.url(path), "headers": headers}
         who = {"authorization": f"Bearer {key}"}
-        answer = await house.http.post("/operator/proxy/7", json=body, headers=who)
+        answer = await service.http.post("/operator/proxy/7", json=body, headers=who)
     else:
         if by == "own wrapper":
             made = {"path": "/*", "pricePerCall": 0, "targetUrl": up.url("/")}
             made |= {"upstreamAuthType": "header", "upstreamAuthHeader": "x-key"}
             made |= {"upstreamAuthSecret": "svc_op_an_account_of_ours_behind_a_wrapper"}
-            await house.http.post("/operator/endpoints", json=made, headers=token)
+            await service.http.post("/operator/endpoints", json=made, headers=token)
         else:
             path = up.url(path)
         body = {"path": path, "agentId": "7", "headers": headers}
-        answer = await house.http.post("/operator/playground", json=body, headers=token)
+        answer = await service.http.post("/operator/playground", json=body, headers=token)
     assert answer.status_code == 200, answer.text
     assert answer.json()["statusCode"] == 200
     return up.requests[-1]
 
 
 @pytest.mark.parametrize("by", ["proxy", "playground", "own wrapper"])
-async def test_a_call_names_us_and_nobody_else(house: House, by: str) -> None:
+async def test_a_call_names_us_and_nobody_else(service: TestService, by: str) -> None:
     """Otherwise the service is an anonymising relay."""
     forged = {
         "User-Agent": "Mozilla/5.0",
@@ -53,8 +55,8 @@ async def test_a_call_names_us_and_nobody_else(house: House, by: str) -> None:
         "X-Request-Id": "6.6.6.6",
     }
     async with serving(OK) as up:
-        seen = await sent(house, by, up, "/x", {**forged, "X-Mine": "1", "Cookie": "a=b"})
-    address = house.app.settings.address
+        seen = await sent(service, by, up, "/x", {**forged, "X-Mine": "1", "Cookie": "a=b"})
+    address = service.app.settings.address
     assert seen.headers["user-agent"] == f"Assay-Proxy/1 (calls made for an operator; {address})"
     assert re.fullmatch(r"1\.1 assay-[0-9a-f]{8}", seen.headers["via"])
     assert "6.6.6.6" not in str(seen.headers)
@@ -62,10 +64,10 @@ async def test_a_call_names_us_and_nobody_else(house: House, by: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["proxy", "playground", "own wrapper"])
-async def test_no_credential_of_ours_goes_along(house: House, by: str) -> None:
-    session = (await house.session(OWNER_KEY))["x-agent-session"]
-    await house.operator("b@example.com")
-    jwt = (await house.token("b@example.com"))["authorization"].removeprefix("Bearer ")
+async def test_no_credential_of_ours_goes_along(service: TestService, by: str) -> None:
+    session = (await service.session(OWNER_KEY))["x-agent-session"]
+    await service.operator("b@example.com")
+    jwt = (await service.token("b@example.com"))["authorization"].removeprefix("Bearer ")
     key = "svc_op_" + "a" * 43
     headers = {
         "Authorization": f"Bearer {jwt}",
@@ -77,7 +79,7 @@ async def test_no_credential_of_ours_goes_along(house: House, by: str) -> None:
     }
     path = f"/x?a=1&k={key}&j={jwt}&b=2&s={session}"
     async with serving(OK) as up:
-        seen = await sent(house, by, up, path, headers)
+        seen = await sent(service, by, up, path, headers)
     assert seen.target == "/x?a=1&b=2"
     assert (seen.headers["cookie"], seen.headers["x-other"]) == ("a=b", "Bearer a.b.c")
     assert not {"authorization", "x-api-key", "x-agent-signature", "x-payment"} & set(seen.headers)
@@ -86,9 +88,9 @@ async def test_no_credential_of_ours_goes_along(house: House, by: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["proxy", "playground", "own wrapper"])
-async def test_the_callers_own_credentials_pass_unchanged(house: House, by: str) -> None:
+async def test_the_callers_own_credentials_pass_unchanged(service: TestService, by: str) -> None:
     own = {"Authorization": "Basic YTpi", "X-Api-Key": "sk_1", "Cookie": "c=d ;e"}
     async with serving(OK) as up:
-        seen = await sent(house, by, up, "/x?key=sk_1&a=%20;b", own)
+        seen = await sent(service, by, up, "/x?key=sk_1&a=%20;b", own)
     assert seen.target == "/x?key=sk_1&a=%20;b"
     assert {name.lower(): value for name, value in own.items()}.items() <= seen.headers.items()

@@ -183,7 +183,7 @@ async def test_an_id_that_only_points_at_a_host_gets_and_gives_nothing(grades: G
         assert cap_of(seen) == CRITICAL_CAP
         own = await grades.of(registered(victim, "7"))
     assert cap_of(own) is None
-    assert rules.held_back(data_of(own)) == ()
+    assert rules.ceiling_reasons(data_of(own)) == ()
 
 
 LONG = "Looks a word up in " + " ".join(
@@ -200,7 +200,7 @@ async def test_a_copy_of_a_bad_agent_under_new_control_is_held_at_rung_0(grades:
     copy = Behaviour(tool_text=LONG.upper(), files={FILE: json.dumps(naming("8"))})
     async with running(copy) as agent:
         copied = await grades.of(registered(agent, "8", *OTHERS, name="Other"))
-    assert [r.code for r in rules.held_back(data_of(copied))] == ["clone"]
+    assert [r.code for r in rules.ceiling_reasons(data_of(copied))] == ["clone"]
     assert cap_of(copied) is None
     assert (copied.rung, copied.score <= 64) == (0, True)
     other = Behaviour(files={FILE: json.dumps(naming("9"))})

@@ -7,38 +7,42 @@ from typing import Any
 import pytest
 
 from tests.support.eventually import never
-from tests.support.house import OWNER_KEY, STRANGER_KEY, House, address, refused
 from tests.support.raw_server import RawServer, keeps_open, plain, serving
+from tests.support.live_service import OWNER_KEY, STRANGER_KEY, TestService, address, refused
 
 REGISTER = "/operator/webhooks/register"
 URL = "https://hooks.example.com/assay"
 SECRET = "whsec_" + "a" * 32
 
 
-async def register(house: House, who: dict[str, str], **body: Any) -> Any:
+async def register(service: TestService, who: dict[str, str], **body: Any) -> Any:
     asked = {"event": "evaluation_complete", "url": URL, **body}
-    return await house.http.post(REGISTER, json=asked, headers=who)
+    return await service.http.post(REGISTER, json=asked, headers=who)
 
 
-async def deliveries(house: House, who: dict[str, str], **query: Any) -> list[dict[str, Any]]:
-    answer = await house.http.get("/operator/webhooks/deliveries", params=query, headers=who)
+async def deliveries(
+    service: TestService, who: dict[str, str], **query: Any
+) -> list[dict[str, Any]]:
+    answer = await service.http.get("/operator/webhooks/deliveries", params=query, headers=who)
     assert answer.status_code == 200, answer.text
     return answer.json()["deliveries"]
 
 
-async def until_ended(house: House, who: dict[str, str], count: int) -> list[dict[str, Any]]:
+async def until_ended(
+    service: TestService, who: dict[str, str], count: int
+) -> list[dict[str, Any]]:
     async with asyncio.timeout(15):
         while True:
-            found = await deliveries(house, who)
+            found = await deliveries(service, who)
             if len([one for one in found if one["state"] != "pending"]) >= count:
                 return found
             await asyncio.sleep(0.05)
 
 
-async def test_201_with_a_key_and_with_a_dashboard_token(house: House) -> None:
-    key = await house.operator()
-    for who in (key, await house.token()):
-        answer = await register(house, who, agentIds=[7, 22])
+async def test_201_with_a_key_and_with_a_dashboard_token(service: TestService) -> None:
+    key = await service.operator()
+    for who in (key, await service.token()):
+        answer = await register(service, who, agentIds=[7, 22])
         assert answer.status_code == 201, answer.text
         made = answer.json()
         assert made.pop("id")
@@ -52,16 +56,16 @@ async def test_201_with_a_key_and_with_a_dashboard_token(house: House) -> None:
             "signed": False,
             "createdAt": "2026-03-01T12:00:00.000Z",
         }
-    listed = await house.http.get("/operator/webhooks", headers=key)
+    listed = await service.http.get("/operator/webhooks", headers=key)
     assert len(listed.json()["items"]) == listed.json()["total"] == 2
 
 
-async def test_401_without_a_credential_nothing_is_registered_or_told(house: House) -> None:
+async def test_401_without_a_credential_nothing_is_registered_or_told(service: TestService) -> None:
     for who in ({}, {"authorization": "Bearer svc_op_wrong"}, {"authorization": "Bearer a.b.c"}):
-        refused(await register(house, who), 401, "unauthorized")
+        refused(await register(service, who), 401, "unauthorized")
         for path in ("/operator/webhooks", "/operator/webhooks/deliveries"):
-            refused(await house.http.get(path, headers=who), 401, "unauthorized")
-        refused(await house.http.delete("/operator/webhooks/x", headers=who), 401, "unauthorized")
+            refused(await service.http.get(path, headers=who), 401, "unauthorized")
+        refused(await service.http.delete("/operator/webhooks/x", headers=who), 401, "unauthorized")
 
 
 @pytest.mark.parametrize(
@@ -97,26 +101,26 @@ async def test_401_without_a_credential_nothing_is_registered_or_told(house: Hou
     ],
     ids=lambda body: str(body)[:40],
 )
-async def test_400_says_what_is_wrong(house: House, body: dict[str, Any]) -> None:
-    key = await house.operator()
-    answer = refused(await register(house, key, **body), 400, "invalid_request")
+async def test_400_says_what_is_wrong(service: TestService, body: dict[str, Any]) -> None:
+    key = await service.operator()
+    answer = refused(await register(service, key, **body), 400, "invalid_request")
     assert answer["details"]
-    assert (await house.http.get("/operator/webhooks", headers=key)).json()["items"] == []
+    assert (await service.http.get("/operator/webhooks", headers=key)).json()["items"] == []
 
 
-async def test_400_without_a_url_or_an_event(house: House) -> None:
-    key = await house.operator()
+async def test_400_without_a_url_or_an_event(service: TestService) -> None:
+    key = await service.operator()
     for body in ({}, {"url": URL}, {"event": "evaluation_complete"}, []):
-        answer = await house.http.post(REGISTER, json=body, headers=key)
+        answer = await service.http.post(REGISTER, json=body, headers=key)
         refused(answer, 400, "invalid_request")
 
 
-async def test_409_the_thousand_and_first_is_refused(house: House) -> None:
-    key = await house.operator()
-    me = (await house.http.get("/operator/me", headers=await house.token())).json()
+async def test_409_the_thousand_and_first_is_refused(service: TestService) -> None:
+    key = await service.operator()
+    me = (await service.http.get("/operator/me", headers=await service.token())).json()
     operator_id = me["operator"]["id"]
-    database = house.app.database
-    first = (await register(house, key)).json()["id"]
+    database = service.app.database
+    first = (await register(service, key)).json()["id"]
     async with database.write() as connection:
         from sqlalchemy import text  # noqa: PLC0415
 
@@ -128,20 +132,20 @@ async def test_409_the_thousand_and_first_is_refused(house: House) -> None:
             ),
             {"who": operator_id},
         )
-    refused(await register(house, key), 409, "webhook_limit_reached")
-    await house.http.delete(f"/operator/webhooks/{first}", headers=key)
-    assert (await register(house, key)).status_code == 201
-    other = await house.operator("other@example.com")
-    assert (await register(house, other)).status_code == 201
+    refused(await register(service, key), 409, "webhook_limit_reached")
+    await service.http.delete(f"/operator/webhooks/{first}", headers=key)
+    assert (await register(service, key)).status_code == 201
+    other = await service.operator("other@example.com")
+    assert (await register(service, other)).status_code == 201
 
 
-async def test_a_secret_is_never_shown_again(house: House) -> None:
-    key = await house.operator()
-    answer = await register(house, key, secret=SECRET)
+async def test_a_secret_is_never_shown_again(service: TestService) -> None:
+    key = await service.operator()
+    answer = await register(service, key, secret=SECRET)
     assert answer.json()["signed"] is True
-    listed = await house.http.get("/operator/webhooks", headers=key)
+    listed = await service.http.get("/operator/webhooks", headers=key)
     assert SECRET not in answer.text + listed.text
-    async with house.app.database.read() as connection:
+    async with service.app.database.read() as connection:
         from sqlalchemy import text  # noqa: PLC0415
 
         sealed = (await connection.execute(text("SELECT secret FROM webhooks"))).scalar_one()
@@ -149,33 +153,35 @@ async def test_a_secret_is_never_shown_again(house: House) -> None:
     assert b"i" * 24 not in bytes(sealed)
 
 
-async def test_404_somebody_elses_webhook_is_not_there(house: House) -> None:
-    key, other = await house.operator(), await house.operator("other@example.com")
-    made = (await register(house, key)).json()["id"]
+async def test_404_somebody_elses_webhook_is_not_there(service: TestService) -> None:
+    key, other = await service.operator(), await service.operator("other@example.com")
+    made = (await register(service, key)).json()["id"]
     path = f"/operator/webhooks/{made}"
-    refused(await house.http.delete(path, headers=other), 404, "webhook_not_found")
-    assert (await house.http.get("/operator/webhooks", headers=other)).json()["items"] == []
-    gone = await house.http.delete(path, headers=key)
+    refused(await service.http.delete(path, headers=other), 404, "webhook_not_found")
+    assert (await service.http.get("/operator/webhooks", headers=other)).json()["items"] == []
+    gone = await service.http.delete(path, headers=key)
     assert gone.json() == {"ok": True, "id": made}
-    refused(await house.http.delete(path, headers=key), 404, "webhook_not_found")
+    refused(await service.http.delete(path, headers=key), 404, "webhook_not_found")
 
 
-async def hear(house: House, receiver: RawServer, agent_id: str = "7") -> None:
-    answer = await house.http.post(f"/operator/trigger-sandbox/{agent_id}")
+async def hear(service: TestService, receiver: RawServer, agent_id: str = "7") -> None:
+    answer = await service.http.post(f"/operator/trigger-sandbox/{agent_id}")
     assert answer.status_code == 200, answer.text
     del receiver
 
 
-async def test_an_evaluation_is_told_to_whoever_wants_to_hear_of_the_agent(house: House) -> None:
-    key, other = await house.operator(), await house.operator("other@example.com")
+async def test_an_evaluation_is_told_to_whoever_wants_to_hear_of_the_agent(
+    service: TestService,
+) -> None:
+    key, other = await service.operator(), await service.operator("other@example.com")
     async with serving(keeps_open(plain(b"ok"))) as receiver:
-        await register(house, key, url=receiver.url("/all"))
-        await register(house, key, url=receiver.url("/seven"), agentIds=[7], secret=SECRET)
-        await register(house, key, url=receiver.url("/eight"), agentIds=[8])
-        await register(house, other, url=receiver.url("/others"), agentIds=["7"])
-        answer = (await house.http.post("/operator/trigger-sandbox/7")).json()
-        found = await until_ended(house, key, 2)
-        await until_ended(house, other, 1)
+        await register(service, key, url=receiver.url("/all"))
+        await register(service, key, url=receiver.url("/seven"), agentIds=[7], secret=SECRET)
+        await register(service, key, url=receiver.url("/eight"), agentIds=[8])
+        await register(service, other, url=receiver.url("/others"), agentIds=["7"])
+        answer = (await service.http.post("/operator/trigger-sandbox/7")).json()
+        found = await until_ended(service, key, 2)
+        await until_ended(service, other, 1)
         assert sorted(request.target for request in receiver.requests) == [
             *("/all", "/others", "/seven"),
         ]
@@ -185,7 +191,7 @@ async def test_an_evaluation_is_told_to_whoever_wants_to_hear_of_the_agent(house
         assert told["tier"] == answer["tier"]
         assert told["riskLevel"] == answer["riskLevel"]
         assert told["meetsThreshold"] == answer["meetsThreshold"]
-        snapshot = (await house.http.get("/operator/agent/7/snapshot")).json()
+        snapshot = (await service.http.get("/operator/agent/7/snapshot")).json()
         for name in ("snapshotHash", "previousHash", "encryptedDataUri", "interactionCount"):
             assert told[name] == snapshot[name]
         assert told.keys() == {
@@ -196,19 +202,19 @@ async def test_an_evaluation_is_told_to_whoever_wants_to_hear_of_the_agent(house
         assert signed == {"/all": False, "/seven": True, "/others": False}
 
 
-async def test_a_key_agent_is_filtered_by_its_address_in_any_case(house: House) -> None:
+async def test_a_key_agent_is_filtered_by_its_address_in_any_case(service: TestService) -> None:
     """An evaluation without any evidence of behaviour is one, and is told as one."""
-    key, who = await house.operator(), address(STRANGER_KEY)
+    key, who = await service.operator(), address(STRANGER_KEY)
     async with serving(keeps_open(plain(b"ok"))) as receiver:
         mixed = "0x" + who[2:].upper()
-        assert (await register(house, key, url=receiver.url("/it"), agentIds=[mixed])).is_success
+        assert (await register(service, key, url=receiver.url("/it"), agentIds=[mixed])).is_success
         others = {"url": receiver.url("/others"), "agentIds": [address(OWNER_KEY), "7"]}
-        assert (await register(house, key, **others)).is_success
-        assert (await register(house, key, url=receiver.url("/all"))).is_success
-        answer = await house.http.post(f"/operator/trigger-sandbox-key/{who}")
+        assert (await register(service, key, **others)).is_success
+        assert (await register(service, key, url=receiver.url("/all"))).is_success
+        answer = await service.http.post(f"/operator/trigger-sandbox-key/{who}")
         assert answer.status_code == 200, answer.text
         result = answer.json()
-        told = await until_ended(house, key, 2)
+        told = await until_ended(service, key, 2)
         assert [(d["agentId"], d["state"], d["status"]) for d in told] == [(who, "sent", 200)] * 2
         assert sorted(request.target for request in receiver.requests) == ["/all", "/it"]
         for request in receiver.requests:
@@ -218,63 +224,65 @@ async def test_a_key_agent_is_filtered_by_its_address_in_any_case(house: House) 
             assert payload["meetsThreshold"] is result["meetsThreshold"]
 
 
-async def test_the_log_is_filtered_and_paged_and_only_ones_own(house: House) -> None:
-    key, other = await house.operator(), await house.operator("other@example.com")
+async def test_the_log_is_filtered_and_paged_and_only_ones_own(service: TestService) -> None:
+    key, other = await service.operator(), await service.operator("other@example.com")
     async with serving(keeps_open(plain(b"no", "500 Oh"))) as receiver:
-        first = (await register(house, key, url=receiver.url("/1"))).json()["id"]
-        await register(house, key, url=receiver.url("/2"))
-        await hear(house, receiver)
-        whole = await until_ended(house, key, 2)
+        first = (await register(service, key, url=receiver.url("/1"))).json()["id"]
+        await register(service, key, url=receiver.url("/2"))
+        await hear(service, receiver)
+        whole = await until_ended(service, key, 2)
         assert {one["reason"] for one in whole} == {"the receiver refused"}
         assert {one["status"] for one in whole} == {500}
-        mine = await deliveries(house, key, webhookId=first)
+        mine = await deliveries(service, key, webhookId=first)
         assert [one["webhookId"] for one in mine] == [first]
-        page = await deliveries(house, key, limit=1)
+        page = await deliveries(service, key, limit=1)
         assert page == whole[:1]
-        assert await deliveries(house, key, before=page[0]["id"]) == whole[1:]
+        assert await deliveries(service, key, before=page[0]["id"]) == whole[1:]
         of_another = {"before": page[0]["id"]}
-        answer = await house.http.get(
+        answer = await service.http.get(
             "/operator/webhooks/deliveries", params=of_another, headers=other
         )
         refused(answer, 404, "delivery_not_found")
-        assert await deliveries(house, other) == []
-    answer = await house.http.get("/operator/webhooks/deliveries?limit=0", headers=key)
+        assert await deliveries(service, other) == []
+    answer = await service.http.get("/operator/webhooks/deliveries?limit=0", headers=key)
     refused(answer, 400, "invalid_request")
 
 
-async def test_a_gate_from_memory_tells_nobody(house: House) -> None:
-    key = await house.operator()
-    who = {**key, **await house.session()}
+async def test_a_gate_from_memory_tells_nobody(service: TestService) -> None:
+    key = await service.operator()
+    who = {**key, **await service.session()}
     async with serving(keeps_open(plain(b"ok"))) as receiver:
-        await register(house, key, url=receiver.url("/hook"))
-        await house.gate(who)
-        await until_ended(house, key, 1)
-        assert (await house.gate(who)).json()["cached"] is True
+        await register(service, key, url=receiver.url("/hook"))
+        await service.gate(who)
+        await until_ended(service, key, 1)
+        assert (await service.gate(who)).json()["cached"] is True
         await asyncio.sleep(0.1)
         assert len(receiver.requests) == 1
 
 
-async def test_an_answer_does_not_wait_for_a_receiver_that_hangs(house: House) -> None:
-    key = await house.operator()
+async def test_an_answer_does_not_wait_for_a_receiver_that_hangs(service: TestService) -> None:
+    key = await service.operator()
 
     async def hang(*_: object) -> None:
         await never()
 
     async with serving(hang) as receiver:
-        await register(house, key, url=receiver.url("/hook"))
+        await register(service, key, url=receiver.url("/hook"))
         async with asyncio.timeout(5):
-            await hear(house, receiver)
-        assert [one["state"] for one in await deliveries(house, key)] == ["pending"]
+            await hear(service, receiver)
+        assert [one["state"] for one in await deliveries(service, key)] == ["pending"]
 
 
-async def test_events_beyond_the_specification_go_to_those_who_asked_for_them(house: House) -> None:
-    key = await house.operator()
+async def test_events_beyond_the_specification_go_to_those_who_asked_for_them(
+    service: TestService,
+) -> None:
+    key = await service.operator()
     for event in ("evaluation_complete", "grade_changed", "agent_drift"):
-        answer = await house.http.post(
+        answer = await service.http.post(
             "/operator/webhooks/register", headers=key, json={"event": event, "url": URL}
         )
         assert answer.status_code == 201, answer.text
-    subject = await house.app.subjects.find(house.app.networks.default, "7")
-    await house.app.evaluator.evaluate(subject, 5.0)
-    told = (await house.http.get("/operator/webhooks/deliveries", headers=key)).json()["items"]
+    subject = await service.app.subjects.find(service.app.networks.default, "7")
+    await service.app.evaluator.evaluate(subject, 5.0)
+    told = (await service.http.get("/operator/webhooks/deliveries", headers=key)).json()["items"]
     assert [one["payload"]["event"] for one in told] == ["evaluation_complete"]

@@ -5,27 +5,27 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import House, refused
+from tests.support.live_service import TestService, refused
 
 GOOD = {"path": "/quote", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999/v1"}
 PAYOUT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
-async def create(house: House, token: dict[str, str], **fields: Any) -> Any:
+async def create(service: TestService, token: dict[str, str], **fields: Any) -> Any:
     body = {k: v for k, v in {**GOOD, **fields}.items() if v is not ...}
-    return await house.http.post("/operator/endpoints", json=body, headers=token)
+    return await service.http.post("/operator/endpoints", json=body, headers=token)
 
 
 @pytest.fixture
-async def token(house: House) -> dict[str, str]:
-    await house.operator()
-    return await house.token()
+async def token(service: TestService) -> dict[str, str]:
+    await service.operator()
+    return await service.token()
 
 
 async def test_the_earlier_short_form_has_every_default(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
-    answer = await create(house, token, method="GET", description="d", rateLimit=None)
+    answer = await create(service, token, method="GET", description="d", rateLimit=None)
     assert answer.status_code == 200
     assert answer.json() | {"id": "", "createdAt": ""} == {
         "id": "",
@@ -57,23 +57,23 @@ async def test_the_earlier_short_form_has_every_default(
 
 
 async def test_the_earlier_form_may_leave_out_where_to_forward(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
     """A path with a price, as the earlier form had it: listed, answered by nobody.
 
     Source: interface.md#the-earlier-wrapper-form.
     """
-    made = await create(house, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
+    made = await create(service, token, targetUrl=..., pricePerCall=0.25, rateLimit=3)
     assert made.status_code == 200, made.text
     shown = made.json()
     assert shown["warnings"] == []
     assert (shown["targetUrl"], shown["pricePerCall"], shown["active"]) == ("", "0.250000", True)
-    assert (await house.http.get("/operator/endpoints", headers=token)).json() == [shown]
-    url = f"/wrap/{await operator_id(house, token)}/quote"
-    refused(await house.http.get(url), 404, "wrapper_not_found")
-    refused(await house.http.get(url, headers={"x-payment": "e30="}), 404, "wrapper_not_found")
-    refused(await create(house, token), 409, "endpoint_overlaps")
-    gone = await house.http.delete(f"/operator/endpoints/{shown['id']}", headers=token)
+    assert (await service.http.get("/operator/endpoints", headers=token)).json() == [shown]
+    url = f"/wrap/{await operator_id(service, token)}/quote"
+    refused(await service.http.get(url), 404, "wrapper_not_found")
+    refused(await service.http.get(url, headers={"x-payment": "e30="}), 404, "wrapper_not_found")
+    refused(await create(service, token), 409, "endpoint_overlaps")
+    gone = await service.http.delete(f"/operator/endpoints/{shown['id']}", headers=token)
     assert gone.json()["active"] is False
 
 
@@ -91,26 +91,26 @@ async def test_the_earlier_form_may_leave_out_where_to_forward(
     ],
 )
 async def test_the_present_form_says_where_to_forward(
-    house: House, token: dict[str, str], field: str, value: Any
+    service: TestService, token: dict[str, str], field: str, value: Any
 ) -> None:
     fields = {"targetUrl": ..., field: value}
-    body = refused(await create(house, token, **fields), 400, "invalid_request")
+    body = refused(await create(service, token, **fields), 400, "invalid_request")
     assert [row["loc"] for row in body["details"]] == [["body", "targetUrl"]]
 
 
 async def test_a_path_with_nowhere_to_forward_is_not_answered_by_a_wider_wrapper(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
     """Else what is registered with a price could be had by the terms of another wrapper."""
-    assert (await create(house, token, targetUrl=..., pricePerCall=1)).status_code == 200
-    assert (await create(house, token, path="/*")).status_code == 200
-    url = f"/wrap/{await operator_id(house, token)}"
-    refused(await house.http.get(f"{url}/quote"), 404, "wrapper_not_found")
-    refused(await house.http.get(f"{url}/other"), 502, "wrapper_request_failed")  # nobody listens
+    assert (await create(service, token, targetUrl=..., pricePerCall=1)).status_code == 200
+    assert (await create(service, token, path="/*")).status_code == 200
+    url = f"/wrap/{await operator_id(service, token)}"
+    refused(await service.http.get(f"{url}/quote"), 404, "wrapper_not_found")
+    refused(await service.http.get(f"{url}/other"), 502, "wrapper_request_failed")  # nobody listens
 
 
 async def test_every_field_is_kept_and_the_secret_is_never_shown(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
     fields = {
         "method": "post",
@@ -130,9 +130,9 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
         "upstreamAuthHeader": "X-Key",
         "upstreamAuthSecret": "hunter2hunter2",
     }
-    made = await create(house, token, **fields)
+    made = await create(service, token, **fields)
     assert made.status_code == 200, made.text
-    listed = await house.http.get("/operator/endpoints", headers=token)
+    listed = await service.http.get("/operator/endpoints", headers=token)
     assert listed.json() == [made.json()]
     (warned,) = made.json()["warnings"]
     assert "No node of tempo:42431 answers" in warned
@@ -142,10 +142,10 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
     assert shown["payoutAddress"] == PAYOUT.lower()
     assert shown["upstreamAuthHeader"] == "x-key"
     assert "hunter2" not in listed.text + made.text
-    [config] = await house.app.endpoints.list(await operator_id(house, token))
+    [config] = await service.app.endpoints.list(await operator_id(service, token))
     assert config.auth is not None
     assert b"hunter2" not in config.auth.sealed_secret
-    assert house.app.endpoints.upstream_secret(config) == b"hunter2hunter2"
+    assert service.app.endpoints.upstream_secret(config) == b"hunter2hunter2"
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
     ],
 )
 async def test_what_does_not_hold_is_refused_with_its_place(
-    house: House, token: dict[str, str], field: str, value: Any
+    service: TestService, token: dict[str, str], field: str, value: Any
 ) -> None:
-    body = refused(await create(house, token, **{field: value}), 400, "invalid_request")
+    body = refused(await create(service, token, **{field: value}), 400, "invalid_request")
     assert body["details"]
-    listed = await house.http.get("/operator/endpoints", headers=token)
+    listed = await service.http.get("/operator/endpoints", headers=token)
     assert listed.json() == []
 
 
@@ -225,11 +225,11 @@ async def test_what_does_not_hold_is_refused_with_its_place(
     ],
 )
 async def test_a_price_is_read_to_its_last_digit(
-    house: House, token: dict[str, str], price: str, shown: str | None
+    service: TestService, token: dict[str, str], price: str, shown: str | None
 ) -> None:
     """As a double, a price that no asset can express passed for a round one."""
     rest = json.dumps({**GOOD, "payoutAddress": PAYOUT})[1:].replace('"pricePerCall": 0, ', "")
-    answer = await house.http.post(
+    answer = await service.http.post(
         "/operator/endpoints", content=f'{{"pricePerCall": {price}, {rest}', headers=token
     )
     if shown is None:
@@ -254,53 +254,57 @@ async def test_a_price_is_read_to_its_last_digit(
     ],
 )
 async def test_an_upstream_header_cannot_break_the_request(
-    house: House, token: dict[str, str], header: str | None, secret: str
+    service: TestService, token: dict[str, str], header: str | None, secret: str
 ) -> None:
     fields = {"upstreamAuthType": "header", "upstreamAuthHeader": header}
-    refused(await create(house, token, **fields, upstreamAuthSecret=secret), 400, "invalid_request")
+    refused(
+        await create(service, token, **fields, upstreamAuthSecret=secret), 400, "invalid_request"
+    )
 
 
 async def test_two_wrappers_of_one_path_and_method_cannot_be(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
-    assert (await create(house, token, path="/a/{x}")).status_code == 200
-    refused(await create(house, token, path="/a/{y}"), 409, "endpoint_overlaps")
-    assert (await create(house, token, path="/a/{y}", method="POST")).status_code == 200
-    assert (await create(house, token, path="/a/b")).status_code == 200
+    assert (await create(service, token, path="/a/{x}")).status_code == 200
+    refused(await create(service, token, path="/a/{y}"), 409, "endpoint_overlaps")
+    assert (await create(service, token, path="/a/{y}", method="POST")).status_code == 200
+    assert (await create(service, token, path="/a/b")).status_code == 200
 
 
 async def test_a_deactivated_wrapper_is_listed_and_its_path_is_free_again(
-    house: House, token: dict[str, str]
+    service: TestService, token: dict[str, str]
 ) -> None:
-    made = (await create(house, token)).json()
-    gone = await house.http.delete(f"/operator/endpoints/{made['id']}", headers=token)
+    made = (await create(service, token)).json()
+    gone = await service.http.delete(f"/operator/endpoints/{made['id']}", headers=token)
     assert gone.json() == {"ok": True, "id": made["id"], "active": False}
-    assert (await create(house, token)).status_code == 200
-    listed = (await house.http.get("/operator/endpoints", headers=token)).json()
+    assert (await create(service, token)).status_code == 200
+    listed = (await service.http.get("/operator/endpoints", headers=token)).json()
     assert [one["active"] for one in listed] == [True, False]
 
 
-async def test_the_wrappers_of_others_are_not_there(house: House, token: dict[str, str]) -> None:
-    made = (await create(house, token)).json()
-    await house.operator("other@example.com")
-    other = await house.token("other@example.com")
-    assert (await house.http.get("/operator/endpoints", headers=other)).json() == []
-    answer = await house.http.delete(f"/operator/endpoints/{made['id']}", headers=other)
+async def test_the_wrappers_of_others_are_not_there(
+    service: TestService, token: dict[str, str]
+) -> None:
+    made = (await create(service, token)).json()
+    await service.operator("other@example.com")
+    other = await service.token("other@example.com")
+    assert (await service.http.get("/operator/endpoints", headers=other)).json() == []
+    answer = await service.http.delete(f"/operator/endpoints/{made['id']}", headers=other)
     refused(answer, 404, "endpoint_not_found")
-    assert (await create(house, other)).status_code == 200  # the same path, another operator's
+    assert (await create(service, other)).status_code == 200  # the same path, another operator's
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_without_a_dashboard_token_or_a_key_with_the_scope_there_is_nothing(
-    house: House, method: str
+    service: TestService, method: str
 ) -> None:
-    key = await house.operator()
+    key = await service.operator()
     for headers, status, code in (({}, 401, "unauthorized"), (key, 403, "insufficient_scope")):
-        answer = await house.http.request(
+        answer = await service.http.request(
             method, "/operator/endpoints", headers=headers, content=json.dumps(GOOD)
         )
         refused(answer, status, code)
 
 
-async def operator_id(house: House, token: dict[str, str]) -> str:
-    return (await house.http.get("/operator/me", headers=token)).json()["operator"]["id"]
+async def operator_id(service: TestService, token: dict[str, str]) -> str:
+    return (await service.http.get("/operator/me", headers=token)).json()["operator"]["id"]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mpp import Challenge, Credential
 
-from tests.support.house import House, open_house
+from tests.support.live_service import TestService, start_test_service
 
 SELLER = "0x" + "5e" * 20
 NOBODY = "http://127.0.0.1:9"
@@ -57,31 +57,31 @@ _SOON = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 class Seller:
     """A service with one wrapper for each protocol."""
 
-    def __init__(self, runner: asyncio.Runner, house: House, owner: str) -> None:
-        self._runner, self.house, self._owner = runner, house, owner
+    def __init__(self, runner: asyncio.Runner, service: TestService, owner: str) -> None:
+        self._runner, self.service, self._owner = runner, service, owner
         asked = self.get("mpp", {})
         self.challenge = Challenge.from_www_authenticate(asked.headers["www-authenticate"])
 
     def get(self, protocol: str, headers: dict[str, str]) -> httpx2.Response:
         url = f"/wrap/{self._owner}/{protocol}"
-        return self._runner.run(self.house.http.get(url, headers=headers))
+        return self._runner.run(self.service.http.get(url, headers=headers))
 
 
 @pytest.fixture(scope="module")
 def seller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seller]:
     folder = tmp_path_factory.mktemp("seller")
     with asyncio.Runner() as runner:
-        opened = open_house(folder, payment_rpc={"tempo:42431": [NOBODY]})
-        house = runner.run(opened.__aenter__())
+        opened = start_test_service(folder, payment_rpc={"tempo:42431": [NOBODY]})
+        service = runner.run(opened.__aenter__())
         try:
-            yield Seller(runner, house, runner.run(_wrapped(house)))
+            yield Seller(runner, service, runner.run(_wrapped(service)))
         finally:
             runner.run(opened.__aexit__(None, None, None))
 
 
-async def _wrapped(house: House) -> str:
-    await house.operator()
-    token = await house.token()
+async def _wrapped(service: TestService) -> str:
+    await service.operator()
+    token = await service.token()
     for protocol, network in (("mpp", "tempo:42431"), ("x402", "eip155:84532")):
         body = {
             "path": f"/{protocol}",
@@ -91,9 +91,9 @@ async def _wrapped(house: House) -> str:
             "paymentNetwork": network,
             "payoutAddress": SELLER,
         }
-        made = await house.http.post("/operator/endpoints", json=body, headers=token)
+        made = await service.http.post("/operator/endpoints", json=body, headers=token)
         assert made.status_code == 200, made.text
-    me = await house.http.get("/operator/me", headers=token)
+    me = await service.http.get("/operator/me", headers=token)
     return str(me.json()["operator"]["id"])
 
 

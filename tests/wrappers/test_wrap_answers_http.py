@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import OWNER_KEY, refused
+from tests.support.live_service import OWNER_KEY, refused
 from tests.support.wire_upstream import Asked, Play, Wire
 from tests.wrappers.test_wrap_repeats_http import Got, Shop, opened
 
@@ -115,7 +115,7 @@ async def test_a_wrapper_lets_pass_what_concerns_its_own_answers_only(shop: Shop
     assert got.headers["cdn-cache-control"] == "x"
     assert "x-accel-redirect" not in got.headers
     assert "nel" not in got.headers
-    listed = (await shop.house.http.get("/operator/endpoints", headers=shop.token)).json()
+    listed = (await shop.service.http.get("/operator/endpoints", headers=shop.token)).json()
     [one] = [row for row in listed if row["path"] == "/x"]
     assert one["passResponseHeaders"] == ["x-frame-options", "cdn-cache-control"]
 
@@ -132,7 +132,7 @@ async def test_no_exception_is_made_for_what_concerns_everybody(
     shop: Shop, names: list[str]
 ) -> None:
     body = {"path": "/x", "pricePerCall": 0, "targetUrl": shop.up.url, "passResponseHeaders": names}
-    answer = await shop.house.http.post("/operator/endpoints", json=body, headers=shop.token)
+    answer = await shop.service.http.post("/operator/endpoints", json=body, headers=shop.token)
     details = refused(answer, 400, "invalid_request")["details"]
     assert details[0]["loc"] == ["body", "passResponseHeaders"]
 
@@ -225,8 +225,8 @@ async def test_our_credentials_reach_no_upstream_and_the_upstreams_own_do(shop: 
     await shop.wrap("/warm")
     await shop.wrap("/x")
     jwt = shop.token["authorization"].removeprefix("Bearer ")
-    session = (await shop.house.session(OWNER_KEY))["x-agent-session"]
-    key = (await shop.house.operator("b@example.com"))["authorization"].removeprefix("Bearer ")
+    session = (await shop.service.session(OWNER_KEY))["x-agent-session"]
+    key = (await shop.service.operator("b@example.com"))["authorization"].removeprefix("Bearer ")
     for secret in (jwt, session, key):
         basic = base64.b64encode(f"{secret}:".encode()).decode()
         headers = {
@@ -295,18 +295,18 @@ async def test_any_method_is_passed_on(shop: Shop, method: str) -> None:
     """interface.md#wrappers. What the server's parser takes is tested with the parser."""
     await shop.wrap("/x")
     url = f"/wrap/{shop.operator_id}/x"
-    assert (await shop.house.http.request(method, url, content=b"hello")).status_code == 200
+    assert (await shop.service.http.request(method, url, content=b"hello")).status_code == 200
     [seen] = shop.up.to("/x")
     assert (seen.method, seen.body) == (method, b"hello")
     for never in ("TRACE", "CONNECT", "X" * 25):
-        refused(await shop.house.http.request(never, url), 404, "wrapper_not_found")
+        refused(await shop.service.http.request(never, url), 404, "wrapper_not_found")
 
 
 async def test_a_method_of_ones_own_can_be_wrapped(shop: Shop) -> None:
     await shop.wrap("/x", method="FROBNICATE")
     url = f"/wrap/{shop.operator_id}/x"
-    assert (await shop.house.http.request("FROBNICATE", url)).status_code == 200
-    refused(await shop.house.http.get(url), 404, "wrapper_not_found")
+    assert (await shop.service.http.request("FROBNICATE", url)).status_code == 200
+    refused(await shop.service.http.get(url), 404, "wrapper_not_found")
 
 
 async def test_an_encoded_slash_is_read_where_nothing_matches_it_as_it_is(shop: Shop) -> None:
@@ -318,6 +318,6 @@ async def test_an_encoded_slash_is_read_where_nothing_matches_it_as_it_is(shop: 
     await shop.wrap("/{one}")
     await both(shop, shop.request("/a%2Fb"))
     assert [seen.target for seen in shop.up.asked[-2:]] == ["/a%2Fb", "/a%2Fb"]
-    await shop.house.app.flush()
-    logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
+    await shop.service.app.flush()
+    logs = await shop.service.http.get("/operator/analytics/logs", headers=shop.token)
     assert {row["path"] for row in logs.json()["logs"]} >= {"/a/b", "/a%2Fb"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import refused
+from tests.support.live_service import refused
 from tests.support.wire_upstream import Asked, Wire
 from tests.wrappers.test_wrap_answers_http import both, says
 from tests.wrappers.test_wrap_repeats_http import Got, Shop, opened
@@ -50,8 +50,8 @@ async def test_a_preflight_of_a_wrapper_with_origins_is_answered_here(shop: Shop
         assert got.headers["access-control-max-age"] == "600"
         assert "access-control-allow-credentials" not in got.headers
     assert shop.up.to("/x") == []
-    await shop.house.app.flush()
-    logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
+    await shop.service.app.flush()
+    logs = await shop.service.http.get("/operator/analytics/logs", headers=shop.token)
     assert logs.json()["logs"] == []  # it is no call
 
 
@@ -69,7 +69,7 @@ async def test_every_other_options_is_forwarded(shop: Shop) -> None:
             assert (await ask(shop, path, "OPTIONS", **headers)).status == 200
     assert [seen.method for seen in shop.up.asked] == ["OPTIONS"] * 8
     refused(
-        await shop.house.http.options(f"/wrap/{shop.operator_id}/none"), 404, "wrapper_not_found"
+        await shop.service.http.options(f"/wrap/{shop.operator_id}/none"), 404, "wrapper_not_found"
     )
 
 
@@ -126,7 +126,7 @@ async def test_any_origin_may_be_let_in_without_a_browsers_credentials(shop: Sho
 )
 async def test_what_is_no_origin_is_refused(shop: Shop, origins: list[str]) -> None:
     body: dict[str, Any] = {"path": "/y", "pricePerCall": 0, "targetUrl": shop.up.url}
-    answer = await shop.house.http.post(
+    answer = await shop.service.http.post(
         "/operator/endpoints", json=body | {"corsOrigins": origins}, headers=shop.token
     )
     details = refused(answer, 400, "invalid_request")["details"]
@@ -135,5 +135,5 @@ async def test_what_is_no_origin_is_refused(shop: Shop, origins: list[str]) -> N
 
 async def test_origins_are_kept_as_browsers_send_them(shop: Shop) -> None:
     await shop.wrap("/x", corsOrigins=["HTTPS://Page.example:443", "http://localhost:3000"])
-    listed = (await shop.house.http.get("/operator/endpoints", headers=shop.token)).json()
+    listed = (await shop.service.http.get("/operator/endpoints", headers=shop.token)).json()
     assert listed[0]["corsOrigins"] == [PAGE, "http://localhost:3000"]

@@ -14,7 +14,14 @@ from assay.wrappers import request_body
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.fakes.name_servers import NameServers
-from tests.support.house import OWNER_KEY, STRANGER_KEY, House, address, open_house, refused
+from tests.support.live_service import (
+    OWNER_KEY,
+    STRANGER_KEY,
+    TestService,
+    address,
+    refused,
+    start_test_service,
+)
 from tests.support.wire_upstream import WireUpstream, wire_upstream
 
 
@@ -28,55 +35,55 @@ class Stall:
     """An operator with wrappers."""
 
     def __init__(
-        self, house: House, up: WireUpstream, operator_id: str, token: dict[str, str]
+        self, service: TestService, up: WireUpstream, operator_id: str, token: dict[str, str]
     ) -> None:
-        self.house, self.up, self.operator_id, self.token = house, up, operator_id, token
+        self.service, self.up, self.operator_id, self.token = service, up, operator_id, token
 
     async def wrap(self, path: str, **fields: Any) -> str:
         body = {"path": path, "pricePerCall": 0, "targetUrl": self.up.url, **fields}
-        answer = await self.house.http.post("/operator/endpoints", json=body, headers=self.token)
+        answer = await self.service.http.post("/operator/endpoints", json=body, headers=self.token)
         assert answer.status_code == 200, answer.text
         return f"/wrap/{self.operator_id}{path}"
 
 
 @pytest.fixture
-async def stall(house: House, up: WireUpstream) -> Stall:
-    await house.operator()
-    token = await house.token()
-    me = (await house.http.get("/operator/me", headers=token)).json()
-    return Stall(house, up, me["operator"]["id"], token)
+async def stall(service: TestService, up: WireUpstream) -> Stall:
+    await service.operator()
+    token = await service.token()
+    me = (await service.http.get("/operator/me", headers=token)).json()
+    return Stall(service, up, me["operator"]["id"], token)
 
 
 async def test_an_open_wrapper_asks_for_nothing(stall: Stall) -> None:
     url = await stall.wrap("/open")
-    assert (await stall.house.http.get(url)).status_code == 200
+    assert (await stall.service.http.get(url)).status_code == 200
     assert len(stall.up.to("/open")) == 1
 
 
 async def test_what_no_wrapper_answers_is_not_found(stall: Stall) -> None:
     url = await stall.wrap("/there")
     for path, method in ((url + "/x", "GET"), (url, "POST"), ("/wrap/nobody/there", "GET")):
-        refused(await stall.house.http.request(method, path), 404, "wrapper_not_found")
+        refused(await stall.service.http.request(method, path), 404, "wrapper_not_found")
     for path in ("/wrap/", f"/wrap/{stall.operator_id}", f"/wrap/{stall.operator_id}/"):
-        refused(await stall.house.http.get(path), 404, "wrapper_not_found")
+        refused(await stall.service.http.get(path), 404, "wrapper_not_found")
 
 
 async def test_a_deactivated_wrapper_is_gone_at_once(stall: Stall) -> None:
     url = await stall.wrap("/gone")
-    assert (await stall.house.http.get(url)).status_code == 200
-    [made] = (await stall.house.http.get("/operator/endpoints", headers=stall.token)).json()
-    await stall.house.http.delete(f"/operator/endpoints/{made['id']}", headers=stall.token)
-    refused(await stall.house.http.get(url), 404, "wrapper_not_found")
+    assert (await stall.service.http.get(url)).status_code == 200
+    [made] = (await stall.service.http.get("/operator/endpoints", headers=stall.token)).json()
+    await stall.service.http.delete(f"/operator/endpoints/{made['id']}", headers=stall.token)
+    refused(await stall.service.http.get(url), 404, "wrapper_not_found")
 
 
 async def test_trust_asks_who_calls_and_believes_only_proof(stall: Stall) -> None:
-    url, http = await stall.wrap("/trusted", trustEnabled=True, minScore=0), stall.house.http
+    url, http = await stall.wrap("/trusted", trustEnabled=True, minScore=0), stall.service.http
     refused(await http.get(url), 401, "identity_required")
     who = {"x-agent-address": address(OWNER_KEY)}
     body = refused(await http.get(url, headers=who), 401, "challenge_required")
     assert body["challenge"]
     refused(await http.get(url, headers={"x-agent-id": "7"}), 401, "identity_required")
-    session = await stall.house.session(OWNER_KEY)
+    session = await stall.service.session(OWNER_KEY)
     answer = await http.get(url, headers={**session, "x-agent-id": "7"})
     assert answer.status_code == 200, answer.text
     [seen] = stall.up.to("/trusted")
@@ -88,29 +95,29 @@ async def test_trust_asks_who_calls_and_believes_only_proof(stall: Stall) -> Non
 
 async def test_an_agent_id_is_a_claim_until_its_owner_proves_it(stall: Stall) -> None:
     url = await stall.wrap("/claimed", trustEnabled=True, minScore=0)
-    stranger = await stall.house.session(STRANGER_KEY)
-    answer = await stall.house.http.get(url, headers={**stranger, "x-agent-id": "7"})
+    stranger = await stall.service.session(STRANGER_KEY)
+    answer = await stall.service.http.get(url, headers={**stranger, "x-agent-id": "7"})
     refused(answer, 401, "identity_mismatch")
     assert stall.up.to("/claimed") == []
 
 
 async def test_a_signed_challenge_with_the_call_begins_a_session(stall: Stall) -> None:
     url = await stall.wrap("/signed", trustEnabled=True, minScore=0)
-    signed = await stall.house.challenge(OWNER_KEY)
+    signed = await stall.service.challenge(OWNER_KEY)
     headers = {
         "x-agent-address": signed["agentAddress"],
         "x-agent-challenge": signed["challenge"],
         "x-agent-signature": signed["signature"],
     }
-    answer = await stall.house.http.get(url, headers=headers)
+    answer = await stall.service.http.get(url, headers=headers)
     assert answer.status_code == 200
     assert answer.headers["x-agent-session"]
 
 
 async def test_an_agent_that_is_not_good_enough_is_told_what_would_help(stall: Stall) -> None:
     url = await stall.wrap("/strict", trustEnabled=True, minScore=99)
-    session = await stall.house.session(OWNER_KEY)
-    answer = await stall.house.http.get(url, headers={**session, "x-agent-id": "7"})
+    session = await stall.service.session(OWNER_KEY)
+    answer = await stall.service.http.get(url, headers={**session, "x-agent-id": "7"})
     body = refused(answer, 403, "trust_denied")
     assert {"tier", "score", "minScore", "reasons", "improve", "agentId"} <= body.keys()
     assert stall.up.to("/strict") == []
@@ -118,7 +125,7 @@ async def test_an_agent_that_is_not_good_enough_is_told_what_would_help(stall: S
 
 async def test_a_bare_header_is_believed_only_where_the_wrapper_says_so(stall: Stall) -> None:
     url = await stall.wrap("/word", trustEnabled=True, minScore=0, identityProof="asserted")
-    http = stall.house.http
+    http = stall.service.http
     answer = await http.get(url, headers={"x-agent-address": address(OWNER_KEY)})
     assert answer.status_code == 200
     assert stall.up.to("/word")[0].all("x-assay-identity-proven") == ["false"]
@@ -128,17 +135,17 @@ async def test_a_bare_header_is_believed_only_where_the_wrapper_says_so(stall: S
 
 async def test_the_rate_limit_counts_each_agent_by_itself(stall: Stall) -> None:
     url = await stall.wrap("/limited", trustEnabled=True, minScore=0, rateLimit=2)
-    http, one = stall.house.http, await stall.house.session(OWNER_KEY)
+    http, one = stall.service.http, await stall.service.session(OWNER_KEY)
     left = [(await http.get(url, headers=one)).headers["ratelimit-remaining"] for _ in range(2)]
     assert left == ["1", "0"]
     answer = await http.get(url, headers=one)
     refused(answer, 429, "rate_limit_exceeded")
     assert 1 <= int(answer.headers["retry-after"]) <= 61
     assert answer.headers["ratelimit-remaining"] == "0"
-    other = await stall.house.session(STRANGER_KEY)
+    other = await stall.service.session(STRANGER_KEY)
     assert (await http.get(url, headers=other)).status_code == 200
-    stall.house.clock.move(62)
-    again = await stall.house.session(OWNER_KEY)
+    stall.service.clock.move(62)
+    again = await stall.service.session(OWNER_KEY)
     assert (await http.get(url, headers=again)).status_code == 200
     assert len(stall.up.to("/limited")) == 4
 
@@ -149,7 +156,7 @@ async def test_agents_of_one_owner_have_a_limit_each(stall: Stall) -> None:
     Source: interface.md#wrapper-configuration.
     """
     url = await stall.wrap("/each", trustEnabled=True, minScore=0, rateLimit=1)
-    http, who = stall.house.http, await stall.house.session(OWNER_KEY)
+    http, who = stall.service.http, await stall.service.session(OWNER_KEY)
     for named in ({"x-agent-id": "7"}, {"x-agent-id": "8"}, {}):
         assert (await http.get(url, headers={**who, **named})).status_code == 200
         again = await http.get(url, headers={**who, **named})
@@ -164,7 +171,7 @@ async def test_cold_start_decides_on_agents_that_nobody_knows(
 ) -> None:
     """A fresh key: nothing is proven of it, and nothing is known against it."""
     url = await stall.wrap("/cold", trustEnabled=True, coldStart=cold_start)
-    http, who = stall.house.http, await stall.house.session(STRANGER_KEY)
+    http, who = stall.service.http, await stall.service.session(STRANGER_KEY)
     first = await http.get(url, headers=who)
     assert first.status_code == status
     if status != 200:
@@ -178,7 +185,7 @@ async def test_cold_start_decides_on_agents_that_nobody_knows(
 async def test_an_address_that_is_only_asserted_has_no_limit_of_its_own(stall: Stall) -> None:
     """Else whoever invents addresses would have as many limits."""
     fields = {"trustEnabled": True, "minScore": 0, "identityProof": "asserted", "rateLimit": 2}
-    url, http = await stall.wrap("/asserted", **fields), stall.house.http
+    url, http = await stall.wrap("/asserted", **fields), stall.service.http
     invented = [{"x-agent-address": "0x" + f"{n:040x}"} for n in range(3)]
     statuses = [(await http.get(url, headers=who)).status_code for who in invented]
     assert statuses == [200, 200, 429]
@@ -189,9 +196,9 @@ async def test_a_paid_wrapper_judges_a_shown_session_before_it_asks_for_money(
 ) -> None:
     fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20}
     url = await stall.wrap("/dear", trustEnabled=True, minScore=99, **fields)
-    http = stall.house.http
+    http = stall.service.http
     refused(await http.get(url), 402, "payment_required")
-    session = await stall.house.session(OWNER_KEY)
+    session = await stall.service.session(OWNER_KEY)
     denied = await http.get(url, headers={**session, "x-agent-id": "7"})
     refused(denied, 403, "trust_denied")
 
@@ -199,17 +206,17 @@ async def test_a_paid_wrapper_judges_a_shown_session_before_it_asks_for_money(
 async def test_a_body_above_the_cap_is_refused_before_anything_else(stall: Stall) -> None:
     fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20, "method": "POST"}
     url = await stall.wrap("/capped", maxBodyBytes=3, trustEnabled=True, **fields)
-    refused(await stall.house.http.post(url, content=b"1234"), 413, "payload_too_large")
+    refused(await stall.service.http.post(url, content=b"1234"), 413, "payload_too_large")
 
 
 async def test_every_call_is_a_row_of_the_log(stall: Stall) -> None:
     url = await stall.wrap("/logged", trustEnabled=True, minScore=0, method="*")
-    session = await stall.house.session(OWNER_KEY)
+    session = await stall.service.session(OWNER_KEY)
     who = {**session, "x-agent-id": "7"}
-    await stall.house.http.post(url, headers=who, content=b"12345")
-    refused(await stall.house.http.get(url), 401, "identity_required")
-    await stall.house.app.flush()
-    refusal, served = await stall.house.app.call_store.recent(stall.operator_id, 10)
+    await stall.service.http.post(url, headers=who, content=b"12345")
+    refused(await stall.service.http.get(url), 401, "identity_required")
+    await stall.service.app.flush()
+    refusal, served = await stall.service.app.call_store.recent(stall.operator_id, 10)
     assert (served.status, served.outcome, served.kind.agent_id) == (200, "forwarded", "7")
     assert (served.kind.agent_address, served.kind.identity_proven) == (address(OWNER_KEY), True)
     assert (served.kind.method, served.kind.path, served.cost) == ("POST", "/logged", 0)
@@ -223,8 +230,8 @@ async def test_every_call_is_a_row_of_the_log(stall: Stall) -> None:
 
 
 async def test_the_lane_has_a_limit_of_its_own(tmp_path: Path) -> None:
-    async with open_house(tmp_path / "h", wrapper_per_minute=2) as house:
-        answers = [await house.http.get("/wrap/nobody/x") for _ in range(3)]
+    async with start_test_service(tmp_path / "h", wrapper_per_minute=2) as service:
+        answers = [await service.http.get("/wrap/nobody/x") for _ in range(3)]
         assert [a.status_code for a in answers] == [404, 404, 429]
         refused(answers[2], 429, "rate_limited")
 
@@ -239,21 +246,21 @@ async def test_a_secret_sealed_by_an_older_key_still_opens_and_is_resealed(
         "upstreamAuthSecret": "secret-value",
     }
     for ring in ((old,), (new, old), (new,)):
-        async with open_house(tmp_path / "h", upstream_secrets=ring) as house:
+        async with start_test_service(tmp_path / "h", upstream_secrets=ring) as service:
             if ring == (old,):
-                await house.operator()
-            token = await house.token()
-            me = (await house.http.get("/operator/me", headers=token)).json()
-            stall = Stall(house, up, me["operator"]["id"], token)
+                await service.operator()
+            token = await service.token()
+            me = (await service.http.get("/operator/me", headers=token)).json()
+            stall = Stall(service, up, me["operator"]["id"], token)
             if ring == (old,):
                 await stall.wrap("/sealed", **fields)
-            answer = await house.http.get(f"/wrap/{stall.operator_id}/sealed")
+            answer = await service.http.get(f"/wrap/{stall.operator_id}/sealed")
             assert answer.status_code == 200
             if ring == (new, old):
-                assert await house.app.endpoints.reseal(stall.operator_id) == 1
-                trail, _ = await house.app.admin.audit(stall.operator_id, None, 1)
+                assert await service.app.endpoints.reseal(stall.operator_id) == 1
+                trail, _ = await service.app.admin.audit(stall.operator_id, None, 1)
                 assert [note.action for note in trail] == ["endpoint.resealed"]
-                assert await house.app.endpoints.reseal(stall.operator_id) == 0
+                assert await service.app.endpoints.reseal(stall.operator_id) == 0
     assert [one.all("x-key") for one in up.to("/sealed")] == [["secret-value"]] * 3
 
 
@@ -268,29 +275,29 @@ async def test_a_wrapper_whose_secret_is_lost_is_answered_by_no_wider_one(
         "upstreamAuthSecret": "secret-value",
     }
     for secret in ("o" * 32, "n" * 32):
-        async with open_house(tmp_path / "h", upstream_secrets=(secret,)) as house:
+        async with start_test_service(tmp_path / "h", upstream_secrets=(secret,)) as service:
             if secret.startswith("o"):
-                await house.operator()
-            token = await house.token()
-            me = (await house.http.get("/operator/me", headers=token)).json()
-            stall = Stall(house, up, me["operator"]["id"], token)
+                await service.operator()
+            token = await service.token()
+            me = (await service.http.get("/operator/me", headers=token)).json()
+            stall = Stall(service, up, me["operator"]["id"], token)
             if secret.startswith("o"):
                 await stall.wrap("/strict", **fields)
                 await stall.wrap("/*")
                 continue
             url = f"/wrap/{stall.operator_id}/strict"
-            refused(await house.http.get(url), 404, "wrapper_not_found")
-            assert (await house.http.get(url + "er")).status_code == 200
+            refused(await service.http.get(url), 404, "wrapper_not_found")
+            assert (await service.http.get(url + "er")).status_code == 200
     assert up.to("/strict") == []
 
 
 async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Stall) -> None:
     """It was written down as it was declared, and no call after it was ever logged."""
-    url, http = await stall.wrap("/huge"), stall.house.http
+    url, http = await stall.wrap("/huge"), stall.service.http
     huge = {"content-length": "99999999999999999999"}
     refused(await http.get(url, headers=huge), 413, "payload_too_large")
     assert (await http.get(url)).status_code == 200
-    await stall.house.app.flush()
+    await stall.service.app.flush()
     logs = await http.get("/operator/analytics/logs", headers=stall.token)
     assert [row["statusCode"] for row in logs.json()["logs"]] == [200, 413]
 
@@ -300,7 +307,11 @@ async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
 ) -> None:
     monkeypatch.setattr(request_body, "BUFFERED_BODY_S", 0.3)
     fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20, "method": "POST"}
-    url, http, clock = await stall.wrap("/slow-body", **fields), stall.house.http, stall.house.clock
+    url, http, clock = (
+        await stall.wrap("/slow-body", **fields),
+        stall.service.http,
+        stall.service.clock,
+    )
     clock.move(time.time() - clock.now().timestamp())  # signatures are dated by the real one
     demand = await http.post(url)
     required = json.loads(base64.b64decode(demand.headers["payment-required"]))
@@ -323,18 +334,18 @@ async def test_slow_names_of_one_operator_hold_up_no_other_operators_wrapper(
     stall: Stall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assay.net.resolver.WAIT_S", 0.0)
-    servers, house = NameServers(monkeypatch), stall.house
-    await house.operator("x@example.com")
-    token = await house.token("x@example.com")
-    me = (await house.http.get("/operator/me", headers=token)).json()
-    slow = Stall(house, stall.up, me["operator"]["id"], token)
+    servers, service = NameServers(monkeypatch), stall.service
+    await service.operator("x@example.com")
+    token = await service.token("x@example.com")
+    me = (await service.http.get("/operator/me", headers=token)).json()
+    slow = Stall(service, stall.up, me["operator"]["id"], token)
     urls = [await slow.wrap(f"/{n}", targetUrl=f"http://slow{n}.test") for n in range(10)]
     fine = await stall.wrap("/x", targetUrl=stall.up.url.replace("127.0.0.1", "localhost"))
     async with asyncio.TaskGroup() as group:
-        calls = [group.create_task(house.http.get(url)) for url in urls]
+        calls = [group.create_task(service.http.get(url)) for url in urls]
         while sum(call.done() for call in calls) < len(calls) - 2:
             await asyncio.wait([c for c in calls if not c.done()], return_when="FIRST_COMPLETED")
-        assert (await house.http.get(fine)).status_code == 200
+        assert (await service.http.get(fine)).status_code == 200
         servers.answer.set()
     answers = [call.result() for call in calls]
     assert sorted(answer.status_code for answer in answers) == [502] * 2 + [503] * 8

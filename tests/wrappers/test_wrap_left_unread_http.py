@@ -11,7 +11,7 @@ import pytest
 from assay.http1.callers import agent_at, anonymous_at, payer_at
 from assay.wrappers.unread_answers import AGENTS, UnreadAnswers, UpstreamUnread
 from tests.support.fakes.clock import FrozenClock
-from tests.support.house import OWNER_KEY, STRANGER_KEY, forged
+from tests.support.live_service import OWNER_KEY, STRANGER_KEY, forged
 from tests.support.wire_upstream import Asked, Wire
 from tests.wrappers.test_wrap_repeats_http import Shop, opened
 
@@ -58,7 +58,7 @@ async def test_whoever_asks_and_does_not_read_is_refused_after_a_few(
         assert got.status == 429
         assert CODE in got.body
         assert 1 <= int(got.headers["retry-after"]) <= 60
-        shop.house.clock.move(61)
+        shop.service.clock.move(61)
         async with shop.caller() as caller:
             assert (await caller.ask(small)).status == 200
 
@@ -113,7 +113,7 @@ async def test_what_strangers_leave_unread_refuses_no_agent_at_their_address(
     async with opened(tmp_path, wrapper_unread_mib=2) as shop:
         await shop.wrap("/big", large)
         await shop.wrap("/small")
-        session = await shop.house.session(OWNER_KEY)
+        session = await shop.service.session(OWNER_KEY)
         known = shop.request("/small", method, **session)
         assert await statuses(shop, known) == [200] * 3
         await leave(shop, shop.request("/big", method), 6)
@@ -129,7 +129,7 @@ async def test_an_agent_that_leaves_too_much_is_refused_and_nobody_beside_it(
     async with opened(tmp_path, wrapper_unread_mib=2) as shop:
         await shop.wrap("/big", large)
         await shop.wrap("/small")
-        one, other = [await shop.house.session(key) for key in (OWNER_KEY, STRANGER_KEY)]
+        one, other = [await shop.service.session(key) for key in (OWNER_KEY, STRANGER_KEY)]
         asks = shop.request("/small", method, **one)
         assert await statuses(shop, asks) == [200] * 3
         await leave(shop, shop.request("/big", method, **one), 4)

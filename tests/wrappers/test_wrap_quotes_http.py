@@ -17,7 +17,7 @@ from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
 from assay.payments.x402.eip3009 import sign_authorization
-from tests.support.house import OWNER_KEY, House, address, open_house, refused
+from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
 
 NETWORKS = {row.id: row for row in ROWS}
 NOBODY = ["http://127.0.0.1:9"]
@@ -30,8 +30,8 @@ HEARD_S = 5
 
 
 class Seller:
-    def __init__(self, house: House, owner: str, token: dict[str, str]) -> None:
-        self.house, self.token = house, token
+    def __init__(self, service: TestService, owner: str, token: dict[str, str]) -> None:
+        self.service, self.token = service, token
         self.url = f"/wrap/{owner}/quote"
         self.wrapper_id = ""
 
@@ -45,35 +45,37 @@ class Seller:
             "timeoutMs": 1000,
             **fields,
         }
-        made = await self.house.http.post("/operator/endpoints", json=body, headers=self.token)
+        made = await self.service.http.post("/operator/endpoints", json=body, headers=self.token)
         assert made.status_code == 200, made.text
         self.wrapper_id = made.json()["id"]
 
     async def change(self, **fields: Any) -> None:
         place = f"/operator/endpoints/{self.wrapper_id}"
-        answer = await self.house.http.patch(place, json=fields, headers=self.token)
+        answer = await self.service.http.patch(place, json=fields, headers=self.token)
         assert answer.status_code == 200, answer.text
 
     async def delete(self) -> None:
         place = f"/operator/endpoints/{self.wrapper_id}"
-        answer = await self.house.http.delete(place, headers=self.token)
+        answer = await self.service.http.delete(place, headers=self.token)
         assert answer.status_code == 200, answer.text
 
     async def quote(self, url: str | None = None) -> dict[str, Any]:
-        answer = await self.house.http.get(url or self.url)
+        answer = await self.service.http.get(url or self.url)
         assert answer.status_code == 402, answer.text
         return json.loads(base64.b64decode(answer.headers["payment-required"]))
 
-    async def pay(self, payment: dict[str, Any], house: House | None = None) -> httpx2.Response:
+    async def pay(
+        self, payment: dict[str, Any], service: TestService | None = None
+    ) -> httpx2.Response:
         header = base64.b64encode(json.dumps(payment).encode()).decode()
-        http = (house or self.house).http
+        http = (service or self.service).http
         return await http.get(self.url, headers={"payment-signature": header})
 
     def payment(self, required: dict[str, Any], **changed: Any) -> dict[str, Any]:
         """What a stock client makes of a quote; valid for long, unless that is `changed`."""
         accepted = {**required["accepts"][0], **changed}
         network = NETWORKS[accepted["network"]]
-        now = int(self.house.clock.now().timestamp())
+        now = int(self.service.clock.now().timestamp())
         valid_s = accepted.pop("valid_s", 3600)
         signed = sign_authorization(
             OWNER_KEY,
@@ -96,11 +98,11 @@ class Seller:
 @pytest.fixture
 async def seller(tmp_path: Path) -> AsyncGenerator[Seller]:
     rpc = {row.id: NOBODY for row in ROWS}
-    async with open_house(tmp_path / "data", payment_rpc=rpc, x402_clock_s=7200) as house:
-        await house.operator()
-        token = await house.token()
-        me = (await house.http.get("/operator/me", headers=token)).json()
-        yield Seller(house, me["operator"]["id"], token)
+    async with start_test_service(tmp_path / "data", payment_rpc=rpc, x402_clock_s=7200) as service:
+        await service.operator()
+        token = await service.token()
+        me = (await service.http.get("/operator/me", headers=token)).json()
+        yield Seller(service, me["operator"]["id"], token)
 
 
 def accepted(answer: httpx2.Response) -> None:
@@ -139,9 +141,9 @@ async def test_a_quote_is_taken_for_its_life_whatever_changes(
     payment = seller.payment(quote)
     await seller.change(**fields)
     accepted(await seller.pay(payment))
-    seller.house.clock.move(LIFE_S + HEARD_S - 1)
+    seller.service.clock.move(LIFE_S + HEARD_S - 1)
     accepted(await seller.pay(payment))
-    seller.house.clock.move(2)
+    seller.service.clock.move(2)
     answer = await seller.pay(payment)
     if fields.keys() <= {"targetUrl", "settle", "timeoutMs"}:
         accepted(answer)  # it pays what is asked for now as well
@@ -155,7 +157,7 @@ async def test_a_quote_for_less_work_is_not_refused_for_the_time_of_now(seller: 
     payment = seller.payment(await seller.quote(), valid_s=LIFE_S)
     await seller.change(timeoutMs=600_000)
     accepted(await seller.pay(payment))
-    seller.house.clock.move(50)  # less than that quote needed is left
+    seller.service.clock.move(50)  # less than that quote needed is left
     is_refused(await seller.pay(payment))
 
 
@@ -221,8 +223,8 @@ async def test_two_processes_take_each_others_quotes(tmp_path: Path) -> None:
     rpc = {row.id: NOBODY for row in ROWS}
     folder = tmp_path / "data"
     async with (
-        open_house(folder, payment_rpc=rpc, port=8001, x402_clock_s=7200) as one,
-        open_house(folder, payment_rpc=rpc, port=8002, x402_clock_s=7200) as two,
+        start_test_service(folder, payment_rpc=rpc, port=8001, x402_clock_s=7200) as one,
+        start_test_service(folder, payment_rpc=rpc, port=8002, x402_clock_s=7200) as two,
     ):
         await one.operator()
         token = await one.token()
@@ -235,8 +237,8 @@ async def test_two_processes_take_each_others_quotes(tmp_path: Path) -> None:
         await seller.change(pricePerCall=0.02)
         new = seller.payment(await seller.quote())
         for payment in (old, new):
-            for house in (one, two):  # the second has not heard yet
-                accepted(await seller.pay(payment, house))
+            for service in (one, two):  # the second has not heard yet
+                accepted(await seller.pay(payment, service))
 
 
 async def test_a_payment_for_another_path_is_for_another_resource(seller: Seller) -> None:
@@ -253,8 +255,8 @@ async def test_a_head_tells_the_price_and_is_never_paid(seller: Seller, method: 
     payment = seller.payment(await seller.quote())
     header = base64.b64encode(json.dumps(payment).encode()).decode()
     for headers in ({}, {"payment-signature": header}):
-        answer = await seller.house.http.request(method, seller.url, headers=headers)
+        answer = await seller.service.http.request(method, seller.url, headers=headers)
         assert answer.status_code == 402
         told = json.loads(base64.b64decode(answer.headers["payment-required"]))
         assert told["accepts"][0]["amount"] == "10000"
-    assert await seller.house.app.ledger.list(None, (), 10) == []
+    assert await seller.service.app.ledger.list(None, (), 10) == []

@@ -24,7 +24,7 @@ from assay.http1.connections import BOUNDS, ConnectionBounds
 from assay.identity.model import SESSION_TTL
 from assay.wrappers.fast_calls import FastPathRequest
 from assay.wrappers.fast_path import FastCycle
-from tests.support.house import OWNER_KEY, STRANGER_KEY, House, address, open_house
+from tests.support.live_service import OWNER_KEY, STRANGER_KEY, TestService, address, start_test_service
 from tests.support.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -62,14 +62,14 @@ class Caller:
 
 
 class Shop:
-    """A house behind its own door, and an operator of it."""
+    """A service behind its own protocol, and one of its operators."""
 
-    def __init__(self, house: House, up: WireUpstream, port: int) -> None:
-        self.house, self.up, self.port = house, up, port
+    def __init__(self, service: TestService, up: WireUpstream, port: int) -> None:
+        self.service, self.up, self.port = service, up, port
         self.prepared = 0
         self.operator_id = ""
         self.token: dict[str, str] = {}
-        direct, prepare = house.app.direct, house.app.direct.prepare
+        direct, prepare = service.app.direct, service.app.direct.prepare
 
         def counted(*args: Any) -> FastPathRequest | None:
             self.prepared += 1
@@ -78,14 +78,14 @@ class Shop:
         cast("Any", direct).prepare = counted
 
     async def open(self) -> None:
-        await self.house.operator()
-        self.token = await self.house.token()
-        me = (await self.house.http.get("/operator/me", headers=self.token)).json()
+        await self.service.operator()
+        self.token = await self.service.token()
+        me = (await self.service.http.get("/operator/me", headers=self.token)).json()
         self.operator_id = me["operator"]["id"]
 
     async def wrap(self, path: str, play: Play | None = None, **fields: Any) -> str:
         body = {"path": path, "pricePerCall": 0, "targetUrl": self.up.url, "method": "*", **fields}
-        answer = await self.house.http.post("/operator/endpoints", json=body, headers=self.token)
+        answer = await self.service.http.post("/operator/endpoints", json=body, headers=self.token)
         assert answer.status_code == 200, answer.text
         if play is not None:
             self.up.plays[path] = play
@@ -113,9 +113,11 @@ class Shop:
 
 
 @asynccontextmanager
-async def doors(house: House, bounds: ConnectionBounds, keep_alive_s: int) -> AsyncGenerator[int]:
+async def doors(
+    service: TestService, bounds: ConnectionBounds, keep_alive_s: int
+) -> AsyncGenerator[int]:
     """The service on a port of its own, behind the protocol it is served with."""
-    edge = build(house.app)
+    edge = build(service.app)
     config = uvicorn.Config(
         edge,
         http=protocol_for(edge, bounds),
@@ -147,10 +149,10 @@ async def opened(
 ) -> AsyncGenerator[Shop]:
     with wire_upstream() as up:
         async with (
-            open_house(folder / "data", **settings) as house,
-            doors(house, bounds, keep_alive_s) as port,
+            start_test_service(folder / "data", **settings) as service,
+            doors(service, bounds, keep_alive_s) as port,
         ):
-            shop = Shop(house, up, port)
+            shop = Shop(service, up, port)
             await shop.open()
             yield shop
 
@@ -183,8 +185,8 @@ async def test_a_wrapper_that_leads_back_to_itself_ends_soon(shop: Shop, method:
             got = await caller.ask(shop.request("/around", method))
         assert got.status == 400
         assert json.loads(got.body)["code"] == "request_loop"
-    await shop.house.app.flush()
-    logs = await shop.house.http.get("/operator/analytics/logs", headers=shop.token)
+    await shop.service.app.flush()
+    logs = await shop.service.http.get("/operator/analytics/logs", headers=shop.token)
     assert len(logs.json()["logs"]) == 3 * 5
 
 
@@ -305,7 +307,7 @@ async def test_a_deactivated_wrapper_answers_no_equal_request(shop: Shop) -> Non
     await shop.warm(data)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 200
-        await shop.house.http.delete(f"/operator/endpoints/{made}", headers=shop.token)
+        await shop.service.http.delete(f"/operator/endpoints/{made}", headers=shop.token)
         assert (await caller.ask(data)).status == 404
     assert len(shop.up.to("/gone")) == 3
 
@@ -314,7 +316,7 @@ async def test_a_wrapper_made_anew_is_answered_by_its_new_terms(shop: Shop) -> N
     made = await shop.wrap("/terms", method="GET")
     data = shop.request("/terms")
     await shop.warm(data)
-    await shop.house.http.delete(f"/operator/endpoints/{made}", headers=shop.token)
+    await shop.service.http.delete(f"/operator/endpoints/{made}", headers=shop.token)
     await shop.wrap("/terms", method="GET", trustEnabled=True, minScore=0)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 401
@@ -323,33 +325,33 @@ async def test_a_wrapper_made_anew_is_answered_by_its_new_terms(shop: Shop) -> N
 
 async def test_a_session_that_was_ended_opens_nothing_again(shop: Shop) -> None:
     await shop.wrap("/s", trustEnabled=True, minScore=0)
-    session = await shop.house.session(OWNER_KEY)
+    session = await shop.service.session(OWNER_KEY)
     data = shop.request("/s", **session)
     await shop.warm(data)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 200
         assert shop.prepared == 0
-        await shop.house.app.sessions.revoke(address(OWNER_KEY), session["x-agent-session"])
+        await shop.service.app.sessions.revoke(address(OWNER_KEY), session["x-agent-session"])
         assert (await caller.ask(data)).status == 401
     assert len(shop.up.to("/s")) == 3
 
 
 async def test_a_session_that_has_expired_opens_nothing_again(shop: Shop) -> None:
     await shop.wrap("/s", trustEnabled=True, minScore=0)
-    data = shop.request("/s", **await shop.house.session(OWNER_KEY))
+    data = shop.request("/s", **await shop.service.session(OWNER_KEY))
     await shop.warm(data)
-    shop.house.clock.move(SESSION_TTL.total_seconds() + 1)
+    shop.service.clock.move(SESSION_TTL.total_seconds() + 1)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 401
 
 
 async def test_who_has_sold_an_agent_speaks_for_it_no_more(shop: Shop) -> None:
     await shop.wrap("/sold", trustEnabled=True, minScore=0)
-    data = shop.request("/sold", X_Agent_Id="7", **await shop.house.session(OWNER_KEY))
+    data = shop.request("/sold", X_Agent_Id="7", **await shop.service.session(OWNER_KEY))
     await shop.warm(data)
-    agents = shop.house.chain.agents
+    agents = shop.service.chain.agents
     agents["7"] = replace(agents["7"], owner=address(STRANGER_KEY))
-    shop.house.clock.move(CONTROLLERS_MAX_AGE_S + 1)
+    shop.service.clock.move(CONTROLLERS_MAX_AGE_S + 1)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 401
     assert len(shop.up.to("/sold")) == 2
@@ -358,9 +360,9 @@ async def test_who_has_sold_an_agent_speaks_for_it_no_more(shop: Shop) -> None:
 async def test_an_agent_whose_personhood_changes_is_judged_anew(shop: Shop) -> None:
     """Whatever makes the gate forget a decision, makes the fast lane ask for a new one."""
     await shop.wrap("/again", trustEnabled=True, minScore=0)
-    data = shop.request("/again", **await shop.house.session(OWNER_KEY))
+    data = shop.request("/again", **await shop.service.session(OWNER_KEY))
     await shop.warm(data)
-    shop.house.app.gate.personhood_changed(f"key/{address(OWNER_KEY)}")
+    shop.service.app.gate.personhood_changed(f"key/{address(OWNER_KEY)}")
     async with shop.caller() as caller:
         assert (await caller.ask(data)).status == 200
         assert shop.prepared == 1
@@ -380,7 +382,7 @@ async def test_the_wrappers_limit_counts_equal_requests(shop: Shop) -> None:
             got = await caller.ask(data)
             assert (got.status, got.headers["ratelimit-remaining"]) == (429, "0")
     assert len(shop.up.to("/few")) == 5
-    shop.house.clock.move(62)
+    shop.service.clock.move(62)
     async with shop.caller() as caller:
         assert (await caller.ask(data)).headers["ratelimit-remaining"] == "4"
 
@@ -427,8 +429,8 @@ async def test_every_equal_request_is_a_row_of_the_log(shop: Shop) -> None:
     await shop.warm(data)
     async with shop.caller() as caller:
         ids = [(await caller.ask(data)).headers["x-request-id"] for _ in range(3)]
-    await shop.house.app.flush()
-    rows = await shop.house.app.call_store.recent(shop.operator_id, 3)
+    await shop.service.app.flush()
+    rows = await shop.service.app.call_store.recent(shop.operator_id, 3)
     assert {row.request_id for row in rows} == set(ids)
     assert {(row.status, row.response_bytes, row.kind.path) for row in rows} == {(200, 4, "/row")}
 

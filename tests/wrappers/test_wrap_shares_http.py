@@ -11,7 +11,7 @@ import pytest
 
 from assay.http1 import host as upstream_shares
 from assay.wrappers import inbound_body as wrapper_body
-from tests.support.house import OWNER_KEY
+from tests.support.live_service import OWNER_KEY
 from tests.support.wire_upstream import Asked, Wire
 from tests.wrappers.test_wrap_repeats_http import OK, Got, Shop, opened
 
@@ -77,7 +77,7 @@ def slow(shop: Shop, kind: str, address: str, count: int, path: str = "/hang") -
 
 def begun_fast(shop: Shop) -> list[object]:
     """What the fast lane has sent from now on."""
-    direct, begun = shop.house.app.direct, list[object]()
+    direct, begun = shop.service.app.direct, list[object]()
     begin = direct.begin
 
     def noted(*args: Any) -> object:
@@ -145,7 +145,7 @@ async def test_an_agent_and_other_accounts_find_theirs_at_the_same_address(shop:
     held = Held()
     await shop.wrap("/hang", held, timeoutMs=120_000)
     await shop.wrap("/free")
-    session = await shop.house.session(OWNER_KEY)
+    session = await shop.service.session(OWNER_KEY)
     from_there = {"X_Forwarded_For": "203.0.113.1"}
     async with hanging(shop, held, slow(shop, "GET", "203.0.113.1", ONE)):
         assert (await told(shop, shop.request("/free", **from_there))).status == 429
@@ -171,11 +171,11 @@ async def test_one_operators_wrappers_leave_others_theirs(shop: Shop) -> None:
 
 async def another(shop: Shop) -> bytes:
     """A request for another account's wrapper of the same upstream."""
-    await shop.house.operator("b@example.com")
-    token = await shop.house.token("b@example.com")
-    me = (await shop.house.http.get("/operator/me", headers=token)).json()
+    await shop.service.operator("b@example.com")
+    token = await shop.service.token("b@example.com")
+    me = (await shop.service.http.get("/operator/me", headers=token)).json()
     body = {"path": "/free", "pricePerCall": 0, "targetUrl": shop.up.url, "method": "*"}
-    made = await shop.house.http.post("/operator/endpoints", json=body, headers=token)
+    made = await shop.service.http.post("/operator/endpoints", json=body, headers=token)
     assert made.status_code == 200, made.text
     operator_id = me["operator"]["id"]
     lines = [f"GET /wrap/{operator_id}/free HTTP/1.1", "Host: x", "X-Forwarded-For: 198.51.100.1"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.house import OWNER_KEY, refused
+from tests.support.live_service import OWNER_KEY, refused
 from tests.wrappers.test_wrap_http import Stall, stall, up
 
 __all__ = ["stall", "up"]
@@ -16,7 +16,7 @@ MORE = ["/shop/quote%2f", "/shop/quote.", "/shop/%2571uote", "/shop%2Fquote", "/
 
 async def warnings(stall: Stall, path: str, **fields: Any) -> list[str]:
     body = {"path": path, "pricePerCall": 0, "targetUrl": stall.up.url, **fields}
-    answer = await stall.house.http.post("/operator/endpoints", json=body, headers=stall.token)
+    answer = await stall.service.http.post("/operator/endpoints", json=body, headers=stall.token)
     assert answer.status_code == 200, answer.text
     return [one for one in answer.json()["warnings"] if "asks for less" in one]
 
@@ -27,13 +27,13 @@ async def test_a_spelling_of_a_paid_path_asks_for_its_price(stall: Stall, path: 
     await stall.wrap("/*", method="*")
     await stall.wrap("/shop/quote", pricePerCall=0.01, payoutAddress=PAYOUT)
     url = f"/wrap/{stall.operator_id}"
-    body = refused(await stall.house.http.get(url + path), 402, "payment_required")
+    body = refused(await stall.service.http.get(url + path), 402, "payment_required")
     assert path in str(body)
-    assert (await stall.house.http.get(url + "/shop/other")).status_code == 200
+    assert (await stall.service.http.get(url + "/shop/other")).status_code == 200
     assert [seen.target for seen in stall.up.asked] == ["/shop/other"]
-    await stall.house.app.flush()
-    logs = await stall.house.http.get("/operator/analytics/logs", headers=stall.token)
-    listed = await stall.house.http.get("/operator/endpoints", headers=stall.token)
+    await stall.service.app.flush()
+    logs = await stall.service.http.get("/operator/analytics/logs", headers=stall.token)
+    listed = await stall.service.http.get("/operator/endpoints", headers=stall.token)
     paid = next(row["id"] for row in listed.json() if row["path"] == "/shop/quote")
     row = logs.json()["logs"][-1]
     assert (row["endpointId"], row["statusCode"], row["path"]) == (paid, 402, path)
@@ -43,9 +43,9 @@ async def test_a_spelling_of_a_paid_path_asks_for_its_price(stall: Stall, path: 
 async def test_a_spelling_of_a_trusted_path_asks_who_calls(stall: Stall, path: str) -> None:
     await stall.wrap("/*")
     await stall.wrap("/shop/quote", trustEnabled=True, minScore=0)
-    url, http = f"/wrap/{stall.operator_id}{path}", stall.house.http
+    url, http = f"/wrap/{stall.operator_id}{path}", stall.service.http
     refused(await http.get(url), 401, "identity_required")
-    who = {**await stall.house.session(OWNER_KEY), "x-agent-id": "7"}
+    who = {**await stall.service.session(OWNER_KEY), "x-agent-id": "7"}
     assert (await http.get(url, headers=who)).status_code == 200
     [seen] = stall.up.asked
     assert seen.target == path  # forwarded as it was spelled
@@ -55,9 +55,9 @@ async def test_a_spelling_of_a_trusted_path_asks_who_calls(stall: Stall, path: s
 async def test_a_spelling_of_a_path_the_agent_is_too_poor_for_is_denied(stall: Stall) -> None:
     await stall.wrap("/*", trustEnabled=True, minScore=0)
     await stall.wrap("/shop/quote", trustEnabled=True, minScore=99)
-    who = {**await stall.house.session(OWNER_KEY), "x-agent-id": "7"}
+    who = {**await stall.service.session(OWNER_KEY), "x-agent-id": "7"}
     url = f"/wrap/{stall.operator_id}/SHOP/quote"
-    refused(await stall.house.http.get(url, headers=who), 403, "trust_denied")
+    refused(await stall.service.http.get(url, headers=who), 403, "trust_denied")
     assert stall.up.asked == []
 
 
@@ -80,7 +80,9 @@ async def test_the_playground_goes_by_the_same_route(stall: Stall) -> None:
 
     async def play(path: str, **fields: Any) -> Any:
         body = {"path": path, "agentId": "7", **fields}
-        answer = await stall.house.http.post("/operator/playground", json=body, headers=stall.token)
+        answer = await stall.service.http.post(
+            "/operator/playground", json=body, headers=stall.token
+        )
         return answer.json()
 
     assert (await play("/shop/QUOTE"))["statusCode"] == 403

@@ -16,7 +16,7 @@ from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
 from assay.http1.connections import BOUNDS
 from tests.support.eventually import eventually_here
-from tests.support.house import open_house
+from tests.support.live_service import start_test_service
 from tests.support.wire_upstream import Asked, Wire, wire_upstream
 from tests.wrappers.test_wrap_repeats_http import Shop
 
@@ -30,8 +30,8 @@ ANSWER_BYTES = 48_000
 async def opened(folder: Path) -> AsyncGenerator[tuple[Shop, ServerState]]:
     """The service, with little room in the system for what it sends."""
     with wire_upstream() as up:
-        async with open_house(folder / "data") as house:
-            edge = build(house.app)
+        async with start_test_service(folder / "data") as service:
+            edge = build(service.app)
             bounds = replace(BOUNDS, unread_s=0.5)
             config = uvicorn.Config(
                 edge,
@@ -51,7 +51,7 @@ async def opened(folder: Path) -> AsyncGenerator[tuple[Shop, ServerState]]:
             door = socket.create_server(("127.0.0.1", 0))
             door.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
             server = await loop.create_server(make, sock=door)
-            shop = Shop(house, up, door.getsockname()[1])
+            shop = Shop(service, up, door.getsockname()[1])
             await shop.open()
             try:
                 yield shop, state

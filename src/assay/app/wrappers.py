@@ -121,27 +121,22 @@ class WrapperServices:
 
 def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
-    settings, clock, quota_lease = (
-        dependencies.settings,
-        dependencies.clock,
-        dependencies.quota_lease,
-    )
+    settings, clock, database = dependencies.settings, dependencies.clock, dependencies.database
+    quota_lease = dependencies.quota_lease
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
-    ledger = SqlLedgerStore(
-        dependencies.database, clock, RollupWriter(dependencies.database.kind).add_move
-    )
+    ledger = SqlLedgerStore(database, clock, RollupWriter(database.kind).add_move)
     settlement, witness, gas, engines, settling = _settlement(dependencies, networks, ledger, stack)
     payments = _payments(dependencies, settlement, UnpaidRows(dependencies.costs, ledger))
     egress = _egress(settings)
-    store = SqlWrapperStore(dependencies.database)
+    store = SqlWrapperStore(database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*dependencies.upstream_secrets)
     platform = platform_wallets(settings, networks)
     warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
     endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(dependencies.costs))
     upstream = _upstreams(egress, clock, stack, settings.connections_max)
-    call_store = SqlCallStore(dependencies.database)
+    call_store = SqlCallStore(database)
     log = CallLog(call_store, _refused_note(dependencies.log), dependencies.costs)
 
     def add(call: CallLogEntry) -> None:
@@ -163,14 +158,14 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         Pipeline(steps, payments, settings.paid_response_bytes_max, buffers),
         FastCalls(steps, origin),
         payments,
-        Watcher(settlement, witness, SqlWatchStore(dependencies.database), clock),
+        Watcher(settlement, witness, SqlWatchStore(database), clock),
         ledger,
         gas,
         settling,
         log,
         call_store,
-        Analytics(SqlAnalyticsStore(dependencies.database), log, clock, settings.call_days),
-        SqlRollupProof(dependencies.database),
+        Analytics(SqlAnalyticsStore(database), log, clock, settings.call_days),
+        SqlRollupProof(database),
         routes,
         origin,
         engines,
@@ -232,13 +227,13 @@ def _settlement(
     ledger: LedgerStore,
     stack: AsyncExitStack,
 ) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine], SettlingWatch]:
-    settings, clock = dependencies.settings, dependencies.clock
+    settings, clock, rpc = dependencies.settings, dependencies.clock, dependencies.rpc
     chains = payment_chains(networks)
     loader = _loader(dependencies, networks, chains)
     stack.push_async_callback(loader.aclose)
     signer = _signer(settings)
     gas = gas_parts(
-        GasDependencies(settings, networks, chains, dependencies.database, dependencies.rpc, clock),
+        GasDependencies(settings, networks, chains, dependencies.database, rpc, clock),
         signer,
     )
 
@@ -248,26 +243,22 @@ def _settlement(
         charges = TempoCharges(
             loader,
             chains,
-            dependencies.rpc,
+            rpc,
             clock,
             challenge_ttl=timedelta(seconds=settings.mpp_challenge_s),
         )
-        engine = X402Engine(
-            dependencies.rpc, chains, signer, gas.prices, clock, settings.settlement_s
-        )
+        engine = X402Engine(rpc, chains, signer, gas.prices, clock, settings.settlement_s)
         engines.append(engine)
         facilitator = _facilitator(dependencies, networks, engine, stack)
         needs = ProtocolDependencies(
             Eip3009Signers(), facilitator, charges, clock, settings.x402_clock_s, gas.budget
         )
-        return View(needs, ChainReceipts(dependencies.rpc, chains))
+        return View(needs, ChainReceipts(rpc, chains))
 
     first = view(chains)
     remote = first.needs.facilitator
     reader = remote if isinstance(remote, RemoteFacilitator) else None
-    settling = SettlingWatch(
-        gas.budget, reader, PaymentNodes(dependencies.rpc, chains), clock, gas.store
-    )
+    settling = SettlingWatch(gas.budget, reader, PaymentNodes(rpc, chains), clock, gas.store)
     others = {
         name: replace(chain, rpc_urls=chain.rpc_urls[1:])
         for name, chain in chains.items()

@@ -102,9 +102,9 @@ class ReputationValue:
 def assess(seen: Reputation) -> ReputationValue | None:
     """The result; None where neither a customer nor a voter says anything.
 
-    Whoever paid nobody but resellers is a voter like everybody else.
+    A payer that paid only resellers, or nothing at all, is a voter like everybody else.
     """
-    paying_here = tuple(p for p in seen.payers if p.spent or p.is_own or not p.resold)
+    paying_here = tuple(p for p in seen.payers if p.spent or p.is_own)
     seen = replace(seen, payers=paying_here)
     clusters = clusters_of(seen)
     own = frozenset(p.address for p in seen.payers if p.is_own)

@@ -72,7 +72,7 @@ def test_the_limit_is_never_passed_and_nothing_is_lost(  # noqa: C901, PLR0915 -
                 except MonthlyLimitExceeded:
                     continue
                 answered += 1
-                assert (await mine.standing(operator())).used <= max(limit, elsewhere + answered)
+                assert (await mine.usage(operator())).used <= max(limit, elsewhere + answered)
             elif step == "release" and held:
                 mine.release(held.pop())
                 answered -= 1
@@ -274,7 +274,7 @@ async def test_a_flush_cancelled_after_its_commit_counts_no_call_twice() -> None
     await asyncio.wait([flush])
     await mine.flush()
     assert store.counts["op", "2026-03"] == 1
-    assert (await mine.standing(operator())).used == 1
+    assert (await mine.usage(operator())).used == 1
 
 
 async def test_what_is_shown_while_it_is_written_down_is_counted_once() -> None:
@@ -284,5 +284,5 @@ async def test_what_is_shown_while_it_is_written_down_is_counted_once() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(mine.flush())
         await asyncio.sleep(0.001)
-        shown = await mine.standing(operator())
+        shown = await mine.usage(operator())
     assert shown.used == 1

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.solana.house import SolanaHouse, open_solana
+from tests.support.solana.live_service import SolanaTestService, open_solana
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[SolanaHouse]:
+async def service(tmp_path: Path) -> AsyncGenerator[SolanaTestService]:
     async with open_solana(tmp_path) as found:
         yield found

@@ -4,20 +4,20 @@ import json
 import time
 from pathlib import Path
 
-from tests.support.house import refused
+from tests.support.live_service import refused
 from tests.support.solana.endpoints import KINDS, zoo
-from tests.support.solana.house import SolanaHouse, open_solana
 from tests.support.solana.loopback import Answer, Fault, garbage, hang, hang_up, status
+from tests.support.solana.live_service import SolanaTestService, open_solana
 
 BETTER = {"mcp-session", "a2a-agent-card"}
 """Alive by today's protocols; the registry's own SDK reports them dead."""
 
 
-async def test_every_kind_of_service_is_judged_for_what_it_is(house: SolanaHouse) -> None:
+async def test_every_kind_of_service_is_judged_for_what_it_is(service: SolanaTestService) -> None:
     with zoo() as animals:
-        asset = house.registry.agent(uri=animals.registration(*KINDS)).asset
+        asset = service.registry.agent(uri=animals.registration(*KINDS)).asset
         began_s = time.monotonic()
-        body = (await house.get("/operator/agent/1/liveness")).json()
+        body = (await service.get("/operator/agent/1/liveness")).json()
         assert time.monotonic() - began_s < 25
         kinds = {animals.endpoint(kind).url: kind for kind in KINDS}
     found = body["liveness"]
@@ -31,13 +31,13 @@ async def test_every_kind_of_service_is_judged_for_what_it_is(house: SolanaHouse
     assert found["skippedCount"] == 0
 
 
-async def test_what_is_nothing_to_call_is_skipped(house: SolanaHouse) -> None:
+async def test_what_is_nothing_to_call_is_skipped(service: SolanaTestService) -> None:
     names = [{"name": "SNS", "endpoint": "a.sol"}, {"name": "agentWallet", "endpoint": "solana:x"}]
     with zoo() as animals:
         services = [*names, {"type": "web", "value": animals.endpoint("web").url}]
         document = Answer(200, json.dumps({"name": "A", "services": services}).encode())
-        house.registry.agent(uri=animals.document(document))
-        found = (await house.get("/operator/agent/1/liveness")).json()["liveness"]
+        service.registry.agent(uri=animals.document(document))
+        found = (await service.get("/operator/agent/1/liveness")).json()["liveness"]
     assert (found["status"], found["skippedCount"], found["totalPinged"]) == ("live", 2, 1)
     assert [(row["type"], row["ok"], row["latencyMs"] == 0) for row in found["results"]] == [
         ("SNS", False, True),
@@ -46,12 +46,12 @@ async def test_what_is_nothing_to_call_is_skipped(house: SolanaHouse) -> None:
     ]
 
 
-async def test_a_file_that_cannot_be_read_declares_nothing(house: SolanaHouse) -> None:
+async def test_a_file_that_cannot_be_read_declares_nothing(service: SolanaTestService) -> None:
     wrong: list[Answer | Fault] = [status(404), garbage(), hang(), hang_up(), Answer(200, b"[1]")]
     with zoo() as animals:
         for document in wrong:
-            asset = house.registry.agent(uri=animals.document(document)).asset
-            answer = await house.get(f"/operator/agent/{asset}/liveness")
+            asset = service.registry.agent(uri=animals.document(document)).asset
+            answer = await service.get(f"/operator/agent/{asset}/liveness")
             assert answer.status_code == 200
             assert answer.json()["liveness"] == {
                 "status": "not_live",
@@ -63,32 +63,32 @@ async def test_a_file_that_cannot_be_read_declares_nothing(house: SolanaHouse) -
 
 
 async def test_private_addresses_are_never_called(tmp_path: Path) -> None:
-    async with open_solana(tmp_path, allow_private_upstreams=False) as house:
+    async with open_solana(tmp_path, allow_private_upstreams=False) as service:
         with zoo() as animals:
             url = animals.endpoint("web").url
             text = json.dumps(
                 {"services": [{"name": "web", "endpoint": url}]}, separators=(",", ":")
             )
-            house.registry.agent(uri="data:application/json," + text)
-            found = (await house.get("/operator/agent/1/liveness")).json()["liveness"]
+            service.registry.agent(uri="data:application/json," + text)
+            found = (await service.get("/operator/agent/1/liveness")).json()["liveness"]
             assert animals.requests("web") == []
     (row,) = found["results"]
     assert (row["ok"], row["latencyMs"], found["totalPinged"]) == (False, 0, 1)
 
 
 async def test_reports_are_limited_per_address(tmp_path: Path) -> None:
-    async with open_solana(tmp_path, sandbox_per_minute=2) as house:
-        asset = str(house.registry.agent().asset)
+    async with open_solana(tmp_path, sandbox_per_minute=2) as service:
+        asset = str(service.registry.agent().asset)
         for _ in range(2):
-            assert (await house.get(f"/operator/agent/{asset}/liveness")).status_code == 200
-        refused(await house.get(f"/operator/agent/{asset}/liveness"), 429, "rate_limited")
+            assert (await service.get(f"/operator/agent/{asset}/liveness")).status_code == 200
+        refused(await service.get(f"/operator/agent/{asset}/liveness"), 429, "rate_limited")
 
 
 async def test_the_endpoint_can_ask_for_a_key(tmp_path: Path) -> None:
-    async with open_solana(tmp_path, open_endpoints="wallet") as house:
-        asset = str(house.registry.agent().asset)
-        answer = await house.get(f"/operator/agent/{asset}/liveness")
+    async with open_solana(tmp_path, open_endpoints="wallet") as service:
+        asset = str(service.registry.agent().asset)
+        answer = await service.get(f"/operator/agent/{asset}/liveness")
         refused(answer, 401, "unauthorized")
-        who = await house.operator()
-        answer = await house.get(f"/operator/agent/{asset}/liveness", headers=who)
+        who = await service.operator()
+        answer = await service.get(f"/operator/agent/{asset}/liveness", headers=who)
         assert answer.status_code == 200

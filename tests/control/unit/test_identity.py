@@ -49,7 +49,7 @@ async def seen(
 
 def codes(data: JsonObject) -> set[str]:
     """Why the agent is held at rung 0, for whom it copies or stands beside."""
-    return {reason.code for reason in rules.held_back(data)}
+    return {reason.code for reason in rules.ceiling_reasons(data)}
 
 
 def finding(key: str, check: str = "no_leaked_secrets", since_us: int = 1000) -> OpenFinding:
@@ -251,7 +251,7 @@ def test_evidence_of_before_says_nothing(data: JsonObject) -> None:
         *rules.unproven(data),
         *rules.undecided(data),
         *rules.inherited(data),
-        *rules.held_back(data),
+        *rules.ceiling_reasons(data),
         *rules.closed_to_us(data),
     )
     assert found == ()

@@ -111,7 +111,7 @@ class Plans:
         return self._clock.now()
 
 
-class House:
+class EvaluatorSetup:
     def __init__(self, sandbox: Sandbox, registry: float = 80) -> None:
         self.sandbox, self.clock = sandbox, FrozenClock()
         self.store, self.hears = MemoryEvaluations(), Hears()
@@ -148,8 +148,8 @@ def _flips(scores: Sequence[float]) -> int:
 @pytest.mark.parametrize("failing", [0.1, 0.3, 0.5])
 async def test_nine_triggers_in_a_row_do_not_re_roll_a_verdict(failing: float) -> None:
     for seed in range(20):
-        house = House(Sandbox(failing, f"{seed}"))
-        done = [await house.run() for _ in range(9)]
+        setup = EvaluatorSetup(Sandbox(failing, f"{seed}"))
+        done = [await setup.run() for _ in range(9)]
         assert len({news.evaluation.score for news in done}) == 1
         assert len({news.snapshot.snapshot_hash for news in done}) == 1
 
@@ -158,98 +158,98 @@ async def test_nine_triggers_in_a_row_do_not_re_roll_a_verdict(failing: float) -
 @pytest.mark.parametrize("failing", [0.1, 0.2, 0.3, 0.4, 0.5])
 async def test_allow_flips_at_most_once_over_fifty_triggers(failing: float, every_s: float) -> None:
     for seed in range(10):
-        house = House(Sandbox(failing, f"{seed}"))
-        scores = [(await house.run(move_s=every_s)).evaluation.score for _ in range(50)]
+        setup = EvaluatorSetup(Sandbox(failing, f"{seed}"))
+        scores = [(await setup.run(move_s=every_s)).evaluation.score for _ in range(50)]
         assert _flips(scores) <= 1, scores
         assert scores == sorted(scores, reverse=True)  # a trigger never makes it better
 
 
 async def test_a_trigger_that_finds_nobody_leaves_the_verdict_and_asks_for_a_second_look() -> None:
-    house = House(Sandbox())
-    before = (await house.run(SCHEDULED)).evaluation.score
-    house.sandbox.absent = True
-    news = await house.run(move_s=7200)
+    setup = EvaluatorSetup(Sandbox())
+    before = (await setup.run(SCHEDULED)).evaluation.score
+    setup.sandbox.absent = True
+    news = await setup.run(move_s=7200)
     assert news.evaluation.score == before
     assert _history(news)["unconfirmed"] is True
-    assert house.plans.seen[-1].has_failed
+    assert setup.plans.seen[-1].has_failed
     for _ in range(2):
-        news = await house.run(SCHEDULED, move_s=7200)
+        news = await setup.run(SCHEDULED, move_s=7200)
     assert news.evaluation.score < 65
 
 
 async def test_a_repaired_agent_is_back_within_three_scheduled_visits() -> None:
-    house = House(Sandbox(1.0), registry=100)
+    setup = EvaluatorSetup(Sandbox(1.0), registry=100)
     for _ in range(5):
-        assert (await house.run(SCHEDULED, 86_400)).evaluation.score < 65
-    house.sandbox.failing = 0.0
-    scores = [(await house.run(SCHEDULED, 86_400)).evaluation.score for _ in range(3)]
+        assert (await setup.run(SCHEDULED, 86_400)).evaluation.score < 65
+    setup.sandbox.failing = 0.0
+    scores = [(await setup.run(SCHEDULED, 86_400)).evaluation.score for _ in range(3)]
     assert scores[-1] >= 65
-    house.sandbox.failing = 1.0
-    scores = [(await house.run(SCHEDULED, 86_400)).evaluation.score for _ in range(2)]
+    setup.sandbox.failing = 1.0
+    scores = [(await setup.run(SCHEDULED, 86_400)).evaluation.score for _ in range(2)]
     assert scores[-1] < 65
 
 
 async def test_a_leak_counts_at_once_whoever_asked_and_stays_when_it_is_not_seen_again() -> None:
-    house = House(Sandbox())
-    await house.run()
-    house.sandbox.extra = {"leaks": {"ok": False}}
-    assert (await house.run()).evaluation.score < 35
-    house.sandbox.extra = {}
+    setup = EvaluatorSetup(Sandbox())
+    await setup.run()
+    setup.sandbox.extra = {"leaks": {"ok": False}}
+    assert (await setup.run()).evaluation.score < 35
+    setup.sandbox.extra = {}
     for _ in range(5):
-        assert (await house.run(move_s=7200)).evaluation.score < 35
+        assert (await setup.run(move_s=7200)).evaluation.score < 35
     for _ in range(3):
-        news = await house.run(SCHEDULED, 7200)
+        news = await setup.run(SCHEDULED, 7200)
     assert news.evaluation.score >= 65
 
 
 async def test_an_unfinished_evaluation_is_kept_nowhere_and_a_held_verdict_stands() -> None:
-    house = House(Sandbox())
-    house.sandbox.is_slow = True
-    first = await house.run()
-    assert (first.reused, first.next_try_at) == ("unfinished", house.clock.now())
-    assert house.store.rows == house.store.visits == house.hears.news == []
-    house.sandbox.is_slow = False
-    held = await house.run()
-    house.sandbox.is_slow = True
-    again = await house.run(move_s=7200)
+    setup = EvaluatorSetup(Sandbox())
+    setup.sandbox.is_slow = True
+    first = await setup.run()
+    assert (first.reused, first.next_try_at) == ("unfinished", setup.clock.now())
+    assert setup.store.rows == setup.store.visits == setup.hears.news == []
+    setup.sandbox.is_slow = False
+    held = await setup.run()
+    setup.sandbox.is_slow = True
+    again = await setup.run(move_s=7200)
     assert (again.reused, again.evaluation) == ("unfinished", held.evaluation)
-    assert len(house.store.rows) == len(house.hears.news) == 1
-    assert house.plans.seen[-1].pending == "unfinished"
+    assert len(setup.store.rows) == len(setup.hears.news) == 1
+    assert setup.plans.seen[-1].pending == "unfinished"
 
 
 async def test_two_background_evaluations_that_do_not_finish_end_the_rung() -> None:
-    house = House(Sandbox())
-    await house.run()
-    house.sandbox.is_slow = True
-    assert (await house.run(SCHEDULED)).reused == "unfinished"
-    ended = await house.run(Asked("scheduled", is_background=True, tries=1))
+    setup = EvaluatorSetup(Sandbox())
+    await setup.run()
+    setup.sandbox.is_slow = True
+    assert (await setup.run(SCHEDULED)).reused == "unfinished"
+    ended = await setup.run(Asked("scheduled", is_background=True, tries=1))
     assert ended.reused is None
     assert _history(ended)["heldRung"] == 0
     assert ended.evaluation.rung == 0
-    house.sandbox.is_slow = False
-    rungs = [(await house.run(SCHEDULED, 86_400)).evaluation.rung for _ in range(3)]
+    setup.sandbox.is_slow = False
+    rungs = [(await setup.run(SCHEDULED, 86_400)).evaluation.rung for _ in range(3)]
     assert rungs == [0, 0, 1]
 
 
 async def test_what_does_not_finish_when_others_ask_waits_for_visits_that_we_time() -> None:
-    house = House(Sandbox())
-    held = await house.run()
-    house.sandbox.is_slow = True
+    setup = EvaluatorSetup(Sandbox())
+    held = await setup.run()
+    setup.sandbox.is_slow = True
     for tries in (0, 1):
-        news = await house.run(Asked("triggered", is_background=True, tries=tries))
+        news = await setup.run(Asked("triggered", is_background=True, tries=tries))
     assert (news.reused, news.evaluation.rung) == (None, held.evaluation.rung)
-    assert house.plans.seen[-1].has_failed
+    assert setup.plans.seen[-1].has_failed
 
 
 async def test_a_silent_change_is_in_the_history_until_the_next_visit() -> None:
-    house = House(Sandbox())
-    house.sandbox.members = {"facts": {"payees": {"u": ["0xa"]}, "uri": "u"}, "fingerprints": {}}
-    await house.run()
-    house.sandbox.members = {"facts": {"payees": {"u": ["0xb"]}, "uri": "u"}, "fingerprints": {}}
-    changed = await house.run()
+    setup = EvaluatorSetup(Sandbox())
+    setup.sandbox.members = {"facts": {"payees": {"u": ["0xa"]}, "uri": "u"}, "fingerprints": {}}
+    await setup.run()
+    setup.sandbox.members = {"facts": {"payees": {"u": ["0xb"]}, "uri": "u"}, "fingerprints": {}}
+    changed = await setup.run()
     assert _history(changed)["silentChange"] is True
-    assert house.plans.seen[-1].has_failed
-    assert _history(await house.run(SCHEDULED))["silentChange"] is False
+    assert setup.plans.seen[-1].has_failed
+    assert _history(await setup.run(SCHEDULED))["silentChange"] is False
 
 
 def _history(news: EvaluationCompleted) -> JsonObject:
@@ -261,16 +261,16 @@ def _history(news: EvaluationCompleted) -> JsonObject:
 
 async def test_a_critical_check_without_an_answer_leaves_the_evaluation_unfinished() -> None:
     sandbox = Sandbox()
-    house = House(sandbox)
+    setup = EvaluatorSetup(sandbox)
     sandbox.members = {"criticalUnfinished": ["leaks"]}
-    await house.run()
-    assert house.plans.seen[-1].pending == "unfinished"
+    await setup.run()
+    assert setup.plans.seen[-1].pending == "unfinished"
     sandbox.members = {
         "criticalUnfinished": ["leaks"],
         "findings": [{"check": "leaks", "severity": "critical", "sightings": 1, "open": False}],
     }
-    await house.run(SCHEDULED)
-    assert house.plans.seen[-1].pending is None
+    await setup.run(SCHEDULED)
+    assert setup.plans.seen[-1].pending is None
 
 
 THERE: JsonObject = {"status": "tested", "why": None, "probes": {"reachable": {"ok": True}}}
@@ -292,55 +292,55 @@ def _evidence(news: EvaluationCompleted) -> JsonObject:
 
 
 async def test_a_re_check_of_what_is_as_it_was_confirms_it_and_adds_nothing() -> None:
-    house = House(Sandbox(0.3, "1"))
-    house.sandbox.members = paid_to("0xa")
-    before = await house.run(SCHEDULED)
-    house.sandbox.rechecked = {**THERE, **paid_to("0xa")}
-    after = await house.run(BY_GATE, move_s=7200)
+    setup = EvaluatorSetup(Sandbox(0.3, "1"))
+    setup.sandbox.members = paid_to("0xa")
+    before = await setup.run(SCHEDULED)
+    setup.sandbox.rechecked = {**THERE, **paid_to("0xa")}
+    after = await setup.run(BY_GATE, move_s=7200)
     assert after.reused is None
     assert after.evaluation.evaluated_at > before.evaluation.evaluated_at
     assert after.snapshot.snapshot_hash == before.snapshot.snapshot_hash
     assert {n: v for n, v in _evidence(after).items() if n != "recheck"} == _evidence(before)
     assert _evidence(after)["recheck"] is True
-    assert len(house.store.visits) == 1
-    house.sandbox.rechecked = None
-    assert "recheck" not in _evidence(await house.run(BY_GATE))
+    assert len(setup.store.visits) == 1
+    setup.sandbox.rechecked = None
+    assert "recheck" not in _evidence(await setup.run(BY_GATE))
 
 
 async def test_a_re_check_that_finds_nobody_asks_for_scheduled_visits_and_lowers_nothing() -> None:
-    house = House(Sandbox())
-    before = await house.run(SCHEDULED)
-    house.sandbox.rechecked = NOBODY
+    setup = EvaluatorSetup(Sandbox())
+    before = await setup.run(SCHEDULED)
+    setup.sandbox.rechecked = NOBODY
     for _ in range(3):
-        news = await house.run(BY_GATE, move_s=7200)
+        news = await setup.run(BY_GATE, move_s=7200)
         assert news.evaluation.score == before.evaluation.score
     assert _history(news)["unconfirmed"] is True
-    assert house.plans.seen[-1].has_failed
+    assert setup.plans.seen[-1].has_failed
 
 
 async def test_a_silent_change_that_a_re_check_saw_stays_until_a_visit_is_finished() -> None:
-    house = House(Sandbox())
-    house.sandbox.members = paid_to("0xa")
-    await house.run(SCHEDULED)
-    house.sandbox.rechecked = {**THERE, **paid_to("0xb")}
-    assert _history(await house.run(BY_GATE, move_s=7200))["silentChange"] is True
-    assert house.plans.seen[-1].has_failed
-    again = await house.run(BY_GATE, move_s=7200)  # it is confirmed, and nobody has judged it yet
+    setup = EvaluatorSetup(Sandbox())
+    setup.sandbox.members = paid_to("0xa")
+    await setup.run(SCHEDULED)
+    setup.sandbox.rechecked = {**THERE, **paid_to("0xb")}
+    assert _history(await setup.run(BY_GATE, move_s=7200))["silentChange"] is True
+    assert setup.plans.seen[-1].has_failed
+    again = await setup.run(BY_GATE, move_s=7200)  # it is confirmed, and nobody has judged it yet
     assert _history(again)["silentChange"] is True
-    house.sandbox.rechecked = NOBODY
-    assert _history(await house.run(BY_GATE, move_s=60))["silentChange"] is True
-    house.sandbox.rechecked, house.sandbox.members = None, paid_to("0xb")
-    assert _history(await house.run(SCHEDULED))["silentChange"] is False
+    setup.sandbox.rechecked = NOBODY
+    assert _history(await setup.run(BY_GATE, move_s=60))["silentChange"] is True
+    setup.sandbox.rechecked, setup.sandbox.members = None, paid_to("0xb")
+    assert _history(await setup.run(SCHEDULED))["silentChange"] is False
 
 
 async def test_only_what_a_whole_visit_saw_within_six_days_is_re_checked() -> None:
-    house = House(Sandbox())
-    house.sandbox.rechecked = THERE
-    assert (await house.run(BY_GATE)).reused == "egress_budget"  # nothing is known of it
-    house.sandbox.rechecked = None
-    await house.run(SCHEDULED)
-    house.sandbox.rechecked = THERE
+    setup = EvaluatorSetup(Sandbox())
+    setup.sandbox.rechecked = THERE
+    assert (await setup.run(BY_GATE)).reused == "egress_budget"  # nothing is known of it
+    setup.sandbox.rechecked = None
+    await setup.run(SCHEDULED)
+    setup.sandbox.rechecked = THERE
     for _ in range(5):
-        assert (await house.run(BY_GATE, move_s=86_400)).reused is None
-    assert (await house.run(TRIGGERED)).reused == "egress_budget"  # asked for a visit
-    assert (await house.run(BY_GATE, move_s=2 * 86_400)).reused == "egress_budget"
+        assert (await setup.run(BY_GATE, move_s=86_400)).reused is None
+    assert (await setup.run(TRIGGERED)).reused == "egress_budget"  # asked for a visit
+    assert (await setup.run(BY_GATE, move_s=2 * 86_400)).reused == "egress_budget"

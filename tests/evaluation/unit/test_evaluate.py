@@ -29,7 +29,7 @@ from tests.support.fakes.trust import (
 SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
 
 
-class House:
+class EvaluatorSetup:
     """An evaluator over fakes at every port."""
 
     def __init__(self, *signals: FakeSignal) -> None:
@@ -52,43 +52,45 @@ class House:
 
 
 async def test_an_evaluation_is_scored_graded_stored_and_announced() -> None:
-    house = House(FakeSignal(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 50))
-    news = await house.evaluator.evaluate(SUBJECT, 1)
+    setup = EvaluatorSetup(
+        FakeSignal(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 50)
+    )
+    news = await setup.evaluator.evaluate(SUBJECT, 1)
     assert news.evaluation.score == 77.5
     assert news.evaluation.grade.tier == "BAA"
-    assert news.evaluation.evaluated_at == house.clock.now()
-    assert house.store.rows == [(news.evaluation, news.snapshot)]
-    assert house.hears.news == [news]
+    assert news.evaluation.evaluated_at == setup.clock.now()
+    assert setup.store.rows == [(news.evaluation, news.snapshot)]
+    assert setup.hears.news == [news]
     assert news.snapshot.interaction_count == 6
 
 
 async def test_the_hash_is_of_behaviour_alone_and_the_chain_goes_on() -> None:
     registry = FakeSignal(SignalName.REGISTRY_8004, 50)
-    house = House(FakeSignal(SignalName.SANDBOX, 90), registry)
-    first = (await house.evaluator.evaluate(SUBJECT, 1)).snapshot
+    setup = EvaluatorSetup(FakeSignal(SignalName.SANDBOX, 90), registry)
+    first = (await setup.evaluator.evaluate(SUBJECT, 1)).snapshot
     registry.says = 60
-    house.clock.move(60)
-    second = (await house.evaluator.evaluate(SUBJECT, 1)).snapshot
+    setup.clock.move(60)
+    second = (await setup.evaluator.evaluate(SUBJECT, 1)).snapshot
     assert first.previous_hash == "0x0"
     assert second.previous_hash == first.snapshot_hash == second.snapshot_hash
 
 
 async def test_a_signal_that_cannot_be_collected_is_left_out_and_reported() -> None:
-    house = House(
+    setup = EvaluatorSetup(
         FakeSignal(SignalName.SANDBOX, 90),
         FakeSignal(SignalName.REGISTRY_8004, SignalUnavailable("the chain is down")),
     )
-    evaluation = (await house.evaluator.evaluate(SUBJECT, 1)).evaluation
+    evaluation = (await setup.evaluator.evaluate(SUBJECT, 1)).evaluation
     assert evaluation.unavailable == {SignalName.REGISTRY_8004: "the chain is down"}
     assert evaluation.score == 77.5
 
 
 async def test_with_nothing_to_judge_by_nothing_is_stored() -> None:
-    house = House(FakeSignal(SignalName.SANDBOX, SignalUnavailable("down")))
+    setup = EvaluatorSetup(FakeSignal(SignalName.SANDBOX, SignalUnavailable("down")))
     with pytest.raises(EvidenceUnavailable):
-        await house.evaluator.evaluate(SUBJECT, 1)
-    assert house.store.rows == []
-    assert house.hears.news == []
+        await setup.evaluator.evaluate(SUBJECT, 1)
+    assert setup.store.rows == []
+    assert setup.hears.news == []
 
 
 async def test_a_signal_that_hangs_is_left_out_at_the_deadline() -> None:
@@ -99,22 +101,22 @@ async def test_a_signal_that_hangs_is_left_out_at_the_deadline() -> None:
             del subject, needs
             await never()
 
-    house = House(Hangs(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 80))
-    evaluation = (await asyncio.wait_for(house.evaluator.evaluate(SUBJECT, 0.05), 5)).evaluation
+    setup = EvaluatorSetup(Hangs(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 80))
+    evaluation = (await asyncio.wait_for(setup.evaluator.evaluate(SUBJECT, 0.05), 5)).evaluation
     assert "in time" in evaluation.unavailable[SignalName.SANDBOX]
 
 
 async def test_a_cap_reaches_the_grade() -> None:
-    house = House(FakeSignal(SignalName.SANDBOX, 95, cap=Cap(34.99, "it leaks keys")))
-    evaluation = (await house.evaluator.evaluate(SUBJECT, 1)).evaluation
+    setup = EvaluatorSetup(FakeSignal(SignalName.SANDBOX, 95, cap=Cap(34.99, "it leaks keys")))
+    evaluation = (await setup.evaluator.evaluate(SUBJECT, 1)).evaluation
     assert (evaluation.score, evaluation.grade.tier) == (34.99, "CA")
 
 
 async def test_evaluations_asked_for_at_once_are_one() -> None:
     signal = FakeSignal(SignalName.SANDBOX, 90)
-    house = House(signal)
+    setup = EvaluatorSetup(signal)
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(house.evaluator.evaluate(SUBJECT, 1)) for _ in range(20)]
+        asked = [group.create_task(setup.evaluator.evaluate(SUBJECT, 1)) for _ in range(20)]
     assert signal.asked == 1
     assert len({task.result().evaluation.id for task in asked}) == 1
 
@@ -140,7 +142,7 @@ async def test_what_the_chain_says_was_paid_joins_what_the_visit_saw_of_a_seller
             return replace(found, transcript={"function": [sold]})
 
     async def state(*signals: FakeSignal) -> str:
-        made = (await House(*signals).evaluator.evaluate(SUBJECT, 1)).evaluation
+        made = (await EvaluatorSetup(*signals).evaluator.evaluate(SUBJECT, 1)).evaluation
         seen = next(c.evidence for c in made.collected if c.signal is SignalName.SANDBOX)
         rows, kept = seen.data["function"], seen.transcript["function"]
         assert is_array(rows)

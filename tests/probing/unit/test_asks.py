@@ -11,7 +11,7 @@ from typing_extensions import override
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work import Meter, whole
 from assay.probing.demands import Said
-from assay.probing.description_demands import DOCUMENT_MAX, NEARBY, TOGETHER, Asked, find_asks
+from assay.probing.description_demands import DOCUMENT_MAX, NEARBY, ADJACENT, Asked, find_asks
 from assay.probing.instruction_texts import LANGUAGES
 from assay.probing.instructions import combined_form, make_trial, seeded
 from assay.probing.poisoning import judge_texts
@@ -163,7 +163,7 @@ def test_reading_is_bounded_and_in_short_slices() -> None:
 
 
 def test_every_pair_is_of_two_signs() -> None:
-    assert all(len(pair) == 2 for pair in NEARBY | TOGETHER)
+    assert all(len(pair) == 2 for pair in NEARBY | ADJACENT)
 
 
 @pytest.mark.parametrize(

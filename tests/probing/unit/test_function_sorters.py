@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.probing.function.kin import TEXTS, is_told, kin_texts
+from assay.probing.function.kin import TEXTS, is_informative, kin_texts
 from assay.probing.function.words import words_of
 from tests.probing.unit.test_function_trades import talks
 from tests.support.fakes import hard_trades as trades
@@ -98,4 +98,4 @@ def test_an_answer_for_each_question_on_a_card_is_not_proven(at_once: bool) -> N
     ],
 )
 def test_only_what_tells_something_is_sorted(example: str, *, is_statement: bool) -> None:
-    assert is_told(example) is is_statement
+    assert is_informative(example) is is_statement

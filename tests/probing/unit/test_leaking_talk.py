@@ -13,7 +13,7 @@ from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import BudgetExhausted, McpTool
 from assay.probing.probes.no_leaked_secrets import PROBE
-from assay.probing.rule_questions import GROUNDS, Way, question
+from assay.probing.rule_questions import PRETEXTS, Way, question
 from tests.probing.unit.test_probe_collects import CARD, Client, Lines, Server, visit
 from tests.support.fakes.leaking_talk import LEAKS, TALKERS, Talker, halves
 
@@ -93,7 +93,7 @@ async def test_a_tool_that_takes_a_question_gives_a_briefing_away_or_not(name: s
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "es"])
-@pytest.mark.parametrize("ground", range(GROUNDS))
+@pytest.mark.parametrize("ground", range(PRETEXTS))
 def test_no_question_is_an_answer_to_itself(language: str, ground: int) -> None:
     for dress in ("", "translation", "base64", "hex", "backwards"):
         asked = question(Way(ground, dress, 0.5), language, "toni")

@@ -314,6 +314,15 @@ def test_the_bars_of_the_adversary_are_held() -> None:
     assert prices["critical finding to allow"][0] >= 10
 
 
+def test_a_payer_that_paid_nothing_is_a_voter_like_everybody_else() -> None:
+    """It was one of a customer's cluster until it paid a reseller, which moved the score."""
+    nothing = Payer("0xb", {}, sources=("0xs",))
+    votes = (Vote("0xa", 0.0, None), Vote("0xb", 0.0, None))
+    seen = Reputation((Payer("0xa", {19_600: 1}, sources=("0xs",)), nothing), votes, 20_000, 0)
+    reselling = replace(seen, payers=(seen.payers[0], replace(nothing, resold={19_600: 1})))
+    assert assess(seen) == assess(reselling) == assess(replace(seen, payers=seen.payers[:1]))
+
+
 resales = st.dictionaries(addresses, st.dictionaries(days, st.integers(1, 500 * MICRO)), max_size=6)
 
 

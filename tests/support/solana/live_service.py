@@ -16,8 +16,8 @@ from assay.app.web import build
 from assay.registries.registration import TYPE
 from assay.settings import load
 from tests.support.databases import give_schema
-from tests.support.house import hash_cheaply
 from tests.support.promises import promises_of
+from tests.support.live_service import hash_cheaply
 from tests.support.solana.indexer import Indexer, indexer
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import Node, node
@@ -38,7 +38,7 @@ def file_uri(services: Sequence[Mapping[str, Any]] = ()) -> str:
 
 
 @dataclass
-class SolanaHouse:
+class SolanaTestService:
     app: App
     http: httpx2.AsyncClient
     registry: Registry
@@ -74,7 +74,7 @@ class SolanaHouse:
 
 
 @asynccontextmanager
-async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHouse]:
+async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaTestService]:
     registry = Registry()
     give_schema(folder)
     with node(registry) as serving, indexer(registry) as listing:
@@ -92,4 +92,4 @@ async def open_solana(folder: Path, **settings: Any) -> AsyncGenerator[SolanaHou
             async with httpx2.AsyncClient(
                 transport=sender, base_url="http://assay", event_hooks=hooks, timeout=40
             ) as http:
-                yield SolanaHouse(app, http, registry, serving, listing)
+                yield SolanaTestService(app, http, registry, serving, listing)

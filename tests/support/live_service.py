@@ -39,7 +39,11 @@ def agent(agent_id: str) -> OnchainAgent:
 
 
 @dataclass
-class House:
+class TestService:
+    """The service, its clock and its chain, and requests that most tests send to it."""
+
+    __test__ = False  # not a class of tests, though pytest would take it for one
+
     app: App
     http: httpx2.AsyncClient
     clock: FrozenClock
@@ -81,7 +85,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
+async def start_test_service(folder: Path, **settings: Any) -> AsyncGenerator[TestService]:
     clock, chain = FrozenClock(), FakeChain(agent("7"), agent("8"))
     if "database_url" not in settings:
         give_schema(folder)
@@ -113,7 +117,7 @@ async def open_house(folder: Path, **settings: Any) -> AsyncGenerator[House]:
         async with httpx2.AsyncClient(
             transport=sender, base_url="http://assay", event_hooks=hooks
         ) as http:
-            yield House(app, http, clock, chain)
+            yield TestService(app, http, clock, chain)
 
 
 def hash_cheaply(app: App) -> None:
