@@ -28,13 +28,13 @@ from assay.db.schema.everything import visit_schedule  # noqa: E402
 from assay.evaluation.schedule import ENROLLED, ScheduleEvidence, VisitPlan, prepared, replan  # noqa: E402
 from assay.evaluation.scheduler import AT_ONCE, LEASE_S  # noqa: E402
 from assay.evaluation.store_visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
-from assay.evaluation.visits import Asked  # noqa: E402
+from assay.evaluation.visits import EvaluationRequest  # noqa: E402
 from assay.probing.unannounced import pauses  # noqa: E402
 from tests.support.databases import migrated_sqlite  # noqa: E402
 from tests.support.fakes.clock import FrozenClock  # noqa: E402
 
 SEEN = ScheduleEvidence(
-    "agent.example", has_control=True, asked=Asked("scheduled", is_background=True)
+    "agent.example", has_control=True, asked=EvaluationRequest("scheduled", is_background=True)
 )
 DAYS = 30
 BYTES_A_REQUEST = 2_500

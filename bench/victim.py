@@ -34,7 +34,7 @@ from assay.common.errors import ServiceError
 from assay.gate.model import GateInput
 from assay.gate.service import GateCaller
 from assay.playground.model import ProxyCall
-from assay.playground.playground import Trial
+from assay.playground.playground import PlaygroundTrial
 from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.settings import load
 from assay.webhooks.service import NewWebhook
@@ -129,7 +129,7 @@ async def trigger(app: App, victim: Victim, who: Operator, number: int, agents: 
                 await app.proxy.call(who, network, agent_id, call)
                 return "proxy sent"
             case _:
-                await app.playground.call(who.id, network, Trial(agent_id, call))
+                await app.playground.call(who.id, network, PlaygroundTrial(agent_id, call))
                 return "playground sent"
     except ServiceError as error:
         return f"{('sandbox', 'gate', 'proxy', 'playground')[number % 4]} {error.code}"

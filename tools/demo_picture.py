@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
 from assay.cli.demo import table_of  # noqa: E402 - the checkout's own code
-from assay.cli.demo_client import Graded  # noqa: E402
+from assay.cli.demo_client import GradedAgent  # noqa: E402
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     command = [str(ROOT / "assay"), "demo", "--once", "--json", "--port", "0"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
     graded = [
-        Graded(
+        GradedAgent(
             agent_id=row["agentId"],
             name=row["name"],
             owner="",

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.mail import Inbox, mail_server
 from tests.support.live_service import PASSWORD, TestService, refused, start_test_service
+from tests.support.mail import Inbox, mail_server
 
 NEW = "another horse battery"
 EMAIL = "op@example.com"

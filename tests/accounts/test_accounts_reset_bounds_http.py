@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from assay.app.web import build
-from tests.support.mail import Inbox, mail_server
 from tests.support.live_service import PASSWORD, TestService, start_test_service
+from tests.support.mail import Inbox, mail_server
 
 NEW = "another horse battery"
 EMAIL = "op@example.com"

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.promises import SCOPES
 from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
+from tests.support.promises import SCOPES
 
 ENDPOINT = {"path": "/x", "pricePerCall": 0, "targetUrl": "http://127.0.0.1:8999"}
 USES: dict[str, tuple[str, str, dict[str, Any] | None]] = {

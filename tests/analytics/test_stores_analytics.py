@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from assay.analytics.model import CallKind, CallLogEntry, Counted, LogFilter
+from assay.analytics.model import CallKind, CallLogEntry, CallSums, LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rebuild import SqlRollupProof
@@ -66,8 +66,8 @@ class Model:
         kept = {PaymentState.SETTLED: self.settled, PaymentState.FAILED: self.failed}
         return kept.get(state, self.pending)
 
-    def counted(self, calls: Sequence[CallLogEntry], settled: Sequence[LedgerEntry]) -> Counted:
-        return Counted(
+    def counted(self, calls: Sequence[CallLogEntry], settled: Sequence[LedgerEntry]) -> CallSums:
+        return CallSums(
             calls=len(calls),
             errors=sum(c.status >= 400 and c.status not in {401, 402} for c in calls),
             latency_us=sum(c.latency_us for c in calls),

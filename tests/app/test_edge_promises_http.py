@@ -3,8 +3,8 @@
 import httpx2
 import pytest
 
-from tests.support.promises import promises_of
 from tests.support.live_service import TestService
+from tests.support.promises import promises_of
 
 
 def said(status: int, method: str, path: str, headers: dict[str, str]) -> httpx2.Response:

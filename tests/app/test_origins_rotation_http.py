@@ -13,8 +13,8 @@ from assay.settings import load
 from tests.accounts.test_accounts_login_bounds_http import RIGHT, WRONG, Crowd
 from tests.accounts.test_accounts_reset_bounds_http import EMAIL, LINK_S, Mailing
 from tests.support.fakes.clock import FrozenClock
-from tests.support.mail import mail_server
 from tests.support.live_service import PASSWORD, TestService, start_test_service
+from tests.support.mail import mail_server
 
 HOME = "192.0.2.7"
 

@@ -14,8 +14,8 @@ import pytest
 from assay.accounts.model import Plan, Role
 from assay.app.web import openapi_document
 from tests.support.fakes.calls import call, claimed, payment
-from tests.support.raw_server import keeps_open, plain, serving
 from tests.support.live_service import TestService, refused
+from tests.support.raw_server import keeps_open, plain, serving
 
 ALICE, BOB = "alice@example.com", "bob@example.com"
 MARK = "alices-own"

@@ -1,4 +1,4 @@
-"""Names are the field's terms: a word that was retired comes back nowhere.
+"""Names are the field's terms, and each has one meaning: a retired word comes back nowhere.
 
 Looked at are the names that code defines, cut at underscores and capitals, and those of files.
 String literals are not looked at: some of these words are stored, hashed or public.
@@ -100,3 +100,13 @@ def test_a_retired_word_comes_back_nowhere() -> None:
 )
 def test_words_are_found_in_whatever_a_module_defines(source: str, words: set[str]) -> None:
     assert {word for name in names_in(ast.parse(source)) for word in words_of(name)} == words
+
+
+def test_a_public_type_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        if "migrations" not in path.parts:
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(path.relative_to(PACKAGE).as_posix())
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from assay.caller_behaviour.observations import ObservationLog, Tally
+from assay.caller_behaviour.observations import DailyTally, ObservationLog
 from assay.caller_behaviour.scenario import ScenarioCall
-from assay.caller_behaviour.scenario_run import Kept, Run
+from assay.caller_behaviour.scenario_run import RecordedCall, Run
 from assay.caller_behaviour.store_observations import SqlConductStore
 from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
 from assay.common.errors import Unavailable
@@ -54,7 +54,9 @@ async def test_a_run_and_its_calls_are_kept_in_order(runs: SqlCourseStore) -> No
     assert await runs.find("run-1") == RUN
     assert await runs.find("run-2") is None
     for number in range(3):
-        kept = Kept(f"c{number}", number // 2, ScenarioCall(number, None, "", {"n": number}))
+        kept = RecordedCall(
+            f"c{number}", number // 2, ScenarioCall(number, None, "", {"n": number})
+        )
         await runs.note(replace(RUN, at_step=number // 2), kept)
     await runs.ended("c1", 99)
     found = await runs.calls("run-1")
@@ -68,8 +70,8 @@ async def test_a_run_and_its_calls_are_kept_in_order(runs: SqlCourseStore) -> No
 
 async def test_a_run_never_goes_back(runs: SqlCourseStore) -> None:
     await runs.begin(RUN)
-    await runs.note(replace(RUN, at_step=1), Kept("c0", 1, ScenarioCall(0, None, "", {})))
-    await runs.note(replace(RUN, at_step=0), Kept("c1", 0, ScenarioCall(1, None, "", {})))
+    await runs.note(replace(RUN, at_step=1), RecordedCall("c0", 1, ScenarioCall(0, None, "", {})))
+    await runs.note(replace(RUN, at_step=0), RecordedCall("c1", 0, ScenarioCall(1, None, "", {})))
     assert await runs.find("run-1") == replace(RUN, at_step=1)
 
 
@@ -87,12 +89,16 @@ async def test_the_newest_finished_run_of_any_address_counts(runs: SqlCourseStor
 
 
 async def test_counts_add_up_by_address_and_day(counts: SqlConductStore) -> None:
-    await counts.add([("0xa", "2026-01-01", Tally(5, 2, 1, 3)), ("0xb", "2026-01-01", Tally(1))])
-    await counts.add([("0xa", "2026-01-01", Tally(1, 1, 0, 2)), ("0xa", "2026-01-03", Tally(4))])
-    assert await counts.total(["0xa"], "2026-01-01") == Tally(10, 3, 1, 3)
-    assert await counts.total(["0xa", "0xb"], "2026-01-01") == Tally(11, 3, 1, 3)
-    assert await counts.total(["0xa"], "2026-01-02") == Tally(4, 0, 0, 0)
-    assert await counts.total(["0xz"], "2026-01-01") == Tally()
+    await counts.add(
+        [("0xa", "2026-01-01", DailyTally(5, 2, 1, 3)), ("0xb", "2026-01-01", DailyTally(1))]
+    )
+    await counts.add(
+        [("0xa", "2026-01-01", DailyTally(1, 1, 0, 2)), ("0xa", "2026-01-03", DailyTally(4))]
+    )
+    assert await counts.total(["0xa"], "2026-01-01") == DailyTally(10, 3, 1, 3)
+    assert await counts.total(["0xa", "0xb"], "2026-01-01") == DailyTally(11, 3, 1, 3)
+    assert await counts.total(["0xa"], "2026-01-02") == DailyTally(4, 0, 0, 0)
+    assert await counts.total(["0xz"], "2026-01-01") == DailyTally()
 
 
 async def test_conduct_is_counted_as_it_happens(counts: SqlConductStore) -> None:
@@ -103,7 +109,7 @@ async def test_conduct_is_counted_as_it_happens(counts: SqlConductStore) -> None
     log.note(changed(CALL, agent_address=None, identity_proven=False, payer="0xp"))
     await log.flush()
     await log.flush()
-    assert await counts.total(["0xa"], "2000-01-01") == Tally(7, 2, 1, 3)
+    assert await counts.total(["0xa"], "2000-01-01") == DailyTally(7, 2, 1, 3)
     assert (await counts.total(["0xp"], "2000-01-01")).calls == 1
 
 
@@ -112,7 +118,7 @@ class Down:
         del counts
         raise Unavailable("down")
 
-    async def total(self, addresses: object, since_day: str) -> Tally:
+    async def total(self, addresses: object, since_day: str) -> DailyTally:
         del addresses, since_day
         raise Unavailable("down")
 

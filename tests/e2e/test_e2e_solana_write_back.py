@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.registries.solana.feedback import Given, give_feedback
+from assay.registries.solana.feedback import SolanaFeedback, give_feedback
 from tests.support.solana import golden
 from tests.support.solana.clusters import DEVNET, MAINNET, Cluster, keypair
 from tests.support.solana.feedback import Args
+from tests.support.solana.live_service import open_solana
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import node
 from tests.support.solana.sdk import sdk_read, sdk_transactions
-from tests.support.solana.live_service import open_solana
 
 pytestmark = pytest.mark.e2e
 WALLET = keypair("writer")
@@ -28,7 +28,7 @@ def test_the_instruction_is_the_sdks_for_every_score(cluster: Cluster) -> None:
             theirs = sdk_transactions(rpc, agent, WALLET, many)
             client, asset = str(WALLET.pubkey()), str(agent.asset)
             for score, (_, sdks) in zip(SCORES, theirs, strict=True):
-                given = Given(value=score, score=score)
+                given = SolanaFeedback(value=score, score=score)
                 collection = str(registry.collection)
                 ours = give_feedback(cluster.name, client, asset, collection, given)
                 assert ours.data == bytes(sdks.data)

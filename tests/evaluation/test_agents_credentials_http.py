@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from assay.cli.check import header_in
 from assay.common.errors import InvalidRequest
 from assay.evaluation.model import EvaluationCompleted
-from assay.evaluation.visits import Asked
+from assay.evaluation.visits import EvaluationRequest
 from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import scheduled_visits
 from assay.registries.model import RegistrationFile, Service
@@ -81,7 +81,7 @@ async def visited(service: TestService, *, announced: bool = True) -> Evaluation
     """An evaluation that the service timed, a day and a half after what was before."""
     service.clock.move(36 * 3600)
     subject = await service.app.subjects.find(service.app.networks.default, "7")
-    asked = Asked("scheduled", is_background=True)
+    asked = EvaluationRequest("scheduled", is_background=True)
     if announced:
         return await service.app.evaluator.evaluate(subject, 30, asked)
     endpoints = [v.service.endpoint for v in declared_services(subject)[0]]

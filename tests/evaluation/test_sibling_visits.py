@@ -16,7 +16,7 @@ from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.service import EVER
 from assay.evaluation.sibling_agents import SiblingVisits
-from assay.evaluation.visits import WINDOW, Asked, VisitRecord
+from assay.evaluation.visits import WINDOW, EvaluationRequest, VisitRecord
 from assay.probing.declared_services import declared_services
 from assay.registries.model import OnchainAgent, Service
 from tests.evaluation.test_visit_simulation import (
@@ -116,7 +116,9 @@ class Family(Scheduling):
     async def visit(self, one: OnchainAgent) -> None:
         """A visit of the schedule's own, made now."""
         self.clock.move(60)
-        await self.evaluator.evaluate(subject(one), 1, Asked("scheduled", is_background=True))
+        await self.evaluator.evaluate(
+            subject(one), 1, EvaluationRequest("scheduled", is_background=True)
+        )
 
 
 async def test_three_siblings_are_visited_little_more_often_than_one(database: Database) -> None:
@@ -214,7 +216,7 @@ async def test_a_shared_visit_is_not_shared_on(database: Database) -> None:
     await family.visit_unannounced(first)
     found = await family.found(second)
     assert found is not None
-    asked = Asked("scheduled", is_background=True, shared=found)
+    asked = EvaluationRequest("scheduled", is_background=True, shared=found)
     before = VisitedFamily.made.total()
     await family.evaluator.evaluate(subject(second), 1, asked)
     assert VisitedFamily.made.total() == before  # nothing was sent

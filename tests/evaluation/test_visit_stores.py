@@ -38,7 +38,7 @@ from assay.evaluation.visits import (
     TRIGGERED,
     TRIGGERED_MAX,
     WINDOW,
-    Asked,
+    EvaluationRequest,
     VisitRecord,
 )
 from assay.net.egress.ports import Failure
@@ -157,7 +157,10 @@ async def test_a_due_visit_is_one_process_s(database: Database) -> None:
     assert await both.first.lease(100, 10, 60) == []
     both.clock.move(600)
     [due] = await both.first.lease(100, 10, 60)
-    assert (due.subject_key, due.asked) == (subject().key, Asked("triggered", is_background=True))
+    assert (due.subject_key, due.asked) == (
+        subject().key,
+        EvaluationRequest("triggered", is_background=True),
+    )
     assert await both.second.lease(100, 10, 60) == []
     both.clock.move(61)  # that process died
     assert len(await both.second.lease(100, 10, 60)) == 1

@@ -8,7 +8,7 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
-from assay.http1.connection import Connection, ConnectionContext, SharedReads
+from assay.http1.connection import ConnectionContext, SharedReads, UpstreamConnection
 from assay.http1.model import ResponseHead, UpstreamFailed
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.address import classify
@@ -127,7 +127,7 @@ def _exchange(
     shared: ConnectionContext, data: bytes, size: int, *, is_head: bool
 ) -> tuple[object, ...]:
     """One exchange on a fresh connection: what the sink heard, however the bytes came."""
-    connection = Connection(loop(), shared)
+    connection = UpstreamConnection(loop(), shared)
     wire, heard = SilentTransport(), RecordedRequest()
     connection.connection_made(wire)
     connection.begin(b"GET / HTTP/1.1\r\n\r\n", is_head, 10.0, heard)

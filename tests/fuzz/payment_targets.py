@@ -18,7 +18,7 @@ from assay.payments.mpp.library import LibraryLoader
 from assay.payments.networks import ROWS
 from assay.payments.ports import PaidRequest, ProtocolDependencies
 from assay.payments.x402.codec import (
-    Malformed,
+    MalformedPayment,
     authorization_of,
     credential_of,
     parse,
@@ -222,7 +222,7 @@ MPP_REFUSES = (PaymentRefused, PaymentsUnavailable)
 """Without a node nothing is accepted, and nobody is to be called while fuzzing."""
 
 TARGETS = (
-    Target("x402_header", x402_header, (Malformed, PaymentRefused)),
+    Target("x402_header", x402_header, (MalformedPayment, PaymentRefused)),
     Target("x402_payment", x402_payment, (PaymentRefused,)),
     Target("mpp_header", mpp_header, MPP_REFUSES, accepts=False),
     Target("mpp_payload", mpp_payload, MPP_REFUSES, accepts=False),

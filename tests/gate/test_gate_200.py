@@ -2,7 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_service import OWNER_KEY, STRANGER_KEY, TestService, address, start_test_service
+from tests.support.live_service import (
+    OWNER_KEY,
+    STRANGER_KEY,
+    TestService,
+    address,
+    start_test_service,
+)
 
 FIELDS = {
     "allow", "tier", "riskLevel", "meetsThreshold", "route", "agentId", "wallet", "chain",

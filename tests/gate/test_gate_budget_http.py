@@ -16,8 +16,8 @@ from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.ports import OVER_BUDGET
 from tests.support.certificates import TestAuthority
 from tests.support.fakes.trust import NETWORK
-from tests.support.raw_server import RawServer, Request, plain, serving
 from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
+from tests.support.raw_server import RawServer, Request, plain, serving
 from tests.support.victim import suffering
 
 JSON = "Content-Type: application/json"

@@ -2,8 +2,8 @@
 
 import json
 
-from tests.support.raw_server import keeps_open, plain, serving
 from tests.support.live_service import OWNER_KEY, TestService, address, refused
+from tests.support.raw_server import keeps_open, plain, serving
 
 OK = keeps_open(plain(b'{"ok":1}', "200 OK", "Content-Type: application/json"))
 

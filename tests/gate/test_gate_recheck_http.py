@@ -13,8 +13,8 @@ from tests.gate.test_gate_budget_http import (
     triggered,
     use_up,
 )
-from tests.support.raw_server import RawServer
 from tests.support.live_service import TestService, start_test_service
+from tests.support.raw_server import RawServer
 
 REQUESTS_A_MINUTE = 60
 

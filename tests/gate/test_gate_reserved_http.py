@@ -11,8 +11,14 @@ import pytest
 from assay.common.egress_budget import EgressUse, UseClass, current_use
 from assay.registries.ports import OVER_BUDGET
 from tests.gate.test_gate_budget_http import HOST_FILE, JSON, agent, hosted, triggered
+from tests.support.live_service import (
+    STRANGER_KEY,
+    TestService,
+    address,
+    refused,
+    start_test_service,
+)
 from tests.support.raw_server import RawServer, Request, plain, serving
-from tests.support.live_service import STRANGER_KEY, TestService, address, refused, start_test_service
 
 ANOTHER_URL = "http://127.0.0.1:8099/"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.gate.test_gate_budget_http import agent, hosted, triggered
-from tests.support.raw_server import Request, serving
 from tests.support.live_service import TestService, start_test_service
+from tests.support.raw_server import Request, serving
 
 
 @pytest.fixture

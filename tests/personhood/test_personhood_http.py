@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.live_service import (
+    STRANGER_KEY,
+    TestService,
+    address,
+    refused,
+    start_test_service,
+)
 from tests.support.raw_server import RawServer, Request, plain, serving
-from tests.support.live_service import STRANGER_KEY, TestService, address, refused, start_test_service
 
 VERIFY, STATUS, PROFILE = (
     "/operator/personhood/verify/{}",

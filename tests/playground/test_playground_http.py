@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.raw_server import RawServer, keeps_open, plain, serving
 from tests.support.live_service import TestService, refused
+from tests.support.raw_server import RawServer, keeps_open, plain, serving
 
 
 class Ground:

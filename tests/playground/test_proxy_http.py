@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.raw_server import keeps_open, plain, sends, serving
 from tests.support.live_service import OWNER_KEY, TestService, address, refused, start_test_service
+from tests.support.raw_server import keeps_open, plain, sends, serving
 
 
 async def pro(service: TestService) -> dict[str, str]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
 from tests.support.live_service import OWNER_KEY, TestService
+from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
 
 OK = keeps_open(plain(b"ok"))
 

@@ -16,7 +16,7 @@ from assay.chains.networks import Networks
 from assay.common.tasks import Tasks
 from assay.registries.model import OnchainAgent
 from assay.registries.ports import WriteRefused
-from assay.registries.solana.feedback import Given, give_feedback
+from assay.registries.solana.feedback import SolanaFeedback, give_feedback
 from assay.registries.subjects import Subjects
 from assay.reputation.solana_writer import SolanaWriter, keypair_of
 from assay.reputation.write_back import WAITING_MAX, FeedbackPublisher, PublishResult
@@ -136,7 +136,7 @@ def test_the_transaction_holds_exactly_the_sdks_instructions() -> None:
     for vector in golden.vectors():
         args, theirs = vector["encodedArgs"], vector["instruction"]
         signer = Keypair.from_seed(bytes.fromhex(vector["clientSeedHex"]))
-        given = Given(
+        given = SolanaFeedback(
             value=int(args["value"]),
             score=args["score"],
             decimals=args["valueDecimals"],

@@ -9,8 +9,8 @@ import pytest
 from assay.common.egress_budget import RESERVED, egress_use
 from assay.net.egress.ports import EgressError, Limits, OutboundRequest
 from assay.webhooks.model import DeliveryState
-from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
 from tests.support.live_service import TestService, start_test_service
+from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
 
 OTHERS = ("a@example.com", "b@example.com", "c@example.com")
 

@@ -16,8 +16,8 @@ from assay.webhooks.service import NewWebhook
 from tests.support.eventually import never
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.trust import NETWORK, FakeChain
-from tests.support.raw_server import RawServer, keeps_open, plain, serving
 from tests.support.live_service import PASSWORD, agent
+from tests.support.raw_server import RawServer, keeps_open, plain, serving
 
 
 def settings_of(folder: Path) -> Settings:

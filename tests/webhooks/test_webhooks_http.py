@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.eventually import never
-from tests.support.raw_server import RawServer, keeps_open, plain, serving
 from tests.support.live_service import OWNER_KEY, STRANGER_KEY, TestService, address, refused
+from tests.support.raw_server import RawServer, keeps_open, plain, serving
 
 REGISTER = "/operator/webhooks/register"
 URL = "https://hooks.example.com/assay"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from assay.accounts.model import Role
 from assay.common.costs import Bearer, Cost
-from tests.support.raw_server import Request, plain, serving
 from tests.support.live_service import TestService, start_test_service
+from tests.support.raw_server import Request, plain, serving
 
 TRIGGER = "/operator/trigger-sandbox/7"
 LIMITS = {"sandbox_per_minute": 100_000, "sandbox_per_agent_minute": 100_000}

@@ -24,7 +24,13 @@ from assay.http1.connections import BOUNDS, ConnectionBounds
 from assay.identity.model import SESSION_TTL
 from assay.wrappers.fast_calls import FastPathRequest
 from assay.wrappers.fast_path import FastCycle
-from tests.support.live_service import OWNER_KEY, STRANGER_KEY, TestService, address, start_test_service
+from tests.support.live_service import (
+    OWNER_KEY,
+    STRANGER_KEY,
+    TestService,
+    address,
+    start_test_service,
+)
 from tests.support.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

@@ -9,8 +9,8 @@ import pytest
 
 from assay.net import resolver
 from assay.net.egress import dial
-from tests.support.raw_server import RawServer, keeps_open, plain, serving
 from tests.support.live_service import TestService, refused, start_test_service
+from tests.support.raw_server import RawServer, keeps_open, plain, serving
 
 PAYOUT = "0x" + "ab" * 20
 

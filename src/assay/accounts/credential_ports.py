@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
 from assay.accounts.clients import Hashes
-from assay.accounts.model import DashboardSession, Ended, Operator
+from assay.accounts.model import DashboardSession, EndedCredentials, Operator
 from assay.audit.service import AuditEntry
 
 
@@ -137,7 +137,7 @@ class CredentialStore(Protocol):
     async def set_password(
         self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
-    ) -> Ended:  # fmt: skip
+    ) -> EndedCredentials:  # fmt: skip
         """Change the password; ends every session but one, and spends reset codes.
 
         Raises `OperatorNotFound`.
@@ -147,7 +147,7 @@ class CredentialStore(Protocol):
     async def reset_password(
         self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
         note: AuditEntry, *, revoke_keys: bool = False,
-    ) -> Ended | None:  # fmt: skip
+    ) -> EndedCredentials | None:  # fmt: skip
         """Spend a reset code and change its account's password; None when it is not good.
 
         Of two at once with one code, one succeeds.
@@ -236,7 +236,7 @@ class SecondFactor(Protocol):
         ...
 
 
-class Secrets(Protocol):
+class AccountSecrets(Protocol):
     """Secrets at rest, sealed for their place."""
 
     def seal(self, data: bytes, associated: bytes) -> bytes:

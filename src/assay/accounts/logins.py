@@ -20,7 +20,7 @@ from assay.accounts.model import (
     TotpRequired,
     require_active,
 )
-from assay.accounts.password_proof import PasswordProof, Proof
+from assay.accounts.password_proof import PasswordAttempt, PasswordProof
 from assay.accounts.ports import LoginTokens, OperatorStore
 from assay.accounts.second_factor import SecondFactors
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
@@ -169,7 +169,7 @@ class Logins:
             await self._sessions.purge(self._clock.now())
 
     async def _require_second_factor(
-        self, proof: Proof, record: LoginRecord, code: str | None, actor: Actor
+        self, proof: PasswordAttempt, record: LoginRecord, code: str | None, actor: Actor
     ) -> None:
         operator = record.operator
         if operator.is_suspended:

@@ -137,7 +137,7 @@ class DashboardSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedCredentials:
     """What a change of credentials has ended."""
 
     sessions: int

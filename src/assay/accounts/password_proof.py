@@ -11,7 +11,7 @@ from assay.accounts.throttle import Attempt, LoginThrottle
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PasswordAttempt:
     """An attempt with a password, and what came of it."""
 
     attempt: Attempt
@@ -37,7 +37,7 @@ class PasswordProof:
         self.throttle = throttle
         self.origins = origins
 
-    async def check(self, email: str, password: str, client: Client) -> Proof:
+    async def check(self, email: str, password: str, client: Client) -> PasswordAttempt:
         """Try a password; an unknown e-mail address takes as long as a wrong password.
 
         Raises `TooMany` during a delay; a check that could not be made counts for nothing.
@@ -55,7 +55,7 @@ class PasswordProof:
         except BaseException:
             self.throttle.give_back(attempt)
             raise
-        return Proof(attempt, record, holds)
+        return PasswordAttempt(attempt, record, holds)
 
     async def confirm(self, operator: Operator, password: str, client: Client) -> LoginRecord:
         """The account of somebody who is logged in, once the password has been given again.

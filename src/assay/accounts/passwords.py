@@ -15,7 +15,7 @@ from assay.accounts.codes import (
 )
 from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, MailMessage
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
-from assay.accounts.model import Ended, MailDisabled, Operator, TokenInvalid
+from assay.accounts.model import EndedCredentials, MailDisabled, Operator, TokenInvalid
 from assay.accounts.password_proof import PasswordProof
 from assay.accounts.ports import HashClient, PasswordHasher
 from assay.accounts.request_quota import RequestQuota
@@ -61,7 +61,7 @@ class Passwords:
         actor: Actor,
         *,
         revoke_keys: bool = False,
-    ) -> Ended:
+    ) -> EndedCredentials:
         """A new password; every session ends but this one.
 
         Raises `InvalidRequest`, `PasswordWrong`, and `TooMany` during a delay.
@@ -82,7 +82,7 @@ class Passwords:
 
     async def set_for_admin(
         self, operator: Operator, new: str, *, revoke_keys: bool = False, actor: Actor = TERMINAL
-    ) -> Ended:
+    ) -> EndedCredentials:
         """A new password without the present one; every session ends. Raises `InvalidRequest`."""
         hashed = await self._dependencies.hasher.hash(fields.password(new))
         entry = self._note(actor, "password.changed", operator.id)
@@ -126,7 +126,7 @@ class Passwords:
 
     async def reset(
         self, token: str, new: str, client: Client, *, revoke_keys: bool = False
-    ) -> Ended:
+    ) -> EndedCredentials:
         """A new password for the account of a reset token; every session of it ends.
 
         The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany`

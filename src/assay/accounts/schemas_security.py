@@ -10,11 +10,11 @@ from pydantic import Field
 
 from assay.accounts.codes import TOKEN_CHARS_MAX
 from assay.accounts.fields import PASSWORD_CHARS
-from assay.accounts.model import DashboardSession, Ended
+from assay.accounts.model import DashboardSession, EndedCredentials
 from assay.accounts.second_factor import Enrolment
 from assay.common.clock import iso
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import Paged, Part
+from assay.server.schemas_page import PageResponse, Part
 
 Text = Annotated[str, Field(max_length=1000)]
 
@@ -117,7 +117,7 @@ class SessionResponse(ResponseModel):
     current: bool
 
 
-class SessionsResponse(Paged):
+class SessionsResponse(PageResponse):
     """The account's sessions, newest first."""
 
     items: list[SessionResponse]
@@ -150,7 +150,7 @@ class RecoveryCodes(ResponseModel):
     recovery_codes: list[str]
 
 
-def password_changed(ended: Ended) -> PasswordChanged:
+def password_changed(ended: EndedCredentials) -> PasswordChanged:
     """What a new password has ended, on the wire."""
     return PasswordChanged(
         sessions_ended=ended.sessions,

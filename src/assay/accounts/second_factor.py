@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 from assay.accounts.clients import Client
 from assay.accounts.codes import new_recovery_codes, recovery_hash
-from assay.accounts.credential_ports import CredentialStore, LoginRecord, SecondFactor, Secrets
+from assay.accounts.credential_ports import (
+    AccountSecrets,
+    CredentialStore,
+    LoginRecord,
+    SecondFactor,
+)
 from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
 from assay.accounts.password_proof import PasswordProof
 from assay.audit.service import TERMINAL, Actor, note
@@ -28,7 +33,7 @@ class SecondFactors:
         self,
         store: CredentialStore,
         factor: SecondFactor,
-        secrets: Secrets,
+        secrets: AccountSecrets,
         proof: PasswordProof,
         clock: Clock,
     ) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.clients import Hashes
 from assay.accounts.credential_ports import CodeKind, LoginRecord
-from assay.accounts.model import Ended, OperatorNotFound
+from assay.accounts.model import EndedCredentials, OperatorNotFound
 from assay.accounts.store_codes import SqlCodeStore, spend_code, spend_codes
 from assay.accounts.store_login_origins import remember_origin
 from assay.accounts.store_operators import operator_of
@@ -47,7 +47,7 @@ class SqlCredentialStore(SqlCodeStore):
     async def set_password(
         self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
-    ) -> Ended:  # fmt: skip
+    ) -> EndedCredentials:  # fmt: skip
         async with self._database.write() as connection:
             return await _replace_password(
                 connection, operator_id, password_hash, at, note, keep_session, revoke_keys
@@ -56,7 +56,7 @@ class SqlCredentialStore(SqlCodeStore):
     async def reset_password(
         self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
         note: AuditEntry, *, revoke_keys: bool = False,
-    ) -> Ended | None:  # fmt: skip
+    ) -> EndedCredentials | None:  # fmt: skip
         async with self._database.write() as connection:
             if not await spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
                 return None
@@ -173,7 +173,7 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     note: AuditEntry,
     keep_session: str | None,
     revoke_keys: bool,  # noqa: FBT001
-) -> Ended:
+) -> EndedCredentials:
     values = {"password_hash": password_hash, "updated_us": to_us(at)}
     statement = update(operators).where(*_present(operator_id)).values(values)
     if not (await connection.execute(statement)).rowcount:
@@ -187,7 +187,7 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
         revoked = (await connection.execute(revoke)).rowcount
     alive = or_(api_keys.c.expires_us.is_(None), api_keys.c.expires_us > to_us(at))
     left = select(func.count()).select_from(api_keys).where(*unrevoked, alive)
-    ended = Ended(sessions, revoked, (await connection.execute(left)).scalar_one())
+    ended = EndedCredentials(sessions, revoked, (await connection.execute(left)).scalar_one())
     details = {**note.details, "sessions": sessions, "keys": revoked}
     await write_note(connection, replace(note, details=details))
     return ended

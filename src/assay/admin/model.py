@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from assay.accounts.model import Operator
-from assay.analytics.model import Counted, Funnel
+from assay.analytics.model import CallSums, Funnel
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class PlatformStats:
     active_keys: int
     active_endpoints: int
     agents: int
-    total: Counted
-    today: Counted
+    total: CallSums
+    today: CallSums
     funnel: Funnel
 
 
@@ -27,7 +27,7 @@ class OperatorOverview:
     """An account and its sums."""
 
     operator: Operator
-    counted: Counted
+    counted: CallSums
     agents: int
     active_keys: int
     active_endpoints: int

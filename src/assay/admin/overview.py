@@ -10,7 +10,7 @@ from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.accounts.operators import Operators
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.ports import AdminStore
-from assay.analytics.model import AgentCounted, Counted, LogFilter, LoggedCall, Stats
+from assay.analytics.model import AgentCounted, CallSums, LogFilter, LoggedCall, Stats
 from assay.analytics.queries import Analytics, ReportPage
 from assay.audit.service import Actor, AuditEntry, AuditStore
 from assay.common.clock import Clock
@@ -34,7 +34,7 @@ class OperatorDetail:
     endpoints: Sequence[WrapperConfig]
     agents: Sequence[AgentCounted]
     stats: Stats
-    revenue: Sequence[tuple[date, Counted]]
+    revenue: Sequence[tuple[date, CallSums]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from assay.common.costs import Cost, CostLedger
 from assay.common.money import usd
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import Paged
+from assay.server.schemas_page import PageResponse
 from assay.wrappers import schemas as endpoints
 
 
@@ -119,7 +119,7 @@ class OperatorRowResponse(ResponseModel):
     stats: OperatorStatsResponse
 
 
-class OperatorsResponse(Paged):
+class OperatorsResponse(PageResponse):
     """A page of accounts, newest first. `operators` is `items` under its earlier name."""
 
     items: list[OperatorRowResponse]
@@ -176,7 +176,7 @@ class NoteResponse(ResponseModel):
     details: dict[str, Any]
 
 
-class AuditResponse(Paged):
+class AuditResponse(PageResponse):
     """A page of the audit trail, newest first. `notes` and `nextBefore` are earlier names."""
 
     items: list[NoteResponse]

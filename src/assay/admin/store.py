@@ -6,7 +6,7 @@ from sqlalchemy import Table, func, select
 
 from assay.accounts.store_operators import operator_of
 from assay.admin.model import OperatorOverview, PlatformStats
-from assay.analytics.model import Counted
+from assay.analytics.model import CallSums
 from assay.analytics.store_analytics import funnel_of
 from assay.db.engine import Database
 from assay.db.schema.everything import api_keys, call_days, call_totals, operators, wrappers
@@ -56,8 +56,8 @@ class SqlAdminStore:
             active_keys=about["keys"],
             active_endpoints=about["endpoints"],
             agents=int(total["agents"]),
-            total=Counted(*(int(total[name]) for name in _PLAIN)),
-            today=Counted(*(int(day[name]) for name in _PLAIN)),
+            total=CallSums(*(int(total[name]) for name in _PLAIN)),
+            today=CallSums(*(int(day[name]) for name in _PLAIN)),
             funnel=funnel_of(total),
         )
 
@@ -96,7 +96,7 @@ class SqlAdminStore:
         found = [
             OperatorOverview(
                 operator=operator_of(row),
-                counted=Counted(*(int(row[name]) for name in _PLAIN)),
+                counted=CallSums(*(int(row[name]) for name in _PLAIN)),
                 agents=row["agents"],
                 active_keys=row["active_keys"],
                 active_endpoints=row["active_endpoints"],

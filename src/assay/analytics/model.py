@@ -65,7 +65,7 @@ class BatchId:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CallSums:
     """Sums over calls: times in microseconds, money in micro-dollars."""
 
     calls: int = 0
@@ -95,8 +95,8 @@ class Funnel:
 class Stats:
     """An operator's sums, and those of the current UTC day."""
 
-    total: Counted
-    today: Counted
+    total: CallSums
+    today: CallSums
     agents: int
     funnel: Funnel
 
@@ -108,7 +108,7 @@ class EndpointCounted:
     wrapper_id: str
     path: str
     method: str
-    counted: Counted
+    counted: CallSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class AgentCounted:
     last_seen: datetime
     tier: str | None
     """The newest grade a wrapper found it to have."""
-    counted: Counted
+    counted: CallSums
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from assay.analytics.model import (
     AgentCounted,
     BatchId,
     CallLogEntry,
-    Counted,
+    CallSums,
     EndpointCounted,
     LogFilter,
     LoggedCall,
@@ -45,7 +45,7 @@ class AnalyticsStore(Protocol):
         """Everything so far."""
         ...
 
-    async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, Counted]:
+    async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, CallSums]:
         """The days with calls or money, both ends included."""
         ...
 

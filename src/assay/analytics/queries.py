@@ -11,7 +11,7 @@ from assay.analytics.model import (
     AgentCounted,
     AgentNotSeen,
     CallNotFound,
-    Counted,
+    CallSums,
     EndpointCounted,
     LogFilter,
     LoggedCall,
@@ -63,13 +63,13 @@ class Analytics:
         await self.fresh()
         return await self._store.stats(operator_id, self._today())
 
-    async def revenue(self, operator_id: str, days: int) -> Sequence[tuple[date, Counted]]:
+    async def revenue(self, operator_id: str, days: int) -> Sequence[tuple[date, CallSums]]:
         """The last UTC days, oldest first, today included; a day without calls is there too."""
         await self.fresh()
         last = self._today()
         found = await self._store.days(operator_id, last - days + 1, last)
         return [
-            (_EPOCH + timedelta(days=day), found.get(day, Counted()))
+            (_EPOCH + timedelta(days=day), found.get(day, CallSums()))
             for day in range(last - days + 1, last + 1)
         ]
 

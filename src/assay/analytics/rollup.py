@@ -54,7 +54,7 @@ class AgentSeen:
 
 
 @dataclass(slots=True)
-class Tally:
+class RollupTally:
     """Sums to be added to the tables: per roll-up, key and measure."""
 
     sums: dict[str, dict[Key, list[int]]] = field(
@@ -85,13 +85,13 @@ class Tally:
             seen.tier, seen.tier_us = tier, at_us
 
 
-def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> Tally:
+def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> RollupTally:
     """What calls add; each with its time in microseconds since 1970.
 
     First what is alike in everything that counts, then by the other keys: calls of one batch are
     much alike, and this is work of the loop that answers requests.
     """
-    tally = Tally()
+    tally = RollupTally()
     kinds: dict[int, CallKind] = {}
     alike: dict[_Alike, list[int]] = {}
     for number, (at_us, call) in enumerate(batch):
@@ -137,7 +137,7 @@ def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None
         counted[_LIMITED] += calls
 
 
-def _see(tally: Tally, kind: CallKind, first_us: int, last_us: int) -> None:
+def _see(tally: RollupTally, kind: CallKind, first_us: int, last_us: int) -> None:
     """Note that the agent of a kind, if it has one, was there from the first time to the last."""
     agent = kind.agent
     if agent is None:
@@ -157,12 +157,12 @@ def tally_settled(
     amount: int,
     *,
     failed_us: int | None = None,
-) -> Tally:
+) -> RollupTally:
     """What a payment adds whose money has arrived; `amount` in micro-dollars.
 
     `failed_us` is when it was counted as failed, where it was.
     """
-    tally = Tally()
+    tally = RollupTally()
     _count_settled(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), amount, 1)
     tally.see((operator_id, agent_id), at_us, None)
     if failed_us is not None:
@@ -172,32 +172,32 @@ def tally_settled(
 
 def tally_reversed(
     operator_id: str, wrapper_id: str, agent_id: str, settled_us: int, amount: int
-) -> Tally:
+) -> RollupTally:
     """What a payment takes back whose money has gone: of the day on which it had settled."""
-    tally = Tally()
+    tally = RollupTally()
     _count_settled(tally, (operator_id, wrapper_id, agent_id, settled_us // DAY_US), -amount, -1)
     tally.see((operator_id, agent_id), settled_us, None)
     return tally
 
 
-def tally_failed(operator_id: str, at_us: int) -> Tally:
+def tally_failed(operator_id: str, at_us: int) -> RollupTally:
     """What a payment adds that failed for good."""
-    tally = Tally()
+    tally = RollupTally()
     _count_failed(tally, operator_id, at_us, 1)
     return tally
 
 
-def _count_settled(tally: Tally, cell: _Cell, revenue: int, payments: int) -> None:
+def _count_settled(tally: RollupTally, cell: _Cell, revenue: int, payments: int) -> None:
     _add_everywhere(tally, cell, (0, 0, 0, revenue, 0, payments, 0, 0, payments, 0, 0))
 
 
-def _count_failed(tally: Tally, operator_id: str, at_us: int, payments: int) -> None:
+def _count_failed(tally: RollupTally, operator_id: str, at_us: int, payments: int) -> None:
     counted = (0, 0, 0, 0, 0, payments, 0, 0, 0, payments, 0)
     tally.add(TOTALS, (operator_id,), counted)
     tally.add(DAYS, (operator_id, at_us // DAY_US), counted)
 
 
-def _add_everywhere(tally: Tally, cell: _Cell, counted: Sequence[int]) -> None:
+def _add_everywhere(tally: RollupTally, cell: _Cell, counted: Sequence[int]) -> None:
     operator_id, wrapper_id, agent, day = cell
     tally.add(TOTALS, (operator_id,), counted)
     tally.add(DAYS, (operator_id, day), counted)

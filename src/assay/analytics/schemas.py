@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
-from assay.analytics.model import AgentCounted, Counted, EndpointCounted, Funnel, LoggedCall, Stats
+from assay.analytics.model import AgentCounted, CallSums, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.common.clock import iso
 from assay.common.money import usd
 from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import Paged, cursor_after
+from assay.server.schemas_page import PageResponse, cursor_after
 
 
 class FunnelResponse(ResponseModel):
@@ -73,14 +73,14 @@ class AgentResponse(ResponseModel):
     tier: str | None
 
 
-class AgentsResponse(Paged):
+class AgentsResponse(PageResponse):
     """A page of agents. `agents` is `items` under its earlier name."""
 
     items: list[AgentResponse]
     agents: list[AgentResponse]
 
 
-class TopEndpointsResponse(Paged):
+class TopEndpointsResponse(PageResponse):
     """A page of wrappers, by calls."""
 
     items: list[TopEndpointResponse]
@@ -111,7 +111,7 @@ class LogResponse(ResponseModel):
     response_bytes: int
 
 
-class LogsResponse(Paged):
+class LogsResponse(PageResponse):
     """A page of calls, newest first. `logs` and `nextBefore` are earlier names."""
 
     items: list[LogResponse]
@@ -154,7 +154,7 @@ def funnel(found: Funnel) -> FunnelResponse:
     )
 
 
-def revenue(day: date, counted: Counted) -> RevenueResponse:
+def revenue(day: date, counted: CallSums) -> RevenueResponse:
     """A day on the wire."""
     return RevenueResponse(date=day.isoformat(), revenue=usd(counted.revenue), calls=counted.calls)
 
@@ -230,12 +230,12 @@ def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> Lo
     )
 
 
-def average_ms(counted: Counted) -> float:
+def average_ms(counted: CallSums) -> float:
     """Milliseconds a call, 0 without calls."""
     return round(counted.latency_us / counted.calls / 1000, 3) if counted.calls else 0.0
 
 
-def error_rate(counted: Counted) -> str:
+def error_rate(counted: CallSums) -> str:
     """Errors a call, 0 to 1, with four decimals."""
     rate = Decimal(counted.errors) / counted.calls if counted.calls else Decimal(0)
     return str(rate.quantize(Decimal("0.0001"), ROUND_HALF_UP))

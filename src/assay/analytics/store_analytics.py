@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, Select, Table, and_, func, sel
 
 from assay.analytics.model import (
     AgentCounted,
-    Counted,
+    CallSums,
     EndpointCounted,
     Funnel,
     LogFilter,
@@ -65,15 +65,15 @@ class SqlAnalyticsStore:
         )
         row = await self._one(statement)
         if row is None:
-            return Stats(Counted(), Counted(), 0, Funnel())
+            return Stats(CallSums(), CallSums(), 0, Funnel())
         return Stats(
             total=_counted(row),
-            today=Counted(*(row[f"today_{name}"] or 0 for name in _PLAIN)),
+            today=CallSums(*(row[f"today_{name}"] or 0 for name in _PLAIN)),
             agents=row["agents"],
             funnel=funnel_of(row),
         )
 
-    async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, Counted]:
+    async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, CallSums]:
         statement = select(call_days).where(
             call_days.c.operator_id == operator_id, call_days.c.day.between(first, last)
         )
@@ -208,8 +208,8 @@ def _counting(which: LogFilter, first_day: int | None) -> Table:
     return call_totals if first_day is None else call_days
 
 
-def _counted(row: RowMapping) -> Counted:
-    return Counted(*(int(row[name]) for name in _PLAIN))
+def _counted(row: RowMapping) -> CallSums:
+    return CallSums(*(int(row[name]) for name in _PLAIN))
 
 
 def _agent(row: RowMapping, chains: tuple[str, ...]) -> AgentCounted:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused
-from assay.analytics.rollup import Tally, tally_calls
+from assay.analytics.rollup import RollupTally, tally_calls
 from assay.analytics.store_call_rows import call_of, insertions
 from assay.analytics.store_rollups import RollupWriter
 from assay.common.clock import DAY_US
@@ -47,7 +47,10 @@ class SqlCallStore:
         self._rollups.written(tally)
 
     async def _add(
-        self, timed: Sequence[tuple[int, CallLogEntry]], tally: Tally, batch_id: BatchId | None
+        self,
+        timed: Sequence[tuple[int, CallLogEntry]],
+        tally: RollupTally,
+        batch_id: BatchId | None,
     ) -> None:
         statements = list(insertions(self._database.kind, timed))
 

@@ -8,7 +8,13 @@ from typing import cast
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.analytics.rollup import AgentKey, Tally, tally_failed, tally_reversed, tally_settled
+from assay.analytics.rollup import (
+    AgentKey,
+    RollupTally,
+    tally_failed,
+    tally_reversed,
+    tally_settled,
+)
 from assay.common.clock import DAY_US
 from assay.db.connect import DatabaseKind
 from assay.db.engine import to_us
@@ -44,7 +50,7 @@ class RollupWriter:
         self._known: OrderedDict[AgentKey, int] = OrderedDict()
         """When each was seen last."""
 
-    async def write(self, connection: AsyncConnection, tally: Tally) -> None:
+    async def write(self, connection: AsyncConnection, tally: RollupTally) -> None:
         """Add everything, in one order everywhere. Call `written` once it is committed."""
         new = await self._introduce(connection, tally)
         for rollup in ROLLUPS:
@@ -57,7 +63,7 @@ class RollupWriter:
         if tally.chains:
             await connection.exec_driver_sql(self._chain, sorted(tally.chains))
 
-    def written(self, tally: Tally) -> None:
+    def written(self, tally: RollupTally) -> None:
         """The transaction is committed: its agents need no introduction any more."""
         for who, seen in tally.seen.items():
             self._known[who] = max(seen.last_us, self._known.get(who, 0))
@@ -75,7 +81,7 @@ class RollupWriter:
         await self.write(transaction.connection, tally)
         return partial(self.written, tally)
 
-    async def _introduce(self, connection: AsyncConnection, tally: Tally) -> set[AgentKey]:
+    async def _introduce(self, connection: AsyncConnection, tally: RollupTally) -> set[AgentKey]:
         """Make the rows of new agents, and count exactly those that this transaction made."""
         strangers = sorted(
             who
@@ -130,7 +136,7 @@ def short_key(*parts: str) -> int:
     return int.from_bytes(digest) >> 1
 
 
-def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> Tally | None:
+def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> RollupTally | None:
     """What a payment's change of state adds; None when it adds nothing."""
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:
@@ -144,7 +150,7 @@ def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> Tally | None:
     return None
 
 
-def _agent_row(who: AgentKey, tally: Tally) -> tuple[object, ...]:
+def _agent_row(who: AgentKey, tally: RollupTally) -> tuple[object, ...]:
     """The values of `_AGENT_COLUMNS`."""
     seen, sums = tally.seen[who], tally.sums[AGENTS.table][who]
     return (*who, *sums, seen.first_us, seen.last_us, seen.tier, seen.tier_us)

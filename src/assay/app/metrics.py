@@ -4,13 +4,13 @@ from assay import __version__
 from assay.app import App
 from assay.app.metrics_text import MetricsPage, MetricsSource
 from assay.payments.store_counts import SqlPaymentCounts
-from assay.reputation.write_back_metrics import Writing
+from assay.reputation.write_back_metrics import WriteBackMetricsSource
 
 
-def _writing(app: App) -> Writing | None:
+def _writing(app: App) -> WriteBackMetricsSource | None:
     if app.write_back is None or app.write_wallet is None:
         return None
-    return Writing(app.write_back, app.write_wallet)
+    return WriteBackMetricsSource(app.write_back, app.write_wallet)
 
 
 def metrics_page(app: App) -> MetricsPage:

@@ -22,7 +22,7 @@ from assay.common.errors import Unavailable
 from assay.payments.gas_rules import GasRules
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.store_counts import PaymentCounts, SqlPaymentCounts
-from assay.reputation.write_back_metrics import Writing, writing
+from assay.reputation.write_back_metrics import WriteBackMetricsSource, writing
 
 COUNTED_EVERY_S: Final = 5.0
 """How long counts of the database are told again."""
@@ -37,7 +37,7 @@ class MetricsSource:
 
     version: str
     settling: SettlingWatch
-    writing: Writing | None
+    writing: WriteBackMetricsSource | None
     rules: GasRules
     endpoints: Mapping[tuple[str, str], RpcEndpoint]
     counts: SqlPaymentCounts

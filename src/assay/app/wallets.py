@@ -18,7 +18,7 @@ TRANSFERRED = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3e
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TransactionTransfer:
     """What a transaction moved, in base units of the dollar, and what its sender paid, in wei."""
 
     amount: int
@@ -48,7 +48,7 @@ class Wallets:
         price = _number(await self._ask("eth_gasPrice"))
         return GAS_MAX * (2 * price + price // 10 + 1)
 
-    async def moved(self, transaction: str, payer: str, pay_to: str) -> Moved | None:
+    async def moved(self, transaction: str, payer: str, pay_to: str) -> TransactionTransfer | None:
         """What a transaction moved from a payer to a payee; None: it failed, or is not there."""
         receipt = await self._ask("eth_getTransactionReceipt", transaction)
         if not is_object(receipt) or receipt.get("status") != "0x1":
@@ -57,7 +57,7 @@ class Wallets:
         fee_wei = gas_spent(receipt)
         if fee_wei is None:
             raise ChainUnavailable("The chain does not say what the transaction has cost.")
-        return Moved(
+        return TransactionTransfer(
             amount=sum(self._amounts(receipt.get("logs"), topics)),
             block=_number(receipt.get("blockNumber")),
             fee_wei=fee_wei,

@@ -122,7 +122,6 @@ class WrapperServices:
 def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
     """Everything of wrappers and payments; what it opens, `stack` closes."""
     settings, clock, database = dependencies.settings, dependencies.clock, dependencies.database
-    quota_lease = dependencies.quota_lease
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
     ledger = SqlLedgerStore(database, clock, RollupWriter(database.kind).add_move)
@@ -147,7 +146,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     steps = Stages(
         routes=routes,
         trust=dependencies.trust_step,
-        limit=LimitStage(clock) if quota_lease is None else SharedLimitStage(clock, quota_lease),
+        limit=_limit(clock, dependencies.quota_lease),
         pay=PayStage(payments, networks, origin.address, platform, store, clock),
         forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
@@ -170,6 +169,10 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         origin,
         engines,
     )
+
+
+def _limit(clock: Clock, quota_lease: QuotaLease | None) -> LimitStage:
+    return LimitStage(clock) if quota_lease is None else SharedLimitStage(clock, quota_lease)
 
 
 def _payments(

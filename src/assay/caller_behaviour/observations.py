@@ -30,7 +30,7 @@ _ERRORS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
 
 
 @dataclass(slots=True)
-class Tally:
+class DailyTally:
     """Counts of one address on one day. `error_run` is the longest row of equal errors."""
 
     calls: int = 0
@@ -38,7 +38,7 @@ class Tally:
     early: int = 0
     error_run: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "DailyTally") -> None:
         """Take the other's counts in."""
         self.calls += other.calls
         self.limited += other.limited
@@ -60,11 +60,11 @@ class _Recent:
 class ObservationStore(Protocol):
     """Durable counts by address and day."""
 
-    async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
+    async def add(self, counts: Sequence[tuple[str, str, DailyTally]]) -> None:
         """Add to the counts of (address, day as `2026-11-21`)."""
         ...
 
-    async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
+    async def total(self, addresses: Sequence[str], since_day: str) -> DailyTally:
         """The sum over the addresses since a day."""
         ...
 
@@ -76,7 +76,7 @@ class ObservationLog:
         self._store = store
         self._costs = costs
         self._recent: OrderedDict[str, _Recent] = OrderedDict()
-        self._waiting: dict[tuple[str, str], Tally] = {}
+        self._waiting: dict[tuple[str, str], DailyTally] = {}
 
     def note(self, call: CallLogEntry) -> None:
         """Count a call. No I/O.
@@ -89,7 +89,7 @@ class ObservationLog:
         if address is None:
             return
         recent = self._of(address)
-        tally = Tally(calls=1)
+        tally = DailyTally(calls=1)
         at = recent.limited_at.pop(kind.wrapper_id, None)
         tally.early = int(at is not None and (call.at - at).total_seconds() < EARLY_S)
         if call.status == _LIMITED:
@@ -107,7 +107,7 @@ class ObservationLog:
         if not self._has_row(recent, key[1], call):
             return
         if key in self._waiting or len(self._waiting) < WAITING_MAX:
-            self._waiting.setdefault(key, Tally()).add(tally)
+            self._waiting.setdefault(key, DailyTally()).add(tally)
 
     async def flush(self) -> None:
         """Write down what was counted; on failure it is counted on."""
@@ -115,12 +115,12 @@ class ObservationLog:
         if waiting:
             await finish(self._write(waiting))
 
-    async def _write(self, waiting: dict[tuple[str, str], Tally]) -> None:
+    async def _write(self, waiting: dict[tuple[str, str], DailyTally]) -> None:
         try:
             await self._store.add([(a, day, tally) for (a, day), tally in waiting.items()])
         except BaseException:
             for key, tally in waiting.items():
-                self._waiting.setdefault(key, Tally()).add(tally)
+                self._waiting.setdefault(key, DailyTally()).add(tally)
             raise
 
     def _has_row(self, recent: _Recent, day: str, call: CallLogEntry) -> bool:

@@ -68,7 +68,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordedCall:
     """A call of a run, with the step it was to; `id` names it until its answer has ended."""
 
     id: str
@@ -87,11 +87,11 @@ class ScenarioRunStore(Protocol):
         """A run by its id."""
         ...
 
-    async def calls(self, run_id: str) -> Sequence[Kept]:
+    async def calls(self, run_id: str) -> Sequence[RecordedCall]:
         """Every call of the run, in order."""
         ...
 
-    async def note(self, run: Run, kept: Kept) -> None:
+    async def note(self, run: Run, kept: RecordedCall) -> None:
         """Store a call, and how far the run has come."""
         ...
 
@@ -115,7 +115,7 @@ class ScenarioRunStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class StartedRun:
     """A run that has begun: where it starts, and the session header it is to carry."""
 
     run: Run
@@ -158,7 +158,7 @@ class ScenarioRuns:
         self._address = address
         self._elsewhere = elsewhere
 
-    async def enter(self, address: str) -> Entered:
+    async def enter(self, address: str) -> StartedRun:
         """A new run of a proven, lower-case address. Raises `QuotaExceeded`."""
         self._charge()
         now = self._clock.now()
@@ -166,7 +166,7 @@ class ScenarioRuns:
         steps = sorted(self._scenarios, key=lambda name: SeededRandom(seed).word(f"order/{name}"))
         steps += steps[: SeededRandom(seed).number("again", 0, AGAIN_MAX)]
         await self._store.begin(run := Run(run_id, address, seed, tuple(steps), now, None, 0))
-        return Entered(run, self._session(run), self._url(run, 0), now + RUN_TTL)
+        return StartedRun(run, self._session(run), self._url(run, 0), now + RUN_TTL)
 
     def task(self, run: Run, step: int) -> tuple[str, str]:
         """Method and task of a step; the last one only reads the result."""
@@ -195,7 +195,7 @@ class ScenarioRuns:
         request = replace(request, trail=trail, carries_session=own)
         facts = scenario.note(rng, request)
         self._charge()
-        kept = Kept(new_id(), step, ScenarioCall(self._ms(run), None, trail, facts))
+        kept = RecordedCall(new_id(), step, ScenarioCall(self._ms(run), None, trail, facts))
         await self._store.note(replace(run, at_step=step), kept)
         earlier = [one.call for one in calls if one.step == step and not one.call.trail]
         reply = (
@@ -249,7 +249,7 @@ class ScenarioRuns:
         }
         return Step(None, ScenarioReply(200, body), "", "", "")
 
-    async def _finish(self, run: Run, calls: Sequence[Kept]) -> JsonObject:
+    async def _finish(self, run: Run, calls: Sequence[RecordedCall]) -> JsonObject:
         seen: dict[str, JsonObject] = {}
         for step, name in enumerate(run.steps):
             of_step = [one.call for one in calls if one.step == step]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.caller_behaviour.scenario_run import Entered
+from assay.caller_behaviour.scenario_run import StartedRun
 from assay.common.clock import iso
 from assay.server.schemas_base import ResponseModel, Timestamp
 
@@ -53,7 +53,7 @@ class EnteredResponse(ResponseModel):
     expires_at: Timestamp
 
 
-def entered(begun: Entered, method: str, task: str) -> EnteredResponse:
+def entered(begun: StartedRun, method: str, task: str) -> EnteredResponse:
     """A run on the wire."""
     return EnteredResponse(
         run_id=begun.run.id,

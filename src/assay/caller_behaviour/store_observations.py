@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from assay.caller_behaviour.observations import Tally
+from assay.caller_behaviour.observations import DailyTally
 from assay.db.engine import Database
 from assay.db.schema.everything import wrapper_conduct
 from assay.db.sql_transaction import SqlTransaction, places
@@ -27,7 +27,7 @@ class SqlConductStore:
         self._database = database
         self._add = _ADD.format(places(database.kind, 6))
 
-    async def add(self, counts: Sequence[tuple[str, str, Tally]]) -> None:
+    async def add(self, counts: Sequence[tuple[str, str, DailyTally]]) -> None:
         """In one order always, so that two processes never wait for each other crosswise."""
         rows = [
             (address, day, tally.calls, tally.limited, tally.early, tally.error_run)
@@ -39,7 +39,7 @@ class SqlConductStore:
 
         await self._database.change(work)
 
-    async def total(self, addresses: Sequence[str], since_day: str) -> Tally:
+    async def total(self, addresses: Sequence[str], since_day: str) -> DailyTally:
         columns = wrapper_conduct.c
         statement = (
             select(
@@ -53,4 +53,4 @@ class SqlConductStore:
         )
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).one()
-        return Tally(*(int(value) for value in row))
+        return DailyTally(*(int(value) for value in row))

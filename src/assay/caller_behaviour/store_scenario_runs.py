@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import RowMapping, insert, select, update
 
 from assay.caller_behaviour.scenario import ScenarioCall
-from assay.caller_behaviour.scenario_run import Kept, Run
+from assay.caller_behaviour.scenario_run import RecordedCall, Run
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import course_calls, course_runs
@@ -39,14 +39,14 @@ class SqlCourseStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _run(row)
 
-    async def calls(self, run_id: str) -> Sequence[Kept]:
+    async def calls(self, run_id: str) -> Sequence[RecordedCall]:
         statement = (
             select(course_calls).where(course_calls.c.run_id == run_id).order_by(course_calls.c.seq)
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [
-            Kept(
+            RecordedCall(
                 row["id"],
                 row["step"],
                 ScenarioCall(row["at_ms"], row["ended_ms"], row["trail"], json.loads(row["facts"])),
@@ -54,7 +54,7 @@ class SqlCourseStore:
             for row in rows
         ]
 
-    async def note(self, run: Run, kept: Kept) -> None:
+    async def note(self, run: Run, kept: RecordedCall) -> None:
         values = {
             "id": kept.id,
             "run_id": run.id,

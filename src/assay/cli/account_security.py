@@ -5,9 +5,9 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from assay.accounts.api_keys import REMEMBERED_S
-from assay.accounts.model import Ended, Operator
+from assay.accounts.model import EndedCredentials, Operator
 from assay.app import App
-from assay.cli.command import FAILED, Web, complain, with_app
+from assay.cli.command import FAILED, WebBuilder, complain, with_app
 from assay.cli.passwords import ask_password
 from assay.common.clock import iso
 
@@ -76,7 +76,7 @@ def invite(email: str | None) -> int:
     return with_app(work)
 
 
-def export(web: Web, email: str) -> int:
+def export(web: WebBuilder, email: str) -> int:
     """Print everything that is kept of an account, as JSON."""
 
     async def work(app: App, operator: Operator) -> int:
@@ -120,7 +120,7 @@ def _agreed(email: str) -> bool:
     return getpass.getpass(f"Type {email} to delete this account for good: ") == email
 
 
-def _said(ended: Ended) -> str:
+def _said(ended: EndedCredentials) -> str:
     keys, left = ended.keys_revoked, ended.keys_left
     revoked = f"{_counted(keys, 'API key')} revoked" if keys else "no key revoked"
     working = f"; still good: {_counted(left, 'key')} (--revoke-keys)" if left else ""

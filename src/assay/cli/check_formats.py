@@ -11,7 +11,7 @@ from rich.table import Table
 
 from assay import __version__
 from assay.common.json import JsonObject, JsonValue
-from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.caller_verdict import CheckFinding
 from assay.evaluation.unregistered import UnregisteredAgent
 from assay.probing.ports import Severity
 
@@ -33,7 +33,7 @@ class Report:
 
     target: str
     found: UnregisteredAgent
-    checks: Sequence[Judged]
+    checks: Sequence[CheckFinding]
     min_score: float
 
     @property

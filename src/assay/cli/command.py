@@ -14,7 +14,7 @@ from assay.settings import Settings, SettingsError, load
 ServedApp: TypeAlias = Callable[..., Awaitable[None]]
 
 
-class Web(Protocol):
+class WebBuilder(Protocol):
     """What the command line needs of the web room, which it does not know."""
 
     def build(self, app: App) -> tuple[ServedApp, type[asyncio.Protocol]]:

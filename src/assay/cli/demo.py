@@ -22,9 +22,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.app import App, assemble
-from assay.cli.command import FAILED, Web, complain, read_settings
-from assay.cli.demo_client import DemoClient, Graded
-from assay.cli.demo_past import Climbed, climb, table_of_days
+from assay.cli.command import FAILED, WebBuilder, complain, read_settings
+from assay.cli.demo_client import DemoClient, GradedAgent
+from assay.cli.demo_past import SimulatedGrade, climb, table_of_days
 from assay.cli.pay import PayingClient, call
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
@@ -48,15 +48,15 @@ class _Stage:
 
     world: World
     client: DemoClient
-    graded: Sequence[Graded]
-    climbed: Sequence[Climbed]
+    graded: Sequence[GradedAgent]
+    climbed: Sequence[SimulatedGrade]
     """The good agent's simulated weeks."""
     key_files: Mapping[str, Path]
     free_url: str
     paid_url: str
 
 
-def demo(web: Web, *, once: bool, as_json: bool, port: int) -> int:
+def demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> int:
     """Start, evaluate, print; then serve until Ctrl-C, or end at once with `once`."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -69,7 +69,7 @@ def demo(web: Web, *, once: bool, as_json: bool, port: int) -> int:
     return 0
 
 
-async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
+async def _demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-")))
         with _progress() as progress:
@@ -101,7 +101,7 @@ async def _demo(web: Web, *, once: bool, as_json: bool, port: int) -> None:
             await server.wait_closed()
 
 
-async def _climb(app: App, agent: WorldAgent) -> Sequence[Climbed]:
+async def _climb(app: App, agent: WorldAgent) -> Sequence[SimulatedGrade]:
     """The agent's real evaluation, and the simulated ones after it."""
     newest = [row.evaluation for row in await app.audit.replay(app.rules)]
     made = next(one for one in newest if one.agent_id == agent.agent_id)
@@ -177,8 +177,8 @@ def _pay(url: str, payer: PayingClient, lines: list[str]) -> httpx2.Response:
 
 async def _grade_all(
     client: DemoClient, agents: Sequence[WorldAgent], say: Say
-) -> Sequence[Graded]:
-    graded: list[Graded] = []
+) -> Sequence[GradedAgent]:
+    graded: list[GradedAgent] = []
     for agent in agents:
         say(f"evaluating {agent.name}")
         graded.append(await client.grade(agent.agent_id, agent.name, agent.owner_key))
@@ -195,7 +195,7 @@ def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path
     return files
 
 
-def table_of(graded: Sequence[Graded]) -> Table:
+def table_of(graded: Sequence[GradedAgent]) -> Table:
     """The demo's table."""
     table = Table(title="Assay: agents on the local chain, evaluated just now")
     for column in ("agent", "rung", "score", "tier", "risk", "route", "allow", "why"):

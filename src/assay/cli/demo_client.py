@@ -14,7 +14,7 @@ _GATE_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedAgent:
     """One agent as the gate judged it; `owner` is the address that signed for it."""
 
     agent_id: str
@@ -80,7 +80,7 @@ class DemoClient:
         )
         return f"{self.address}/wrap/{self._operator_id}{_body(answer)['path']}"
 
-    async def grade(self, agent_id: str, name: str, owner_key: str) -> Graded:
+    async def grade(self, agent_id: str, name: str, owner_key: str) -> GradedAgent:
         """Challenge, sign, gate: the agent's owner proves it, the operator asks."""
         owner = address_of_key(owner_key)
         challenge = _body(await self._http.post(f"/operator/key/{owner}/challenge"))
@@ -104,7 +104,7 @@ class DemoClient:
                 },
             )
         )
-        return Graded(
+        return GradedAgent(
             agent_id=agent_id,
             name=name,
             owner=owner,

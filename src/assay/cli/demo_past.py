@@ -33,7 +33,7 @@ _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Climbed:
+class SimulatedGrade:
     """The grade after so many simulated days."""
 
     day: int
@@ -64,19 +64,21 @@ class Climbed:
         }
 
 
-def climb(made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy) -> Sequence[Climbed]:
+def climb(
+    made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy
+) -> Sequence[SimulatedGrade]:
     """The real evaluation, and what the same agent would be worth on later days."""
     return [_after(day, made, probes, rules) for day in DAYS]
 
 
 def _after(
     day: int, made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy
-) -> Climbed:
+) -> SimulatedGrade:
     visits = _visits(day, made)
     payers = _customers(day)
     collected = made.collected if day == 0 else _simulated(made, probes, visits, payers)
     found = grade_score(made.agent_id, collected, made.unavailable, rules)
-    return Climbed(
+    return SimulatedGrade(
         day=day,
         visits=len(visits),
         customers=len(payers),
@@ -168,7 +170,7 @@ def _customers(day: int) -> Sequence[Payer]:
     ]
 
 
-def table_of_days(name: str, days: Sequence[Climbed]) -> Table:
+def table_of_days(name: str, days: Sequence[SimulatedGrade]) -> Table:
     """The climb for people, and that it did not take place."""
     title = f"SIMULATED: how {name} would climb. Only the visit of day 0 took place; later visits"
     table = Table(title=f"{title} and all customers are made up, on a clock of their own.")

@@ -14,7 +14,7 @@ import httpx2
 from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
 from assay.app import App, address_of_key
 from assay.app.settling_key import key_in, settling_address
-from assay.app.wallets import Moved, Wallets
+from assay.app.wallets import TransactionTransfer, Wallets
 from assay.chains.model import ChainUnavailable
 from assay.cli import pay
 from assay.common.json import is_object
@@ -90,13 +90,13 @@ class Funds:
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class PaidCallResult:
     """The paid call: what came back, and what the chain says of it."""
 
     status: int
     body: str
     transaction: str
-    moved: Moved | None
+    moved: TransactionTransfer | None
 
 
 class FirstSale:
@@ -193,7 +193,7 @@ class FirstSale:
                     last = problem
                 await asyncio.sleep(POLL_S)
 
-    async def call(self, config: WrapperConfig) -> Paid:
+    async def call(self, config: WrapperConfig) -> PaidCallResult:
         """Call it as a buyer, pay, and look on the chain. Raises `CannotPay`, `CannotSell`."""
         url = self.address(config)
         payer = pay.PayingClient(self.payer_key, config.price)
@@ -203,7 +203,7 @@ class FirstSale:
         if transaction:
             to = config.payout_address or ""
             moved = await self._wallets.moved(transaction, self.payer, to)
-        return Paid(answer.status_code, answer.text, transaction, moved)
+        return PaidCallResult(answer.status_code, answer.text, transaction, moved)
 
     def _pay(self, url: str, payer: pay.PayingClient) -> httpx2.Response:
         with httpx2.Client(timeout=pay.TIMEOUT_S, trust_env=False) as http:

@@ -14,7 +14,7 @@ from assay import __version__
 from assay.cli.visits_commands import visits_group
 
 if TYPE_CHECKING:
-    from assay.cli.command import Web  # its imports are what `--help` must not wait for
+    from assay.cli.command import WebBuilder  # its imports are what `--help` must not wait for
 
 Email = Annotated[str, Parameter(help="The account's e-mail address.")]
 ColdStartOption = Annotated[
@@ -24,7 +24,7 @@ ColdStartOption = Annotated[
 WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
 
 
-def build(web: "Web") -> App:
+def build(web: "WebBuilder") -> App:
     """The command line, over a web room that is only asked for when a command serves."""
     app = App(
         name="assay",
@@ -96,7 +96,7 @@ def build(web: "Web") -> App:
     return app
 
 
-def main(web: "Web") -> None:
+def main(web: "WebBuilder") -> None:
     """Run the command of the arguments and end the process with its status."""
     status = build(web)()
     sys.exit(status if isinstance(status, int) else 0)
@@ -106,7 +106,7 @@ def main(web: "Web") -> None:
 class _Serving:
     """The commands that need the web room."""
 
-    web: "Web"
+    web: "WebBuilder"
 
     def serve(
         self,

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 from assay.app import App
-from assay.cli.command import Web, with_app
+from assay.cli.command import WebBuilder, with_app
 
 
-def openapi(web: Web) -> int:
+def openapi(web: WebBuilder) -> int:
     """Print the document. Uses an empty data directory of its own: nothing is read or left."""
 
     async def work(app: App) -> int:

@@ -17,7 +17,7 @@ from assay.cli.first_sale import (
     CannotSell,
     FirstSale,
     Funds,
-    Paid,
+    PaidCallResult,
     Say,
     SellerSale,
 )
@@ -119,7 +119,7 @@ def _introduce(steps: FirstSale, sale: SellerSale, config: WrapperConfig, say: S
             say("fund", f"{owner} with {coin} on {sale.network.short_name}, {where}")
 
 
-def _report(sale: SellerSale, config: WrapperConfig, paid: Paid, say: Say) -> None:
+def _report(sale: SellerSale, config: WrapperConfig, paid: PaidCallResult, say: Say) -> None:
     say("answer", paid.body[:_SHOWN_CHARS])
     if paid.moved is None:
         say("on chain", f"nothing yet of {paid.transaction or 'a transaction'}")
@@ -130,7 +130,7 @@ def _report(sale: SellerSale, config: WrapperConfig, paid: Paid, say: Say) -> No
     say("", f"in block {paid.moved.block}, for {fee} ETH of gas")
 
 
-def _is_sold(config: WrapperConfig, paid: Paid) -> bool:
+def _is_sold(config: WrapperConfig, paid: PaidCallResult) -> bool:
     moved = paid.moved
     is_served = paid.status == _OK
     return is_served and moved is not None and moved.amount == config.price
@@ -141,7 +141,7 @@ def _printed(
     sale: SellerSale,
     config: WrapperConfig,
     funds: Sequence[Funds],
-    paid: Paid | None,
+    paid: PaidCallResult | None,
 ) -> Mapping[str, object]:
     """The members of `--json`."""
     payment = None

@@ -14,7 +14,7 @@ import uvloop
 
 from assay.app import App, assemble
 from assay.cli import open_files
-from assay.cli.command import FAILED, MISCONFIGURED, Web, complain, explain, read_settings
+from assay.cli.command import FAILED, MISCONFIGURED, WebBuilder, complain, explain, read_settings
 from assay.cli.ops import listen_ops, ops_address, serving_ops
 from assay.cli.server import Server, running
 from assay.common.errors import ServiceError
@@ -33,7 +33,7 @@ DRAIN_S = 10
 """How long a stopping server waits for the answers under way."""
 
 
-def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None) -> int:
+def serve(web: WebBuilder, *, host: str | None, port: int | None, data_dir: Path | None) -> int:
     """Serve until SIGINT or SIGTERM; status 0 then."""
     settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
     try:
@@ -50,7 +50,7 @@ def serve(web: Web, *, host: str | None, port: int | None, data_dir: Path | None
     return 0
 
 
-async def _serve(web: Web, settings: Settings) -> None:
+async def _serve(web: WebBuilder, settings: Settings) -> None:
     files = open_files.raise_limit()
     fitting = open_files.fitting(settings, files)
     with listen(fitting) as (listener, bound), listen_ops(bound) as (ops, settled):
@@ -139,7 +139,7 @@ def _send_little_ahead(listening: socket.socket) -> None:
 
 
 @asynccontextmanager
-async def serving(web: Web, app: App, listener: socket.socket) -> AsyncGenerator[Server]:
+async def serving(web: WebBuilder, app: App, listener: socket.socket) -> AsyncGenerator[Server]:
     """The server, answering requests; drained and closed at the end."""
     service, protocol = web.build(app)
     config = uvicorn.Config(

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 
 @runtime_checkable
-class Named(Protocol):
+class NamedPlugin(Protocol):
     """What every plugin has: the name it is known by."""
 
     name: str
@@ -33,7 +33,7 @@ def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         plugin = getattr(module, attribute, None)
-        if not isinstance(plugin, Named):
+        if not isinstance(plugin, NamedPlugin):
             raise PluginError(f"{module.__name__} offers no {attribute} with a name")
         if plugin.name in found:
             raise PluginError(f"two plugins of {package.__name__} are called {plugin.name!r}")

@@ -13,7 +13,7 @@ from assay.control.document_reader import fetch
 from assay.control.ports import LookUpUnavailable
 from assay.control.publish import WELL_KNOWN
 from assay.control.scope import scope_of
-from assay.control.statements_in_documents import Named, agent_name, read_document, read_json
+from assay.control.statements_in_documents import NamedAgents, agent_name, read_document, read_json
 from assay.net.egress.ports import EgressClient
 from assay.registries.subject import Subject
 
@@ -38,7 +38,7 @@ class HostFiles:
 
     def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
-        self._cache: Cache[Named] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
+        self._cache: Cache[NamedAgents] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
 
     async def name(self, subject: Subject) -> bool:
         """Whether the file of a host of its services names the agent or its registered wallet.
@@ -62,13 +62,13 @@ class HostFiles:
                 return True
         return False
 
-    async def _read(self, origin: str) -> Named:
+    async def _read(self, origin: str) -> NamedAgents:
         # Counted for nobody: neither out of what flooded ids use up, nor as one who asks beside an
         # agent that is being visited, which would leave that visit half of the budget.
         with egress_use(RESERVED):
             reply = await fetch(self._http, origin + WELL_KNOWN, REDIRECTS_MAX)
-        return read_document(read_json(reply.body)) if reply.status == _OK else Named()
+        return read_document(read_json(reply.body)) if reply.status == _OK else NamedAgents()
 
 
-def _weight(named: Named) -> int:
+def _weight(named: NamedAgents) -> int:
     return 1 + len(named.agents) + len(named.wallets)

@@ -30,7 +30,7 @@ from assay.control.scope import ControlScope, document_scope, scope_of
 from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
 from assay.control.statements_in_documents import (
     INTERFACES_MAX,
-    Named,
+    NamedAgents,
     interfaces_of,
     is_openapi,
     names,
@@ -135,7 +135,7 @@ class _Reader:
         )
         if not is_one or scope.origin in self._pay_others or await self._neighbours.share(scope):
             return one
-        lent = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
+        lent = Statement("x402_payee", scope, NamedAgents(), is_ours=True, has_below=False)
         return ServiceControl(one.endpoint, scope, lent, is_lent=True)
 
     async def service(self, endpoint: ControlledEndpoint) -> ServiceControl:
@@ -158,7 +158,7 @@ class _Reader:
         spoken = [s for s in collected.statements if s.speaks_for(scope)]
         ours = [s for s in spoken if s.is_ours]
         if not ours:
-            why = "names_another" if any(s.named != Named() for s in spoken) else "no_proof"
+            why = "names_another" if any(s.named != NamedAgents() for s in spoken) else "no_proof"
             return ServiceControl(url, scope, why=why, is_unfinished=not collected.is_whole)
         best = min(ours, key=lambda s: (-len(s.scope.segments), STRONGEST_FIRST.index(s.proof)))
         named = frozenset(name for s in ours for name in s.named.agents)
@@ -261,7 +261,9 @@ class _Reader:
                 await self._openapi(collected, endpoint.url, scope)
                 payees = await self._needs.services.payees(endpoint.url)
                 if payees_named(payees, self._subject):
-                    paid = Statement("x402_payee", scope, Named(), is_ours=True, has_below=False)
+                    paid = Statement(
+                        "x402_payee", scope, NamedAgents(), is_ours=True, has_below=False
+                    )
                     collected.statements.append(paid)
                 elif payees:
                     self._pay_others.add(scope.origin)
@@ -301,11 +303,11 @@ class _Reader:
         collected: _CollectedStatements,
         proof: Proof,
         scope: ControlScope,
-        named: Named,
+        named: NamedAgents,
         *,
         has_below: bool = True,
     ) -> None:
-        if named != Named():
+        if named != NamedAgents():
             is_ours = names(named, self._subject)
             collected.statements.append(Statement(proof, scope, named, is_ours, has_below))
 

@@ -6,7 +6,7 @@ from typing import Literal
 from assay.common.json import JsonObject, JsonValue
 from assay.control.publish import instructions
 from assay.control.scope import ControlScope, scope_key
-from assay.control.statements_in_documents import Named
+from assay.control.statements_in_documents import NamedAgents
 from assay.registries.subject import Subject
 
 Proof = Literal["dns", "well_known", "card", "openapi", "x402_payee"]
@@ -26,7 +26,7 @@ class Statement:
 
     proof: Proof
     scope: ControlScope
-    named: Named
+    named: NamedAgents
     is_ours: bool
     has_below: bool = True
     """Whether it speaks for what is below `scope`, too."""

@@ -44,14 +44,14 @@ _AGENT_ID = re.compile(r"[0-9]{1,78}|[1-9A-HJ-NP-Za-km-z]{32,44}")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedAgents:
     """The agents (`registry/id`) and wallets that a document names; nothing else counts of it."""
 
     agents: frozenset[str] = frozenset()
     wallets: frozenset[str] = frozenset()
 
 
-def names(named: Named, subject: Subject) -> bool:
+def names(named: NamedAgents, subject: Subject) -> bool:
     """Whether the document names this agent by id, or its owner or wallet."""
     agent = subject.agent
     if agent is None:
@@ -79,24 +79,24 @@ def read_json(body: bytes) -> JsonValue:
         return None
 
 
-def read_document(document: JsonValue) -> Named:
+def read_document(document: JsonValue) -> NamedAgents:
     """What a registration file, an agent card or an OpenAPI document names.
 
     Only members of these names count, at the top, in `info`, `provider`, and in extensions and
     their parameters: a text that quotes an id or address names nobody.
     """
     if not is_object(document):
-        return Named()
+        return NamedAgents()
     agents: set[str] = set()
     wallets: set[str] = set()
     for place in _places(document):
         for name in _LISTS:
             agents |= _agents(place.get(name))
         wallets |= {_address(w) for n in _WALLETS if isinstance(w := place.get(n), str)}
-    return Named(frozenset(agents), frozenset(wallets - {""}))
+    return NamedAgents(frozenset(agents), frozenset(wallets - {""}))
 
 
-def read_records(records: Iterable[str]) -> Named:
+def read_records(records: Iterable[str]) -> NamedAgents:
     """What TXT records name: `agent-registration=<registry>/<id>`, `agent-wallet=<address>`."""
     agents: set[str] = set()
     wallets: set[str] = set()
@@ -108,7 +108,7 @@ def read_records(records: Iterable[str]) -> Named:
                 agents.add(agent_name(registry, agent_id))
         elif text.startswith(RECORD_WALLET):
             wallets.add(_address(text.removeprefix(RECORD_WALLET)))
-    return Named(frozenset(agents), frozenset(wallets - {""}))
+    return NamedAgents(frozenset(agents), frozenset(wallets - {""}))
 
 
 def payees_named(payees: frozenset[str], subject: Subject) -> bool:

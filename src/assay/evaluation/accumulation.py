@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from assay.common.clock import Clock
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, is_array, is_object
-from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.caller_verdict import CheckFinding
 from assay.evaluation.comparison import compared, row_of
 from assay.evaluation.earlier_evidence import (
-    Accumulated,
+    AccumulatedEvidence,
     EarlierEvidence,
     adds_evidence,
     evidence_of,
@@ -38,14 +38,14 @@ from assay.evaluation.pooling import FINISHED
 from assay.evaluation.ports import Signal
 from assay.evaluation.schedule import ScheduleEvidence, VisitReason
 from assay.evaluation.visit_record import ABSENT, is_unfinished, remembered, with_comparison
-from assay.evaluation.visits import RECHECK, WINDOW, Asked, VisitRecord, VisitStore
+from assay.evaluation.visits import RECHECK, WINDOW, EvaluationRequest, VisitRecord, VisitStore
 from assay.net.egress.domain import domain_of
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import CLOSED
 from assay.probing.ports import Probe, Severity
 from assay.registries.subject import Subject
 
-Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[Judged]]
+Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[CheckFinding]]
 """What every check of a visit concludes, by the visit alone: `raw_findings` of the sandbox."""
 
 HOST_CHARS_MAX: Final = 255
@@ -69,7 +69,10 @@ class VisitHistory:
         self._judge = judge
 
     def pending(
-        self, collected: Sequence[SignalResult], probes: Mapping[str, Probe], asked: Asked
+        self,
+        collected: Sequence[SignalResult],
+        probes: Mapping[str, Probe],
+        asked: EvaluationRequest,
     ) -> str | None:
         """Why a visit that was made could not be finished, if so: it says nothing of the agent.
 
@@ -90,12 +93,12 @@ class VisitHistory:
         collected: tuple[SignalResult, ...],
         tools: "tuple[Signal, Mapping[str, Probe]]",
         newest: Evaluation | None,
-        asked: Asked,
-    ) -> Accumulated:
+        asked: EvaluationRequest,
+    ) -> AccumulatedEvidence:
         """The evidence with its history; a key agent has none. `tools`: sandbox and probes."""
         sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
         if subject.agent is None:
-            return Accumulated(collected)
+            return AccumulatedEvidence(collected)
         now = self._clock.now()
         visits = await self._store.recent(subject.key, now - WINDOW)
         critical = frozenset(n for n, p in tools[1].items() if p.severity is Severity.CRITICAL)
@@ -105,7 +108,7 @@ class VisitHistory:
             earlier_evidence = EarlierEvidence(subject.key, now, earlier, visits, critical, weigh)
             return self._stands(earlier_evidence, collected, tools[1], asked)
         if sandbox is None:
-            return Accumulated(collected)
+            return AccumulatedEvidence(collected)
         rows = self._judge(sandbox.evidence, tools[1])
         made = VisitRecord(subject.key, now, asked.timing)
         record = remembered(made, sandbox.evidence, rows, visits)
@@ -132,15 +135,15 @@ class VisitHistory:
         judged = SignalResult(SignalName.SANDBOX, evidence, tools[0].weigh(evidence, tools[1]))
         others = [judged if c is sandbox else c for c in collected]
         has_failed = _has_failed(record, before) or found.asks_for_a_look
-        return Accumulated(tuple(others), record if adds else None, found, has_failed)
+        return AccumulatedEvidence(tuple(others), record if adds else None, found, has_failed)
 
     def _stands(
         self,
         earlier_evidence: EarlierEvidence,
         collected: tuple[SignalResult, ...],
         probes: Mapping[str, Probe],
-        asked: Asked,
-    ) -> Accumulated:
+        asked: EvaluationRequest,
+    ) -> AccumulatedEvidence:
         """What an evaluation rests on that made no visit of its own."""
         if asked.shared is not None:
             return earlier_evidence.after_sibling(collected, asked.shared)
@@ -165,7 +168,7 @@ def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, st
 
 
 def seen_by(
-    subject: Subject, found: Accumulated, pending: str | None, asked: Asked
+    subject: Subject, found: AccumulatedEvidence, pending: str | None, asked: EvaluationRequest
 ) -> ScheduleEvidence:
     """What the evaluation means for the agent's next visit."""
     evidence = next((c.evidence for c in found.collected if c.signal is SignalName.SANDBOX), None)

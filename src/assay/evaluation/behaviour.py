@@ -15,8 +15,8 @@ from assay.evaluation.caller_verdict import judged_conduct
 from assay.evaluation.checks import (
     CRITICAL_CAP,
     NOT_SEEN,
+    CheckFinding,
     CheckTally,
-    Judged,
     applicable_unseen,
     critical_failures,
     function_checks,
@@ -28,7 +28,7 @@ from assay.evaluation.checks import (
 from assay.evaluation.model import Cap, Evidence, SignalScore
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
-from assay.probing.ports import Finding, Probe, Severity, Visited
+from assay.probing.ports import Finding, Probe, Severity, VisitedService
 from assay.probing.probe_rounds import UNFINISHED, RoundResult
 from assay.registries.subject import Subject
 
@@ -94,7 +94,7 @@ _WHY = {
 }
 
 
-def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[Judged]:
+def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[CheckFinding]:
     """What every probe and obstacle that applies concludes, by name; unfinished ones too.
 
     A pass that could not have been a failure is `not_tested`. Where visits of the window were
@@ -106,7 +106,7 @@ def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[Judged]:
     return [replace(row, finding=_pooled(row, history)) for row in rows]
 
 
-def _pooled(row: Judged, history: JsonObject) -> Finding:
+def _pooled(row: CheckFinding, history: JsonObject) -> Finding:
     """The finding on one check over all visits; critical ones fail while they are open."""
     pooled, critical = history.get("pooled"), history.get("openCritical")
     counted = pooled.get(row.name) if is_object(pooled) else None
@@ -123,16 +123,16 @@ def _pooled(row: Judged, history: JsonObject) -> Finding:
     return Finding("pass", "Passed by the visits of the last weeks together.")
 
 
-def raw_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[Judged]:
+def raw_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[CheckFinding]:
     """The same of the newest visit alone."""
     seen, conduct = evidence.data.get("probes"), evidence.data.get("conduct")
-    rows: list[Judged] = []
+    rows: list[CheckFinding] = []
     for name, what in sorted(seen.items()) if is_object(seen) else ():
         probe = probes.get(name)
         if probe is not None and is_object(what):
-            rows.append(Judged(name, probe.family, probe.severity, probe.weigh(what)))
+            rows.append(CheckFinding(name, probe.family, probe.severity, probe.weigh(what)))
         elif probe is not None and what == UNFINISHED:
-            rows.append(Judged(name, probe.family, probe.severity, _UNFINISHED))
+            rows.append(CheckFinding(name, probe.family, probe.severity, _UNFINISHED))
     rows = only_what_could_fail(rows, evidence.data)
     return rows + (judged_conduct(conduct) if is_object(conduct) else [])
 
@@ -186,8 +186,8 @@ def ceiling_data(subject: Subject, seen: RoundResult, probes: Mapping[str, Probe
 
 
 def status_of(
-    visited: tuple[Visited, ...],
-    refused: tuple[Visited, ...],
+    visited: tuple[VisitedService, ...],
+    refused: tuple[VisitedService, ...],
     seen: Mapping[str, JsonValue],
     *,
     replied: bool,

@@ -3,7 +3,7 @@
 from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
 from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.common.json import JsonObject, is_object
-from assay.evaluation.checks import Judged
+from assay.evaluation.checks import CheckFinding
 from assay.probing.ports import Severity
 
 LIMITED_MIN = 3
@@ -15,21 +15,21 @@ ERROR_RUN = 10
 """Equal errors in a row, on one path of one wrapper, that are a loop."""
 
 
-def judged_conduct(seen: JsonObject) -> list[Judged]:
+def judged_conduct(seen: JsonObject) -> list[CheckFinding]:
     """Every finding about a caller, by name. `seen` is what a `ConductSource` observed."""
     course, wrappers = seen.get("course"), seen.get("wrappers")
-    rows: list[Judged] = []
+    rows: list[CheckFinding] = []
     for name, what in sorted(course.items()) if is_object(course) else ():
         scenario = SCENARIOS.get(name)
         if scenario is not None and is_object(what):
-            rows.append(Judged(name, CONDUCT, scenario.severity, scenario.weigh(what)))
+            rows.append(CheckFinding(name, CONDUCT, scenario.severity, scenario.weigh(what)))
     if is_object(wrappers):
         rows.extend(_at_wrappers(wrappers))
     return rows
 
 
-def _at_wrappers(seen: JsonObject) -> list[Judged]:
-    rows: list[Judged] = []
+def _at_wrappers(seen: JsonObject) -> list[CheckFinding]:
+    rows: list[CheckFinding] = []
     limited, early = count(seen, "limited"), count(seen, "early")
     if limited >= LIMITED_MIN:
         ignored = early > EARLY_SHARE * limited
@@ -38,7 +38,7 @@ def _at_wrappers(seen: JsonObject) -> list[Judged]:
             if ignored
             else passed("At wrappers it waits after a 429.")
         )
-        rows.append(Judged("wrapper_limits_obeyed", CONDUCT, Severity.MAJOR, finding))
+        rows.append(CheckFinding("wrapper_limits_obeyed", CONDUCT, Severity.MAJOR, finding))
     if count(seen, "calls") >= CALLS_MIN:
         looped = count(seen, "errorRun") >= ERROR_RUN
         finding = (
@@ -46,5 +46,5 @@ def _at_wrappers(seen: JsonObject) -> list[Judged]:
             if looped
             else passed("At wrappers it does not repeat what is refused.")
         )
-        rows.append(Judged("wrapper_errors_not_looped", CONDUCT, Severity.MINOR, finding))
+        rows.append(CheckFinding("wrapper_errors_not_looped", CONDUCT, Severity.MINOR, finding))
     return rows

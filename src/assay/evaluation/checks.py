@@ -69,7 +69,7 @@ NOT_SEEN: Final = "There was nothing to see that could have failed."
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckFinding:
     """A finding with the name, family and severity of what found it."""
 
     name: str
@@ -117,7 +117,9 @@ def working_kinds(behaviour: JsonObject) -> frozenset[str]:
     return frozenset(kind for kind, does in answered.items() if does)
 
 
-def only_what_could_fail(judged: Sequence[Judged], behaviour: JsonObject) -> list[Judged]:
+def only_what_could_fail(
+    judged: Sequence[CheckFinding], behaviour: JsonObject
+) -> list[CheckFinding]:
     """The same, with every pass that could not have been a failure as not tested."""
     working = working_kinds(behaviour)
     seen = member(behaviour, "probes")
@@ -129,7 +131,7 @@ def only_what_could_fail(judged: Sequence[Judged], behaviour: JsonObject) -> lis
     ]
 
 
-def _could_fail(one: Judged, seen: JsonObject, working: frozenset[str]) -> bool:
+def _could_fail(one: CheckFinding, seen: JsonObject, working: frozenset[str]) -> bool:
     if one.family == "conduct":
         return True  # somebody called, and was seen doing so
     if one.severity is Severity.INFO:
@@ -154,7 +156,7 @@ def applicable_unseen(behaviour: JsonObject, families: Mapping[str, str]) -> lis
 
 
 def pooled(
-    judged: Sequence[Judged], history: JsonObject, severities: Mapping[str, Severity]
+    judged: Sequence[CheckFinding], history: JsonObject, severities: Mapping[str, Severity]
 ) -> list[CheckTally]:
     """Every check that applies, by name: what all visits of the window say of it together.
 

@@ -18,8 +18,8 @@ from assay.evaluation.deposits import (
     ControlUnproven,
     CredentialLimitReached,
     CredentialNotFound,
-    CredentialStore,
     DepositedCredential,
+    DepositStore,
     NewCredential,
     ProvenPaths,
     SealsSecrets,
@@ -53,7 +53,7 @@ class ServiceCredentials:
 
     def __init__(
         self,
-        store: CredentialStore,
+        store: DepositStore,
         secrets: SealsSecrets,
         control: ProvenPaths,
         clock: Clock,

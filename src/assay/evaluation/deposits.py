@@ -75,7 +75,7 @@ class SealsSecrets(Protocol):
         ...
 
 
-class CredentialStore(Protocol):
+class DepositStore(Protocol):
     """Keeps sealed credentials. Methods raise `Unavailable`."""
 
     async def put(self, made: DepositedCredential, per_agent: int, per_owner: int) -> bool:

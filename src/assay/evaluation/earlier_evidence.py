@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.caller_verdict import CheckFinding
 from assay.evaluation.comparison import CLOAKING, compared, row_of
 from assay.evaluation.drift import DECLARATION, known_facts
 from assay.evaluation.history import History, TriggeredTurns, pool
@@ -42,7 +42,7 @@ _OWN_FACTS: Final = ("registration", "texts registration")
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulated:
+class AccumulatedEvidence:
     """What an evaluation rests on, and the visit to be stored with it, if it adds evidence."""
 
     collected: tuple[SignalResult, ...]
@@ -65,8 +65,8 @@ class EarlierEvidence:
     weigh: Callable[[Evidence], SignalScore]
 
     def after_recheck(
-        self, collected: tuple[SignalResult, ...], seen: Evidence, rows: Sequence[Judged]
-    ) -> Accumulated:
+        self, collected: tuple[SignalResult, ...], seen: Evidence, rows: Sequence[CheckFinding]
+    ) -> AccumulatedEvidence:
         """The evidence there was; a visit is added only where the agent is not what it was.
 
         Nobody there is looked at again by scheduled visits, as after any visit that others timed.
@@ -83,14 +83,16 @@ class EarlierEvidence:
         conduct = {n: v for n, v in seen.data.items() if n == "conduct"}
         data = {**self.earlier.data, **conduct, **members, RECHECK: True}
         has_failed = is_new or found.asks_for_a_look
-        return Accumulated(
+        return AccumulatedEvidence(
             self._judged(collected, data, seen.interactions),
             record if adds else None,
             found,
             has_failed,
         )
 
-    def after_sibling(self, collected: tuple[SignalResult, ...], visit: VisitRecord) -> Accumulated:
+    def after_sibling(
+        self, collected: tuple[SignalResult, ...], visit: VisitRecord
+    ) -> AccumulatedEvidence:
         """The evidence there was, with what a sibling's visit adds to the history.
 
         What was read from the sibling's registration is left out.
@@ -112,7 +114,7 @@ class EarlierEvidence:
         found = self._pool(record)
         data = with_row(self.earlier.data, row_of(differing))
         data = {n: member for n, member in data.items() if n != RECHECK}
-        return Accumulated(
+        return AccumulatedEvidence(
             self._judged(collected, {**data, **members_of(record, found, keep=None)}, 0),
             record,
             found,

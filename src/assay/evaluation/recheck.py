@@ -17,7 +17,7 @@ from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.visits import RECHECK
 from assay.probing.declared_services import declared_services, service_row
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
-from assay.probing.ports import BudgetExhausted, ProbeSession, Visited
+from assay.probing.ports import BudgetExhausted, ProbeSession, VisitedService
 from assay.probing.robots_consent import wants_none
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
@@ -65,11 +65,11 @@ async def recheck(subject: Subject, needs: SignalDependencies, left_s: float) ->
 
 
 async def _open(
-    declared: list[Visited], http: VisitHttp, needs: SignalDependencies
-) -> tuple[Visited, ...]:
+    declared: list[VisitedService], http: VisitHttp, needs: SignalDependencies
+) -> tuple[VisitedService, ...]:
     """The services that robots.txt leaves open, as far as it is known or can be asked."""
     visits = needs.sources.visits
-    found: list[Visited] = []
+    found: list[VisitedService] = []
     for service in declared:
         known = None if visits is None else await visits.may_visit(service.service.endpoint)
         if known or (known is None and not await wants_none(service, http, visits)):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal, Protocol, TypeAlias
 
-from assay.evaluation.visits import Asked
+from assay.evaluation.visits import EvaluationRequest
 from assay.registries.subject import Subject
 
 Rank: TypeAlias = int
@@ -78,7 +78,7 @@ class ScheduleEvidence:
     host: str
     """The registrable domain of the first service; empty where there is none."""
     has_control: bool
-    asked: Asked
+    asked: EvaluationRequest
     pending: VisitReason | None = None
     """Why it could not be finished."""
     has_failed: bool = False
@@ -230,11 +230,11 @@ class DueVisit:
         return self.reason not in PENDING and self.quiet <= now
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> EvaluationRequest:
         """Why its evaluation is made: what finishes somebody's evaluation is timed by them."""
         is_theirs = self.reason in PENDING and self.reason != "again"
         timing = "triggered" if is_theirs else "scheduled"
-        return Asked(timing, is_background=True, tries=self.tries)
+        return EvaluationRequest(timing, is_background=True, tries=self.tries)
 
 
 def choose(

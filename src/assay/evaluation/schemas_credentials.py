@@ -7,7 +7,7 @@ from pydantic import Field
 from assay.common.clock import iso
 from assay.evaluation.deposits import DepositedCredential
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import Paged, Part
+from assay.server.schemas_page import PageResponse, Part
 
 _CHARS_MAX = 8192
 """More than any member may have; how much that is, is said with the other problems."""
@@ -67,7 +67,7 @@ class CredentialResponse(ResponseModel):
     ]
 
 
-class CredentialsResponse(Paged):
+class CredentialsResponse(PageResponse):
     """The agent's deposited credentials, oldest first."""
 
     items: list[CredentialResponse]

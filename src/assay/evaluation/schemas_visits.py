@@ -3,7 +3,7 @@
 from assay.common.clock import iso
 from assay.evaluation.enrolment import VisitRequest
 from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import Paged, Part
+from assay.server.schemas_page import PageResponse, Part
 
 
 class EnrolledResponse(ResponseModel):
@@ -22,7 +22,7 @@ class EnrolmentResponse(ResponseModel):
     since: Timestamp
 
 
-class EnrolmentsResponse(Paged):
+class EnrolmentsResponse(PageResponse):
     """Every agent the caller asked for, oldest first."""
 
     items: list[EnrolmentResponse]

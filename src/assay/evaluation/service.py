@@ -12,7 +12,7 @@ from assay.common.ids import new_id
 from assay.common.single_flight import SingleFlight
 from assay.common.sliced_work_runner import Slices
 from assay.control.identity import Control
-from assay.evaluation.accumulation import Accumulated, VisitHistory, seen_by, waits_for
+from assay.evaluation.accumulation import AccumulatedEvidence, VisitHistory, seen_by, waits_for
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Evaluation,
@@ -36,7 +36,7 @@ from assay.evaluation.signal_sources import Sources
 from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
 from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.verdict import grade_score
-from assay.evaluation.visits import TRIGGERED, Asked
+from assay.evaluation.visits import TRIGGERED, EvaluationRequest
 from assay.net.egress.ports import EgressClient, VisitTurns
 from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
@@ -96,7 +96,7 @@ class Evaluator:
         self._slices = Slices()
 
     async def evaluate(
-        self, subject: Subject, deadline_s: float, asked: Asked = TRIGGERED
+        self, subject: Subject, deadline_s: float, asked: EvaluationRequest = TRIGGERED
     ) -> EvaluationCompleted:
         """Evaluate now, within `deadline_s`, and store the result before it is answered.
 
@@ -196,7 +196,9 @@ class Evaluator:
         except TimeoutError:
             return SignalUnavailable("it did not answer in time")
 
-    async def _run(self, subject: Subject, deadline_s: float, asked: Asked) -> EvaluationCompleted:
+    async def _run(
+        self, subject: Subject, deadline_s: float, asked: EvaluationRequest
+    ) -> EvaluationCompleted:
         needs = self._needs
         everything = frozenset(needs.signals)
         if asked.shared is not None:
@@ -211,7 +213,7 @@ class Evaluator:
         pending = waits_for(collected, missing)
         if pending is None and needs.history is not None:
             pending = needs.history.pending(collected, needs.probes, asked)
-        found = Accumulated(collected)
+        found = AccumulatedEvidence(collected)
         if needs.history is not None and pending is None:
             tools = needs.signals[SignalName.SANDBOX], needs.probes
             newest = await needs.store.newest(subject.key, EVER)
@@ -276,7 +278,7 @@ class Evaluator:
         return EvaluationCompleted(evaluation, snapshot)
 
     async def _stored(
-        self, made: EvaluationCompleted, subject: Subject, found: Accumulated
+        self, made: EvaluationCompleted, subject: Subject, found: AccumulatedEvidence
     ) -> EvaluationCompleted:
         """Store it with its visit, and announce it."""
         needs, evaluation = self._needs, made.evaluation
@@ -296,7 +298,11 @@ class Evaluator:
         return completed
 
     async def _plan(
-        self, subject: Subject, found: Accumulated, pending: str | None, asked: Asked
+        self,
+        subject: Subject,
+        found: AccumulatedEvidence,
+        pending: str | None,
+        asked: EvaluationRequest,
     ) -> datetime | None:
         """Plan the next visit; when an evaluation that was not finished is tried again."""
         plans = self._needs.plans

@@ -6,7 +6,7 @@ from typing import Final
 
 from assay.caller_behaviour.scenario import CONDUCT
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.evaluation.caller_verdict import Judged
+from assay.evaluation.caller_verdict import CheckFinding
 from assay.evaluation.comparison import CLOAKING
 from assay.evaluation.drift import compare, known_facts
 from assay.evaluation.model import UNFINISHED, Evidence
@@ -31,7 +31,10 @@ ABSENT: Final = frozenset({"unreachable", "out_of_time"})
 
 
 def remembered(
-    made: VisitRecord, evidence: Evidence, rows: Sequence[Judged], visits: Sequence[VisitRecord]
+    made: VisitRecord,
+    evidence: Evidence,
+    rows: Sequence[CheckFinding],
+    visits: Sequence[VisitRecord],
 ) -> VisitRecord:
     """The visit as it is remembered."""
     outcomes: dict[str, CheckOutcome] = {}

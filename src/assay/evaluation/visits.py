@@ -32,7 +32,7 @@ BACKGROUND_TRIES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EvaluationRequest:
     """Why an evaluation is made.
 
     One in the background either is a visit the scheduler timed, or finishes one that somebody else
@@ -53,8 +53,8 @@ class Asked:
         return self.is_background and self.tries + 1 >= BACKGROUND_TRIES
 
 
-TRIGGERED: Final = Asked()
-BY_GATE: Final = Asked(may_recheck=True)
+TRIGGERED: Final = EvaluationRequest()
+BY_GATE: Final = EvaluationRequest(may_recheck=True)
 """By a gate whose `ttlMs` has elapsed."""
 
 

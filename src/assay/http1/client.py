@@ -14,7 +14,12 @@ from typing import TypeAlias
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
 from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.connection import Connection, ConnectionContext, SharedReads, StaleConnection
+from assay.http1.connection import (
+    ConnectionContext,
+    SharedReads,
+    StaleConnection,
+    UpstreamConnection,
+)
 from assay.http1.exchange import StreamedResponse, head_of, pump
 from assay.http1.host import PreparedUpstream, UpstreamConnections, UpstreamHost
 from assay.http1.model import (
@@ -27,7 +32,9 @@ from assay.http1.model import (
     upstream_failed,
 )
 
-Connect: TypeAlias = Callable[[Target, str, Callable[[], Connection]], Awaitable[Connection]]
+Connect: TypeAlias = Callable[
+    [Target, str, Callable[[], UpstreamConnection]], Awaitable[UpstreamConnection]
+]
 """Opens a connection to a target, for an operator: the protocol that the given function makes, once
 it is connected and, over https, TLS is established. Raises `UpstreamFailed` where the upstream
 cannot be reached, and `Unavailable` where this service had no place for the attempt."""
@@ -102,7 +109,7 @@ class UpstreamPool:
             return StreamedResponse(connection, host.give_back, sending)
 
     async def _exchange(
-        self, connection: Connection, request: UpstreamRequest, first: bytes
+        self, connection: UpstreamConnection, request: UpstreamRequest, first: bytes
     ) -> "asyncio.Task[None] | None":
         """Returns when the head of the answer is there, with the upload where it still goes on."""
         is_head = request.method == "HEAD"
@@ -151,7 +158,7 @@ class UpstreamPool:
     def _forget(self, key: tuple[str, str, int]) -> None:
         self._hosts.pop(key).is_forgotten = True
 
-    async def _dial(self, request: UpstreamRequest, host: UpstreamHost) -> Connection:
+    async def _dial(self, request: UpstreamRequest, host: UpstreamHost) -> UpstreamConnection:
         """A new connection, for a call that is counted already."""
         if self._has_breaker and not host.breaker.lets_through():
             host.shares.give_back(request.caller, request.account)
@@ -160,7 +167,7 @@ class UpstreamPool:
         loop = asyncio.get_running_loop()
         try:
             connection = await self._connect(
-                request.target, request.account, lambda: Connection(loop, host.shared)
+                request.target, request.account, lambda: UpstreamConnection(loop, host.shared)
             )
         except BaseException as error:
             host.forget_one()
@@ -211,7 +218,7 @@ class UpstreamsByOperator:
 
 
 async def _send_streamed(
-    connection: Connection, request: UpstreamRequest
+    connection: UpstreamConnection, request: UpstreamRequest
 ) -> "asyncio.Task[None] | None":
     """Body and answer at once: an upstream may answer before, or while, it reads the body."""
     loop = asyncio.get_running_loop()

@@ -65,7 +65,7 @@ class ConnectionContext:
     heads: ResponseHeadCache = field(default_factory=ResponseHeadCache)
 
 
-class Connection(asyncio.BufferedProtocol):
+class UpstreamConnection(asyncio.BufferedProtocol):
     """One connection, one exchange at a time."""
 
     caller: Caller | None = None

@@ -69,7 +69,7 @@ class TooManyConnections(TooMany):
     code = "too_many_connections"
 
 
-class Connection(Protocol):
+class CountedConnection(Protocol):
     """A connection as its counter knows it."""
 
     def drop(self) -> None:
@@ -90,11 +90,11 @@ class Connections:
         self._caps = caps
         self._is_trusted = is_trusted
         self._on_crowd = on_crowd
-        self._admitted: dict[Connection, tuple[str, str]] = {}
+        self._admitted: dict[CountedConnection, tuple[str, str]] = {}
         self._open: Counter[str] = Counter()
-        self._provisional: OrderedDict[Connection, str] = OrderedDict()
+        self._provisional: OrderedDict[CountedConnection, str] = OrderedDict()
 
-    def admit(self, connection: Connection, peer: str) -> bool:
+    def admit(self, connection: CountedConnection, peer: str) -> bool:
         """Whether the connection is within every cap; else it is a provisional one."""
         address, network = caller_of(peer), network_around(peer)
         is_trusted = self._is_trusted(peer)
@@ -122,7 +122,7 @@ class Connections:
         """Whether everybody together holds as many as may be."""
         return len(self._admitted) >= self._caps.total
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: CountedConnection) -> None:
         """Forget a connection that has ended."""
         self._provisional.pop(connection, None)
         for key in self._admitted.pop(connection, ()):
@@ -130,7 +130,7 @@ class Connections:
             if not self._open[key]:
                 del self._open[key]
 
-    def _keep_provisional(self, connection: Connection, network: str) -> None:
+    def _keep_provisional(self, connection: CountedConnection, network: str) -> None:
         kept = self._provisional
         kept[connection] = network
         if len(kept) > PROVISIONAL_MAX:

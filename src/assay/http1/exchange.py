@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
 
 from assay.common.http_heads import HeaderPairs
-from assay.http1.connection import Connection, StaleConnection
+from assay.http1.connection import StaleConnection, UpstreamConnection
 from assay.http1.model import ResponseSink, UpstreamFailed, UpstreamRequest
 
 
@@ -16,8 +16,8 @@ class StreamedResponse:
 
     def __init__(
         self,
-        connection: Connection,
-        give_back: Callable[[Connection], None],
+        connection: UpstreamConnection,
+        give_back: Callable[[UpstreamConnection], None],
         sending: "asyncio.Task[None] | None" = None,
     ) -> None:
         """`sending` is the request's body still on its way; the answer's end is its end too.
@@ -30,7 +30,7 @@ class StreamedResponse:
             sending.add_done_callback(self._sent)
             if not sending.done():
                 connection.stop_keeping()
-        self._connection: Connection | None = connection
+        self._connection: UpstreamConnection | None = connection
         self.status = connection.status
         self.headers: HeaderPairs = connection.headers
         self._whole = connection.take_whole()
@@ -83,10 +83,10 @@ class SinkExchange:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: UpstreamConnection,
         request: EncodedRequestHead,
         sink: ResponseSink,
-        give_back: Callable[[Connection], None],
+        give_back: Callable[[UpstreamConnection], None],
     ) -> None:
         self._connection = connection
         self._is_over = False
@@ -141,7 +141,7 @@ class SinkExchange:
             self._give_back(self._connection)
 
 
-async def pump(connection: Connection, request: UpstreamRequest) -> None:
+async def pump(connection: UpstreamConnection, request: UpstreamRequest) -> None:
     """Send a body in pieces, as they come."""
     if isinstance(request.body, bytes):
         return

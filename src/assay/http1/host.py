@@ -14,7 +14,7 @@ from typing import Final
 from assay.common.circuit_breaker import Breaker
 from assay.common.errors import ServiceError, Unavailable
 from assay.http1.callers import Caller, UpstreamBusy
-from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.connection import ConnectionContext, UpstreamConnection
 from assay.http1.exchange import EncodedRequestHead, SinkExchange, head_of
 from assay.http1.model import (
     ReservedExchange,
@@ -131,7 +131,7 @@ class UpstreamConnections:
 
     def __init__(self, open_max: int = OPEN_MAX) -> None:
         self._open_max = open_max
-        self._idle: OrderedDict[Connection, UpstreamHost] = OrderedDict()
+        self._idle: OrderedDict[UpstreamConnection, UpstreamHost] = OrderedDict()
         self.open = 0
         """Being made, in use and idle."""
 
@@ -144,12 +144,12 @@ class UpstreamConnections:
         """One is gone, or was never made."""
         self.open -= 1
 
-    def keep(self, connection: Connection, host: "UpstreamHost") -> None:
+    def keep(self, connection: UpstreamConnection, host: "UpstreamHost") -> None:
         """It has become idle, and stays open where there is room."""
         self._idle[connection] = host
         self._make_room()
 
-    def take(self, connection: Connection) -> None:
+    def take(self, connection: UpstreamConnection) -> None:
         """It is idle no longer."""
         del self._idle[connection]
 
@@ -162,7 +162,7 @@ class UpstreamConnections:
 class UpstreamHost:
     """What is kept of one scheme, name and port."""
 
-    idle: list[Connection]
+    idle: list[UpstreamConnection]
     breaker: Breaker
     sweep: Callable[[], None]
     shared: ConnectionContext
@@ -174,7 +174,7 @@ class UpstreamHost:
     """Whether the pool has let go of it: a holder asks the pool for another."""
     shares: UpstreamShares = field(default_factory=UpstreamShares)
 
-    def take(self, caller: Caller | None, operator_id: str) -> Connection | None:
+    def take(self, caller: Caller | None, operator_id: str) -> UpstreamConnection | None:
         """Count a call, and hand out a kept connection for it; None where one has to be made.
 
         Raises `UpstreamBusy` and `Unavailable` where the call may not be made now.
@@ -186,7 +186,7 @@ class UpstreamHost:
             connection.caller, connection.operator_id = caller, operator_id
         return connection
 
-    def take_kept(self, caller: Caller, operator_id: str) -> Connection | None:
+    def take_kept(self, caller: Caller, operator_id: str) -> UpstreamConnection | None:
         """A kept connection, for a call that is counted; else None, and nothing is counted."""
         if not self.idle or not self.shares.take(caller, operator_id):
             return None
@@ -197,7 +197,7 @@ class UpstreamHost:
             connection.caller, connection.operator_id = caller, operator_id
         return connection
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: UpstreamConnection) -> None:
         """End a call: its connection is kept, or forgotten."""
         self.shares.give_back(connection.caller, connection.operator_id)
         if connection.end():
@@ -223,7 +223,7 @@ class UpstreamHost:
         """Close the connection that has been idle for longest."""
         self._close(self.idle.pop(0))
 
-    def _kept(self) -> Connection | None:
+    def _kept(self) -> UpstreamConnection | None:
         """A connection that may be written to, out of those kept."""
         self.used_s = now = asyncio.get_running_loop().time()
         while self.idle:
@@ -234,7 +234,7 @@ class UpstreamHost:
             self._close(connection)
         return None
 
-    def _close(self, idle: Connection) -> None:
+    def _close(self, idle: UpstreamConnection) -> None:
         self.all.take(idle)
         idle.close()
         self.forget_one()

@@ -8,7 +8,7 @@ from assay.http1.model import DEFAULT_PORTS, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ConfiguredAddress:
     """Where a configured address leads, and the headers its user and password become."""
 
     target: Target
@@ -16,7 +16,7 @@ class Configured:
     headers: tuple[tuple[bytes, bytes], ...]
 
 
-def configured(url: str) -> Configured:
+def configured(url: str) -> ConfiguredAddress:
     """Raises `ValueError` for what is no http(s) address."""
     parts = urlsplit(url)
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
@@ -30,4 +30,4 @@ def configured(url: str) -> Configured:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers = ((b"authorization", b"Basic " + base64.b64encode(pair.encode())),)
     target = Target(scheme, host, port, path, is_literal_ip=False)
-    return Configured(target, path.encode("ascii", "strict"), headers)
+    return ConfiguredAddress(target, path.encode("ascii", "strict"), headers)

@@ -23,7 +23,7 @@ from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
 from assay.payments.model import PaymentsUnavailable
 from assay.payments.receipts import depth_of
-from assay.payments.transfer_model import Draft, Found, Signed, Transfer
+from assay.payments.transfer_model import Draft, SignedTransfer, Transfer, TransferSighting
 from assay.payments.x402.eip3009_contract import balance_of
 from assay.payments.x402.transaction_sender import quantity
 
@@ -99,13 +99,13 @@ class PayoutWallet:
         if not known:
             raise PaymentsUnavailable("No node says how many transactions the wallet has sent.")
 
-        def sign(nonce: int) -> Signed:
+        def sign(nonce: int) -> SignedTransfer:
             return self._signed(signer, transfer, nonce, gas, (fee, tip))
 
         # The lowest: a node that says too much would leave a gap that nothing is mined behind.
         return Draft(min(known), sign)
 
-    async def send(self, transfer: Transfer, signed: Signed) -> str:
+    async def send(self, transfer: Transfer, signed: SignedTransfer) -> str:
         network = self._networks[transfer.network]
         method = "eth_sendRawTransaction"
         answers = await self._of_each(
@@ -114,7 +114,7 @@ class PayoutWallet:
         problems = [one for one in answers if isinstance(one, ChainUnavailable)]
         return "; ".join(one.detail or one.message for one in problems)
 
-    async def dearer(self, transfer: Transfer, signed: Signed) -> Signed | None:
+    async def dearer(self, transfer: Transfer, signed: SignedTransfer) -> SignedTransfer | None:
         signer, nonce = self._signer, transfer.nonce
         if signer is None or nonce is None or signer.address != transfer.sender:
             return None
@@ -131,29 +131,29 @@ class PayoutWallet:
         tip = max(tip, -(-signed.tip * more // than))
         return self._signed(signer, transfer, nonce, gas, (max(fee, tip), tip))
 
-    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
+    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> TransferSighting:
         network = self._networks[transfer.network]
         views = await self._of_each(network, partial(self._view, transactions))
         told = [view for view in views if not isinstance(view, ChainUnavailable)]
         if len(told) < min(2, len(views)):
-            return Found()
+            return TransferSighting()
         is_unanimous = len(told) == len(views)
         for place, transaction in enumerate(transactions):
             receipts = [view.receipts[place] for view in told]
             depth = min(depth_of(view.receipts[place], view.height) for view in told)
             if depth and all(transfers(one, transfer) for one in receipts):
-                return Found(paid=transaction, depth=depth)
+                return TransferSighting(paid=transaction, depth=depth)
             if depth and is_unanimous and all(map(_is_reverted, receipts)):
-                return Found(reverted=transaction, depth=depth)
+                return TransferSighting(reverted=transaction, depth=depth)
         if transfer.nonce is None or not is_unanimous or any(any(one.receipts) for one in told):
-            return Found()
+            return TransferSighting()
         counts = await self._counts(network, transfer.sender)
         known = [count for count in counts if count is not None]
         if len(known) < len(counts):
-            return Found()
+            return TransferSighting()
         is_late = (self._clock.now() - transfer.updated_at).total_seconds() > LOST_S
         is_lost = is_late and min(known) > transfer.nonce
-        return Found(is_lost=is_lost, is_gone=max(known) <= transfer.nonce)
+        return TransferSighting(is_lost=is_lost, is_gone=max(known) <= transfer.nonce)
 
     async def _view(self, transactions: Sequence[str], node: Network) -> _View:
         """What one node shows of transactions. Raises `ChainUnavailable`."""
@@ -230,12 +230,12 @@ class PayoutWallet:
         nonce: int,
         gas: int,
         prices: tuple[int, int],
-    ) -> Signed:
+    ) -> SignedTransfer:
         fee, tip = prices
         chain_id, data = self._networks[transfer.network].chain_id, self.calldata(transfer)
         made = EvmTransaction(chain_id, nonce, tip, fee, gas, transfer.asset, data)
         raw, transaction = signer.sign(made)
-        return Signed(transaction, raw, fee, tip)
+        return SignedTransfer(transaction, raw, fee, tip)
 
     async def _of_each(
         self, network: Network, ask: Callable[[Network], Awaitable[T]]

@@ -21,7 +21,7 @@ from assay.payments.model import (
     StoredResponse,
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt
-from assay.payments.requests import PaidRequest, Presented
+from assay.payments.requests import PaidRequest, PresentedPayment
 from assay.payments.unfinished_payments import UnfinishedStore
 
 Note: TypeAlias = Callable[[SettlementAttempt], Awaitable[None]]
@@ -107,11 +107,11 @@ class MppCharges(Settler, Port):
         """As `PaymentProtocol.is_good`."""
         ...
 
-    async def present(self, credential: str) -> Presented:
+    async def present(self, credential: str) -> PresentedPayment:
         """An `Authorization: Payment` value, taken apart. Raises `PaymentRefused`."""
         ...
 
-    async def read(self, presented: Presented, quote: Quote) -> Payment:
+    async def read(self, presented: PresentedPayment, quote: Quote) -> Payment:
         """The validated payment; nothing is consumed. Raises as `PaymentProtocol.read`."""
         ...
 
@@ -169,7 +169,9 @@ class PaymentProtocol(Port):
         """Whether a payment of this protocol is attached, good or bad."""
         ...
 
-    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
+    async def present(
+        self, headers: HeaderPairs, needs: ProtocolDependencies
+    ) -> PresentedPayment | None:
         """The attached payment, taken apart; None without one that can be."""
         ...
 

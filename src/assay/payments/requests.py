@@ -17,7 +17,7 @@ _LABEL = b"assay.request.2\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
+class PresentedPayment:
     """A payment as its sender words it, taken apart but believed in nothing."""
 
     protocol: Protocol
@@ -61,7 +61,7 @@ class PaidRequest:
     """Waits until an answer of so many bytes may be held in memory. Raises `Unavailable`."""
     target: str = ""
     """Path and query as they were sent, below our public address; `url` is that address and it."""
-    presented: Presented | None = None
+    presented: PresentedPayment | None = None
     """The payment, where it has been taken apart already."""
 
 

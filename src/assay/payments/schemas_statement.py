@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Sequence
 
 from assay.common.clock import iso
-from assay.payments.statement import COLUMNS, Line, decimal, values_of
+from assay.payments.statement import COLUMNS, StatementLine, decimal, values_of
 from assay.payments.transfer_model import Transfer
 from assay.server.csv_text import csv_head, csv_rows
 from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import Paged, cursor_after, cursor_at
+from assay.server.schemas_page import PageResponse, cursor_after, cursor_at
 
 
 class LineResponse(ResponseModel):
@@ -61,19 +61,21 @@ class StatementResponse(ResponseModel):
     transfers_total: int
 
 
-class TransfersResponse(Paged):
+class TransfersResponse(PageResponse):
     """Payouts and refunds, newest first."""
 
     items: list[TransferResponse]
 
 
-class StatementsResponse(Paged):
+class StatementsResponse(PageResponse):
     """What is owed to every account that was ever paid."""
 
     items: list[LineResponse]
 
 
-def statement(lines: Sequence[Line], newest: Sequence[Transfer], total: int) -> StatementResponse:
+def statement(
+    lines: Sequence[StatementLine], newest: Sequence[Transfer], total: int
+) -> StatementResponse:
     """An account's statement on the wire."""
     shown = [line(one) for one in lines]
     return StatementResponse(lines=shown, transfers=[*map(transfer, newest)], transfers_total=total)
@@ -98,7 +100,7 @@ async def transfers_csv(pieces: AsyncIterator[Sequence[Transfer]]) -> AsyncItera
         yield csv_rows(map(transfer, piece))
 
 
-def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsResponse:
+def statements(lines: Sequence[StatementLine], limit: int, offset: int) -> StatementsResponse:
     """A page of the lines of every account on the wire."""
     shown = lines[offset : offset + limit]
     return StatementsResponse(
@@ -110,7 +112,7 @@ def statements(lines: Sequence[Line], limit: int, offset: int) -> StatementsResp
     )
 
 
-def line(found: Line) -> LineResponse:
+def line(found: StatementLine) -> LineResponse:
     """A line on the wire: the columns of the file, under the same names."""
     return LineResponse.model_validate(dict(zip(COLUMNS, values_of(found), strict=True)))
 

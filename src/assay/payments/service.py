@@ -34,7 +34,7 @@ from assay.payments.new_entry import fresh_entry
 from assay.payments.outcomes import Rejected, Settled, Undecided
 from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.released_payments import EVERY_NODE
-from assay.payments.requests import PaidRequest, Presented
+from assay.payments.requests import PaidRequest, PresentedPayment
 from assay.payments.retries import PaymentSpent, Retries
 from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
@@ -70,13 +70,13 @@ class PaymentService:
         """Whether a payment of any protocol is attached, good or bad."""
         return bool(self._settlement.attached(headers))
 
-    async def presented(self, headers: HeaderPairs) -> Sequence[Presented]:
+    async def presented(self, headers: HeaderPairs) -> Sequence[PresentedPayment]:
         """The attached payments that can be taken apart, believed in nothing: one a protocol."""
         protocols = self._settlement.attached(headers)
         found = [await one.present(headers, self._settlement.needs) for one in protocols]
         return [one for one in found if one is not None]
 
-    def is_payable(self, quote: Quote, presented: Presented) -> bool:
+    def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:
         """Whether a payment says that it pays the quote, and is good for long enough."""
         needed_s = self._settlement.of(quote).needed_s(quote, self._settlement.needs)
         left_s = presented.expires_s - self._clock.now().timestamp()

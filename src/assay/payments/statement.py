@@ -38,7 +38,7 @@ class LedgerSum:
 
 
 @dataclass(slots=True)
-class Line:
+class StatementLine:
     """What is owed to one account in one asset of one network, in base units."""
 
     operator_id: str
@@ -109,12 +109,12 @@ class Line:
             self.direct_fee += one.direct_fee
 
 
-def lines_of(sums: Iterable[LedgerSum]) -> Sequence[Line]:
+def lines_of(sums: Iterable[LedgerSum]) -> Sequence[StatementLine]:
     """A line for each account, network and asset, in that order."""
-    found: dict[tuple[str, str, str], Line] = {}
+    found: dict[tuple[str, str, str], StatementLine] = {}
     for one in sums:
         key = (one.operator_id, one.network, one.asset)
-        found.setdefault(key, Line(*key)).add(one)
+        found.setdefault(key, StatementLine(*key)).add(one)
     return [found[key] for key in sorted(found)]
 
 
@@ -136,11 +136,11 @@ class Statements:
     def __init__(self, store: StatementStore) -> None:
         self._store = store
 
-    async def of(self, operator_id: str) -> Sequence[Line]:
+    async def of(self, operator_id: str) -> Sequence[StatementLine]:
         """The lines of one account."""
         return lines_of(await self._store.sums(operator_id))
 
-    async def all_for_admin(self) -> Sequence[Line]:
+    async def all_for_admin(self) -> Sequence[StatementLine]:
         """The lines of every account that was ever paid."""
         return lines_of(await self._store.sums_for_admin())
 
@@ -152,7 +152,7 @@ COLUMNS = (
 """Of a line, in the order of `values_of`."""
 
 
-def values_of(line: Line) -> Sequence[str | int]:
+def values_of(line: StatementLine) -> Sequence[str | int]:
     """A line's values: amounts are decimal texts of the asset with six places."""
     return (
         *(line.operator_id, line.network, line.asset, line.payments),
@@ -163,7 +163,7 @@ def values_of(line: Line) -> Sequence[str | int]:
     )
 
 
-def csv_of(lines: Iterable[Line]) -> str:
+def csv_of(lines: Iterable[StatementLine]) -> str:
     """The lines as CSV (RFC 4180). No value in it is a text that somebody chose."""
     out = io.StringIO()
     writer = csv.writer(out)

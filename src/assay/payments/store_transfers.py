@@ -23,8 +23,8 @@ from assay.payments.store_transfer_rows import transfer_of, values_of
 from assay.payments.transfer_model import (
     Draft,
     NotOwed,
-    Received,
-    Signed,
+    ReceivedPayment,
+    SignedTransfer,
     Transfer,
     TransferState,
 )
@@ -46,14 +46,14 @@ class SqlTransferStore:
         self._payees = tuple(sorted(payees))
         self._clock = clock
 
-    async def payment_for_admin(self, payment_id: str) -> Received | None:
+    async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
         statement = select(payments).where(payments.c.id == payment_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
         names = ("id", "operator_id", "network", "asset", "payer", "pay_to", "amount", "direct_fee")
-        return Received(
+        return ReceivedPayment(
             **{name: row[name] for name in names},
             state=PaymentState(row["state"]),
             fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
@@ -81,7 +81,7 @@ class SqlTransferStore:
             raise Conflict("This payment has been given back, or is being.") from error
         return made
 
-    async def sign_again(self, known: Transfer, signed: Signed) -> Transfer | None:
+    async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
         moved = self._moved(known, known.state, signed.transaction, known.reason)
         async with self._database.write() as connection:
             if not await _update(connection, known, moved):
@@ -133,7 +133,7 @@ class SqlTransferStore:
         async with self._database.write() as connection:
             await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
 
-    async def transactions(self, transfer_id: str) -> Sequence[Signed]:
+    async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
         own = transfer_transactions
         statement = (
             select(own)
@@ -142,7 +142,7 @@ class SqlTransferStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [Signed(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
+        return [SignedTransfer(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
 
     async def find_for_admin(self, transfer_id: str) -> Transfer | None:
         is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
@@ -177,7 +177,9 @@ class SqlTransferStore:
                 message = "The operator is owed less than that of payments that are final."
                 raise NotOwed(message)
 
-    async def _keep(self, connection: AsyncConnection, made: Transfer, signed: Signed) -> None:
+    async def _keep(
+        self, connection: AsyncConnection, made: Transfer, signed: SignedTransfer
+    ) -> None:
         values = {
             "network": made.network,
             "tx": signed.transaction,
@@ -205,7 +207,7 @@ class SqlTransferStore:
         )
         if (await connection.execute(paying)).first() is not None:
             raise Conflict("That transaction paid for calls: it gave nothing back.")
-        await self._keep(connection, moved, Signed(moved.transaction, "", 0, 0))
+        await self._keep(connection, moved, SignedTransfer(moved.transaction, "", 0, 0))
 
     async def _take(self, known: Transfer, now: datetime) -> Transfer | None:
         """The row for one process, for a while; None when another one has it."""

@@ -61,7 +61,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedTransfer:
     """A signed transaction; prices in wei a gas."""
 
     transaction: str
@@ -76,11 +76,11 @@ class Draft:
 
     nonce_min: int
     """The first one that the chain has not seen."""
-    sign: Callable[[int], Signed]
+    sign: Callable[[int], SignedTransfer]
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedPayment:
     """A payment of the ledger, as far as it can be given back.
 
     `watch_at` is when the watcher looks at it next; None once every endpoint has shown it as final.
@@ -102,7 +102,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TransferSighting:
     """What the nodes of a network show of a transfer by one word.
 
     `paid` or `reverted` by that transaction, at least `depth` blocks deep; `is_lost`: something
@@ -120,7 +120,7 @@ class Found:
 class TransferStore(Protocol):
     """Transfers, durable before they are answered."""
 
-    async def payment_for_admin(self, payment_id: str) -> Received | None:
+    async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
         """A payment that may be given back."""
         ...
 
@@ -132,7 +132,7 @@ class TransferStore(Protocol):
         """
         ...
 
-    async def sign_again(self, known: Transfer, signed: Signed) -> Transfer | None:
+    async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
         """Write down another transaction of the same nonce; None when the row has moved."""
         ...
 
@@ -164,7 +164,7 @@ class TransferStore(Protocol):
         """Look at it no more, unless it has moved meanwhile."""
         ...
 
-    async def transactions(self, transfer_id: str) -> Sequence[Signed]:
+    async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
         """Everything signed for a transfer, oldest first."""
         ...
 
@@ -191,15 +191,15 @@ class TransferChain(Protocol):
         """Raises `InvalidRequest` for one the wallet cannot make, and `PaymentsUnavailable`."""
         ...
 
-    async def send(self, transfer: Transfer, signed: Signed) -> str:
+    async def send(self, transfer: Transfer, signed: SignedTransfer) -> str:
         """Hand a transaction to every node; what they said against it. Nothing is proven by it."""
         ...
 
-    async def dearer(self, transfer: Transfer, signed: Signed) -> Signed | None:
+    async def dearer(self, transfer: Transfer, signed: SignedTransfer) -> SignedTransfer | None:
         """The same transfer and nonce at today's price; None where the last one will do."""
         ...
 
-    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> Found:
+    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> TransferSighting:
         """What the nodes agree on: two of them where there are two, and all that answer."""
         ...
 

@@ -15,10 +15,10 @@ from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.payments.model import PaymentNetwork
 from assay.payments.transfer_model import (
-    Found,
-    Signed,
+    SignedTransfer,
     Transfer,
     TransferChain,
+    TransferSighting,
     TransferState,
     TransferStore,
 )
@@ -81,7 +81,9 @@ class TransferWatcher:
             return await self._paid(known, found.paid) if is_deep else None
         return await self._unpaid(known, ours[-1], found) if is_signed else None
 
-    async def _unpaid(self, known: Transfer, last: Signed, found: Found) -> Transfer | None:
+    async def _unpaid(
+        self, known: Transfer, last: SignedTransfer, found: TransferSighting
+    ) -> Transfer | None:
         """One on its way that has failed for good, or is signed again for a better price."""
         if found.is_lost:
             return await self._failed(known, "another transaction used its nonce")
@@ -94,7 +96,7 @@ class TransferWatcher:
         return None
 
     async def _watched(
-        self, known: Transfer, ours: Sequence[Signed], found: Found
+        self, known: Transfer, ours: Sequence[SignedTransfer], found: TransferSighting
     ) -> Transfer | None:
         """A paid transfer, until it is final: then it is looked at no more."""
         if known.transaction not in {one.transaction for one in ours}:

@@ -23,7 +23,7 @@ from assay.payments.payees import checksummed, payee_problem
 from assay.payments.statement import Statements
 from assay.payments.transfer_model import (
     NotOwed,
-    Received,
+    ReceivedPayment,
     Transfer,
     TransferChain,
     TransferNotFound,
@@ -201,7 +201,9 @@ class Transfers:
             raise Conflict(f"This transfer is {known.state}: it does not wait for anybody.")
         return known
 
-    def _made(self, parties: _Parties, amount: int, payment: Received | None = None) -> Transfer:
+    def _made(
+        self, parties: _Parties, amount: int, payment: ReceivedPayment | None = None
+    ) -> Transfer:
         now = self._clock.now()
         is_ours = parties.sender == self._chain.wallet
         held = payment if payment and self._is_held(payment) else None
@@ -226,7 +228,7 @@ class Transfers:
             check_at=now,
         )
 
-    def _require_final(self, payment: Received) -> None:
+    def _require_final(self, payment: ReceivedPayment) -> None:
         """A reorganisation could still take it back: then the refund would be of our own money."""
         if payment.watch_at is None:
             return
@@ -236,7 +238,7 @@ class Transfers:
         message = f"This payment is not final on its network yet. Try again {when}"
         raise Conflict(f"{message}; `assay serve` has to run until then.")
 
-    def _is_held(self, payment: Received) -> bool:
+    def _is_held(self, payment: ReceivedPayment) -> bool:
         """Whether the platform was paid: payments from before that was noted have no rate."""
         if payment.direct_fee:  # no more than its fee
             return False

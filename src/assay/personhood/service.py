@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9]{1,78}")
 _PROOF = re.compile(r"(?:0x)?([0-9a-fA-F]{512})")
 
 
-class Notified(Protocol):
+class DecisionCache(Protocol):
     """Whoever keeps decisions that a proven human changes."""
 
     def personhood_changed(self, subject_key: str) -> None:
@@ -47,7 +47,7 @@ class Personhoods:
         subjects: Subjects,
         store: PersonhoodStore,
         verifier: PersonhoodVerifier | None,
-        notified: Sequence[Notified],
+        notified: Sequence[DecisionCache],
         clock: Clock,
     ) -> None:
         self._subjects = subjects

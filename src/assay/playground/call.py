@@ -32,10 +32,10 @@ from assay.playground.model import (
     HEADERS_MAX,
     METHODS,
     EgressBudgetSpent,
-    Proxied,
     ProxyCall,
     ProxyFailed,
     ProxyReply,
+    ProxyResult,
 )
 from assay.registries.subjects import canonical_agent_id
 
@@ -147,7 +147,7 @@ class Proxy:
 
     async def call(
         self, operator: Operator, network: Network, agent_id: str, asked: ProxyCall
-    ) -> Proxied:
+    ) -> ProxyResult:
         """The target's answer, and the agent's grade.
 
         Raises `PlanRequired`, `InvalidRequest`, `AgentNotFound`, `ChainUnavailable`,
@@ -160,7 +160,7 @@ class Proxy:
         if decision is None:
             asker = Asker(operator.id)
             decision = await self._gate.assess(network, known, GateInput(), asker)
-        return Proxied(await self._caller.call(operator.id, asked), decision)
+        return ProxyResult(await self._caller.call(operator.id, asked), decision)
 
 
 def _problems(asked: ProxyCall) -> list[Problem]:

@@ -51,7 +51,7 @@ class ProxyReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Proxied:
+class ProxyResult:
     """The target's answer beside what is thought of the agent."""
 
     reply: ProxyReply

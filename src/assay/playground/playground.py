@@ -24,7 +24,7 @@ PATH_CHARS_MAX: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PlaygroundTrial:
     """What is to be tried: `call.url` is a path of one's own or an absolute URL."""
 
     agent_id: str
@@ -32,7 +32,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class PlaygroundResult:
     """The answer, or None when the agent did not pass the wrapper's trust rule."""
 
     reply: ProxyReply | None
@@ -72,7 +72,9 @@ class Playground:
     def __init__(self, needs: PlaygroundDependencies) -> None:
         self._needs = needs
 
-    async def call(self, operator_id: str, network: Network, trial: Trial) -> Tried:
+    async def call(
+        self, operator_id: str, network: Network, trial: PlaygroundTrial
+    ) -> PlaygroundResult:
         """Call it. Raises as `Proxy.call`, and `WrapperNotFound` for a path nothing answers."""
         gate = self._needs.gate
         agent_id = canonical_agent_id(network, trial.agent_id)
@@ -88,15 +90,15 @@ class Playground:
         if route is not None and route.config.trust_enabled:
             min_score = route.config.min_score
             if not decision.allow:
-                return Tried(None, decision, min_score)
+                return PlaygroundResult(None, decision, min_score)
         call, added = trial.call, {}
         if found is not None:
             call = replace(call, url=_forwarded_url(call, found))
             added = _added(found.route, decision)
         reply = await self._needs.caller.call(operator_id, call, "path", added)
-        return Tried(reply, decision, min_score)
+        return PlaygroundResult(reply, decision, min_score)
 
-    async def dry_run(self, operator_id: str, network: Network, trial: Trial) -> DryRun:
+    async def dry_run(self, operator_id: str, network: Network, trial: PlaygroundTrial) -> DryRun:
         """Look, and call nothing; no sandbox runs either.
 
         Raises `InvalidRequest`, `AgentNotFound` and `ChainUnavailable`.

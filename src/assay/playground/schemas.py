@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from assay.common.money import usd
-from assay.playground.model import Proxied, ProxyCall, ProxyReply
-from assay.playground.playground import DryRun, Trial, Tried
+from assay.playground.model import ProxyCall, ProxyReply, ProxyResult
+from assay.playground.playground import DryRun, PlaygroundResult, PlaygroundTrial
 from assay.server.errors import envelope
 from assay.server.schemas_base import RequestModel, ResponseModel
 from assay.wrappers.model import TrustDenied
@@ -62,10 +62,10 @@ class PlaygroundRequest(RequestModel):
     chain: Annotated[str | None, Field(max_length=64, examples=["ethereum"])] = None
     dry_run: bool = False
 
-    def trial(self) -> Trial:
+    def trial(self) -> PlaygroundTrial:
         """As the use case takes it."""
         call = ProxyCall(self.path, self.method.upper(), self.headers or {}, self.body)
-        return Trial(self.agent_id, call)
+        return PlaygroundTrial(self.agent_id, call)
 
 
 class PlaygroundResponse(ResponseModel):
@@ -84,7 +84,7 @@ class PlaygroundResponse(ResponseModel):
     tier_resolved: str | None
 
 
-def proxied(found: Proxied) -> ProxyResponse:
+def proxied(found: ProxyResult) -> ProxyResponse:
     """The proxy's result on the wire."""
     reply, grade = found.reply, found.decision.grade
     return ProxyResponse(
@@ -100,7 +100,7 @@ def proxied(found: Proxied) -> ProxyResponse:
     )
 
 
-def tried(found: Tried, request_id: str) -> PlaygroundResponse:
+def tried(found: PlaygroundResult, request_id: str) -> PlaygroundResponse:
     """The playground's result on the wire; a refusal by trust is an answer like the wrapper's."""
     grade = found.decision.grade
     reply = found.reply or _denied(found, request_id)
@@ -152,7 +152,7 @@ def dry(found: DryRun) -> PlaygroundResponse:
     )
 
 
-def _denied(found: Tried, request_id: str) -> ProxyReply:
+def _denied(found: PlaygroundResult, request_id: str) -> ProxyReply:
     """The refusal that a caller of the wrapper would get, to the letter."""
     body = envelope(TrustDenied.of(found.decision), request_id).decode()
     headers = {"content-type": "application/json"}

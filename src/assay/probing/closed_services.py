@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from assay.common.json import JsonObject
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.function import function_rows
-from assay.probing.ports import ProbeSession, Visited
+from assay.probing.ports import ProbeSession, VisitedService
 from assay.probing.session import VisitHttp
 
 
-def entered_row(http: VisitHttp, declared: Sequence[Visited]) -> JsonObject:
+def entered_row(http: VisitHttp, declared: Sequence[VisitedService]) -> JsonObject:
     """The member `entry`; absent where no service was closed."""
     row = http.entry.row([v.service.endpoint for v in declared])
     return {"entry": row} if row else {}

@@ -6,17 +6,17 @@ from assay.common.json import JsonObject
 from assay.probing.answers import named_data, parts_said
 from assay.probing.carried_over_input import repeated_by_takers
 from assay.probing.conversations import a2a_talk
-from assay.probing.malformed_requests import Provoked, provoked
+from assay.probing.malformed_requests import LabelledReply, provoked
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.text_inputs import taker_replies
 from assay.probing.text_tools import handed, mistaken
-from assay.probing.tool_listing import Called, ListedOnce
+from assay.probing.tool_listing import ListedOnce, ToolCall
 from assay.probing.wrong_values import wrongly_asked
 
 
-async def collected_texts(visit: ProbeSession) -> Sequence[Provoked]:
+async def collected_texts(visit: ProbeSession) -> Sequence[LabelledReply]:
     """What was made of requests of all kinds, those of the proof of function included."""
     await repeated_by_takers(visit)
     first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
@@ -24,7 +24,7 @@ async def collected_texts(visit: ProbeSession) -> Sequence[Provoked]:
     return [*first_ones, *await taker_replies(visit), *await _called(visit)]
 
 
-async def _called(visit: ProbeSession) -> Sequence[Provoked]:
+async def _called(visit: ProbeSession) -> Sequence[LabelledReply]:
     """The results of ordinary calls of tools."""
     service = first(visit, "mcp")
     if service is None:
@@ -38,7 +38,7 @@ async def _called(visit: ProbeSession) -> Sequence[Provoked]:
     return [_as_provoked(visit, url, call) for call in calls]
 
 
-def _as_provoked(visit: ProbeSession, url: str, call: Called) -> Provoked:
+def _as_provoked(visit: ProbeSession, url: str, call: ToolCall) -> LabelledReply:
     async def again() -> str:
         try:
             async with visit.dialers.mcp(url, visit.http) as server:
@@ -47,7 +47,7 @@ def _as_provoked(visit: ProbeSession, url: str, call: Called) -> Provoked:
             return ""
         return _text_of(result)
 
-    return Provoked("tools/call", _text_of(call.result), again)
+    return LabelledReply("tools/call", _text_of(call.result), again)
 
 
 def _text_of(result: JsonObject) -> str:

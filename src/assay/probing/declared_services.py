@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject
-from assay.probing.ports import ServiceKind, Visited
+from assay.probing.ports import ServiceKind, VisitedService
 from assay.registries.model import Service
 from assay.registries.subject import Subject
 
@@ -41,10 +41,10 @@ def hint_of(service: Service) -> str:
     return "http"
 
 
-def declared_services(subject: Subject) -> tuple[list[Visited], list[str]]:
+def declared_services(subject: Subject) -> tuple[list[VisitedService], list[str]]:
     """The services that can be visited, in the order declared, and the names of the others."""
     registration = subject.agent.registration if subject.agent else None
-    found: list[Visited] = []
+    found: list[VisitedService] = []
     ignored: set[str] = set()
     for service in registration.services if registration else ():
         hint = hint_of(service) if _is_address(service.endpoint) else "grpc"
@@ -52,19 +52,21 @@ def declared_services(subject: Subject) -> tuple[list[Visited], list[str]]:
             ignored.add(_clean(service.name)[:64])
             continue
         is_known = hint != "http" or service.name.strip().lower() in _HTTP_NAMES
-        found.append(Visited(_kind(hint), service, is_known))
+        found.append(VisitedService(_kind(hint), service, is_known))
     kept = sorted(range(len(found)), key=lambda place: not found[place].is_known)[:SERVICES_MAX]
     ignored |= {_clean(v.service.name)[:64] for n, v in enumerate(found) if n not in kept}
     return [found[place] for place in sorted(kept)], sorted(ignored)
 
 
-def as_spoken(services: Sequence[Visited], spoken: Mapping[str, str]) -> tuple[Visited, ...]:
+def as_spoken(
+    services: Sequence[VisitedService], spoken: Mapping[str, str]
+) -> tuple[VisitedService, ...]:
     """The services to probe, each as what it was found to speak.
 
     One whose name says nothing is left out if it is a page, and, where there are others, until it
     was heard to speak.
     """
-    found: list[Visited] = []
+    found: list[VisitedService] = []
     kinds = {visited.kind for visited in services}
     for visited in services:
         protocol = spoken.get(visited.service.endpoint)
@@ -73,7 +75,7 @@ def as_spoken(services: Sequence[Visited], spoken: Mapping[str, str]) -> tuple[V
         if protocol in {None, "page"}:
             found += [visited] if visited.is_known else []
         elif visited.kind == "http" or protocol in {"a2a", "mcp"}:
-            found.append(Visited(_kind(str(protocol)), visited.service))
+            found.append(VisitedService(_kind(str(protocol)), visited.service))
         else:
             found.append(visited)  # declared as what it does not speak: that is found
     unheard = (v for v in services if spoken.get(v.service.endpoint) != "page")
@@ -93,7 +95,7 @@ def _is_address(endpoint: str) -> bool:
         return False
 
 
-def service_row(visited: Visited, state: str) -> JsonObject:
+def service_row(visited: VisitedService, state: str) -> JsonObject:
     """One service, as it stands in the evidence."""
     return {
         "kind": visited.kind,

@@ -26,7 +26,7 @@ NEAR = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextInContext:
     """A text, the other texts that say what it is about, and whether it describes an argument."""
 
     text: str
@@ -40,7 +40,7 @@ class Said:
     """Whether a call was answered so: it does not say what the tool is for."""
 
 
-def is_beyond(said: Iterable[Said], meter: Meter | None = None) -> Sliced[bool]:
+def is_beyond(said: Iterable[TextInContext], meter: Meter | None = None) -> Sliced[bool]:
     """Whether one of the texts demands what is private, and has nothing to do with it."""
     meter = meter or Meter()
     for _, one in zip(range(DEMANDS_MAX), said, strict=False):
@@ -51,7 +51,7 @@ def is_beyond(said: Iterable[Said], meter: Meter | None = None) -> Sliced[bool]:
     return False
 
 
-def _demands(said: Said) -> bool:
+def _demands(said: TextInContext) -> bool:
     text = " ".join(said.text[:TEXT_MAX].split()).casefold()
     for _, hit in zip(range(HITS_MAX), _PRIVATE.finditer(text), strict=False):
         begin, end = _sentence(text, hit)
@@ -69,7 +69,7 @@ def _demands(said: Said) -> bool:
     return False
 
 
-def _is_tied(sentence: str, around: str, said: Said) -> bool:
+def _is_tied(sentence: str, around: str, said: TextInContext) -> bool:
     return bool(_ARGUMENT.search(sentence) or (said.is_argument and _ALWAYS.search(around)))
 
 

@@ -28,7 +28,7 @@ from assay.probing.demand_signs import (
     SIGNS,
     Sign,
 )
-from assay.probing.demands import TEXT_MAX, Said
+from assay.probing.demands import TEXT_MAX, TextInContext
 
 GROUPS_MAX = 2_000
 """Tools, skills or texts read of one document."""
@@ -83,14 +83,16 @@ NEAR = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DocumentDemands:
     """What a document asks of its reader: the signs, and whether two are more than a warning."""
 
     signs: frozenset[str]
     is_proven: bool
 
 
-def find_asks(groups: Iterable[Sequence[Said]], meter: Meter | None = None) -> Sliced[Asked]:
+def find_asks(
+    groups: Iterable[Sequence[TextInContext]], meter: Meter | None = None
+) -> Sliced[DocumentDemands]:
     """What the texts ask; those of a group (a tool and its arguments) count together."""
     meter, left = meter or Meter(), DOCUMENT_MAX
     signs, is_proven = frozenset[str](), False
@@ -103,7 +105,7 @@ def find_asks(groups: Iterable[Sequence[Said]], meter: Meter | None = None) -> S
             left -= len(said.text)
         if left <= 0:
             break
-    return Asked(signs, is_proven)
+    return DocumentDemands(signs, is_proven)
 
 
 _Found = Sequence[tuple[int, int, frozenset[str]]]
@@ -126,7 +128,7 @@ def _are_near(found: _Found, elsewhere: dict[str, int]) -> bool:
     return False
 
 
-def _signs_of(said: Said, meter: Meter) -> Sliced[_Found]:
+def _signs_of(said: TextInContext, meter: Meter) -> Sliced[_Found]:
     trade, found, at = said.about[:TEXT_MAX].casefold(), list[tuple[int, int, frozenset[str]]](), 0
     for number, sentence in enumerate(_sentences(said.text[:TEXT_MAX])):
         if meter.spend(32 + 8 * len(sentence)):
@@ -154,7 +156,7 @@ def _starts(length: int) -> range:
 _STOP = re.compile(r"[\n\r\u3002\uff01\uff1f]|(?<=[;.!?])\s")
 
 
-def _read(sentence: str, trade: str, said: Said, number: int) -> Iterator[str]:
+def _read(sentence: str, trade: str, said: TextInContext, number: int) -> Iterator[str]:
     if SECURITY.search(trade) or HARMLESS.search(sentence):
         return
     found = [sign for sign in SIGNS if _is_said(sign, sentence, trade, said, number)]
@@ -173,7 +175,7 @@ def _read(sentence: str, trade: str, said: Said, number: int) -> Iterator[str]:
         yield HEADED
 
 
-def _is_said(sign: Sign, sentence: str, trade: str, said: Said, number: int) -> bool:
+def _is_said(sign: Sign, sentence: str, trade: str, said: TextInContext, number: int) -> bool:
     match = sign.search(sentence)
     if match is None or _is_quoted(sentence, match.start()):
         return False

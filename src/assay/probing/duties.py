@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Final
 
 from assay.common.sliced_work import Meter, Sliced
-from assay.probing.demands import Said
+from assay.probing.demands import TextInContext
 from assay.probing.disguises import encoded_texts
 from assay.probing.escapes import SEQUENCE, hidden_passages, wiped_passages
 from assay.probing.lexicon import classes_in, words_of
@@ -86,7 +86,9 @@ class Duties:
         )
 
 
-def find_duties(groups: Iterable[Sequence[Said]], meter: Meter | None = None) -> Sliced[Duties]:
+def find_duties(
+    groups: Iterable[Sequence[TextInContext]], meter: Meter | None = None
+) -> Sliced[Duties]:
     """What a document orders its reader to do beyond its own work."""
     meter, left, found = meter or Meter(), DOCUMENT_MAX, Duties()
     for _, group in zip(range(GROUPS_MAX), groups, strict=False):
@@ -98,7 +100,7 @@ def find_duties(groups: Iterable[Sequence[Said]], meter: Meter | None = None) ->
     return found
 
 
-def _read(said: Said, meter: Meter, found: Duties) -> Sliced[None]:
+def _read(said: TextInContext, meter: Meter, found: Duties) -> Sliced[None]:
     trades = trades_of(said.about[:SENTENCE_MAX])
     if said.name:
         found.add(asks_by_name(said.name[:SENTENCE_MAX], trades), frozenset(), is_answer=False)

@@ -15,10 +15,16 @@ from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
-from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, Visited
+from assay.probing.ports import (
+    AgentCallFailed,
+    BudgetExhausted,
+    McpTool,
+    ProbeSession,
+    VisitedService,
+)
 from assay.probing.probe_client import ask, decode
 from assay.probing.session import VisitHttp
-from assay.probing.x402_reader import Asked, read
+from assay.probing.x402_reader import PaymentDemand, read
 
 READING_S: Final = 2.0
 """What reading may take beyond the probes: a slow agent must not hold a gate up for it."""
@@ -39,7 +45,7 @@ _ACTS: Final = frozenset((
 
 async def collect_fingerprints(
     visit: ProbeSession,
-    services: Sequence[Visited],
+    services: Sequence[VisitedService],
     limit_s: float,
     but_of: frozenset[str] = frozenset(),
 ) -> JsonObject:
@@ -68,7 +74,7 @@ def evidence_of(facts: JsonObject) -> JsonObject:
     return {"fingerprints": facts["fingerprints"], "facts": kept}
 
 
-async def _read(visit: ProbeSession, visited: Visited, facts: "_Facts") -> None:
+async def _read(visit: ProbeSession, visited: VisitedService, facts: "_Facts") -> None:
     url = visited.service.endpoint
     try:
         if visited.kind == "mcp":
@@ -98,7 +104,7 @@ class _Facts:
         self._unstable: set[str] = set()
         self._uri: str | None = None
 
-    def declared(self, visit: ProbeSession, services: Sequence[Visited]) -> None:
+    def declared(self, visit: ProbeSession, services: Sequence[VisitedService]) -> None:
         """What the registration says of itself."""
         agent = visit.subject.agent
         if agent is None:
@@ -126,7 +132,7 @@ class _Facts:
         self._note("tools", url, skills if is_array(skills) else [])
         self._hosts[url] = _hosts([card_url, *_interfaces(card)])
 
-    def payment(self, url: str, first: Asked, again: Asked | None) -> None:
+    def payment(self, url: str, first: PaymentDemand, again: PaymentDemand | None) -> None:
         """Whom a call is paid to, and what it costs."""
         self._payees[url] = sorted({offer.pay_to for offer in first.offers})[:URLS_MAX]
         prices = _prices(first)
@@ -174,7 +180,7 @@ def acts(name: str, *, is_read_only: bool) -> bool:
     return not _ACTS.isdisjoint(words)
 
 
-def _prices(asked: Asked) -> dict[str, str]:
+def _prices(asked: PaymentDemand) -> dict[str, str]:
     """The highest amount by network and asset."""
     prices: dict[str, int] = {}
     for offer in asked.offers:

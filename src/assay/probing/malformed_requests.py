@@ -47,7 +47,7 @@ _NO_ANSWER = frozenset({"timeout", "unreachable", "busy", "cut"})
 
 
 @dataclass(frozen=True, slots=True)
-class Provoked:
+class LabelledReply:
     """One request by its label, what came back as text, and how to ask it again."""
 
     request: str
@@ -57,7 +57,7 @@ class Provoked:
     """Whether anything came back but a demand to wait."""
 
 
-async def provoked(visit: ProbeSession) -> list[Provoked]:
+async def provoked(visit: ProbeSession) -> list[LabelledReply]:
     """What each declared service says to such requests; asked once a visit."""
     asked = await visit.asked.get("provoked", lambda: _provoked(visit))
     return [one for kind in asked.values() for one in kind if one.text]
@@ -96,7 +96,7 @@ def forwarding_request(visit: ProbeSession, endpoint: str) -> OutboundRequest:
     return OutboundRequest("GET", bare.geturl())
 
 
-async def _provoked(visit: ProbeSession) -> Mapping[str, list[Provoked]]:
+async def _provoked(visit: ProbeSession) -> Mapping[str, list[LabelledReply]]:
     if not visit.announced:
         return {}
     sources = {"http": _from_http, "a2a": _from_a2a, "mcp": _from_mcp}
@@ -105,7 +105,7 @@ async def _provoked(visit: ProbeSession) -> Mapping[str, list[Provoked]]:
     return {kind: task.result() for kind, task in asked.items()}
 
 
-async def _from_http(visit: ProbeSession) -> list[Provoked]:
+async def _from_http(visit: ProbeSession) -> list[LabelledReply]:
     service = first(visit, "http")
     if service is None:
         return []
@@ -118,7 +118,7 @@ async def _from_http(visit: ProbeSession) -> list[Provoked]:
         ENVIRONMENT: OutboundRequest("GET", urljoin(endpoint, "/.env")),
         REPOSITORY: OutboundRequest("GET", urljoin(endpoint, "/.git/config")),
     }
-    asked: list[Provoked] = []
+    asked: list[LabelledReply] = []
     for label, request in requests.items():
         try:
             asked.append(await _asked(visit, label, request))
@@ -129,7 +129,7 @@ async def _from_http(visit: ProbeSession) -> list[Provoked]:
     return asked
 
 
-async def _from_a2a(visit: ProbeSession) -> list[Provoked]:
+async def _from_a2a(visit: ProbeSession) -> list[LabelledReply]:
     service = first(visit, "a2a")
     url = None if service is None else await rpc_url(visit, service)
     if url is None:
@@ -137,7 +137,7 @@ async def _from_a2a(visit: ProbeSession) -> list[Provoked]:
     return [await _asked(visit, "POST broken JSON-RPC", post_json(url, MALFORMED_RPC))]
 
 
-async def _asked(visit: ProbeSession, label: str, request: OutboundRequest) -> Provoked:
+async def _asked(visit: ProbeSession, label: str, request: OutboundRequest) -> LabelledReply:
     async def again() -> str:
         headers = {**request.headers, **VisitHttp.FRESH}
         try:
@@ -147,7 +147,7 @@ async def _asked(visit: ProbeSession, label: str, request: OutboundRequest) -> P
 
     response = await ask(visit, request)
     is_answered = answer_class(response) not in _NO_ANSWER
-    return Provoked(label, _shown(label, response), again, is_answered)
+    return LabelledReply(label, _shown(label, response), again, is_answered)
 
 
 def _with(request: OutboundRequest, headers: Mapping[str, str]) -> OutboundRequest:
@@ -162,7 +162,7 @@ def _shown(label: str, response: EgressResponse | object) -> str:
     return "" if is_file and (response.status != _OK or is_html(response)) else text_of(response)
 
 
-async def _from_mcp(visit: ProbeSession) -> list[Provoked]:
+async def _from_mcp(visit: ProbeSession) -> list[LabelledReply]:
     service = first(visit, "mcp")
     if service is None:
         return []
@@ -179,4 +179,4 @@ async def _from_mcp(visit: ProbeSession) -> list[Provoked]:
             return error.detail
         return json.dumps(result, ensure_ascii=False)
 
-    return [Provoked("tools/call of an unknown tool", await call(), call, is_answered)]
+    return [LabelledReply("tools/call of an unknown tool", await call(), call, is_answered)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.probing.demands import Said
+from assay.probing.demands import TextInContext
 from assay.probing.lexicon import Word, classes_in, words_of
 
 _RELATIVE: Final = frozenset({"that", "which"})
@@ -66,7 +66,7 @@ class Sentence:
     """A sentence, and what it stands in."""
 
     words: Sequence[Word]
-    said: Said
+    said: TextInContext
     trades: frozenset[str]
     is_first: bool
     known: frozenset[str]
@@ -74,7 +74,7 @@ class Sentence:
 
     @classmethod
     def of(
-        cls, words: Sequence[Word], said: Said, trades: frozenset[str], *, is_first: bool
+        cls, words: Sequence[Word], said: TextInContext, trades: frozenset[str], *, is_first: bool
     ) -> Sentence:
         """A sentence of a text."""
         return cls(words, said, trades, is_first, classes_in(words))

@@ -22,7 +22,7 @@ from assay.net.egress.domain import domain_of, registered_domain
 from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentNetwork
 from assay.payments.payees import payee_problem
-from assay.payments.transfer_model import Signed, Transfer, TransferChain, TransferState
+from assay.payments.transfer_model import SignedTransfer, Transfer, TransferChain, TransferState
 from assay.payments.x402.customer import Requirement, payment_header, requirements, unsigned
 from assay.probing.paid_call_model import (
     CALLS_MAX,
@@ -228,8 +228,8 @@ def _transfer(call: PaidCall, network: PaymentNetwork) -> Transfer:
     )
 
 
-def _signed(call: PaidCall) -> Signed:
-    return Signed(call.transaction, call.raw, 0, 0)
+def _signed(call: PaidCall) -> SignedTransfer:
+    return SignedTransfer(call.transaction, call.raw, 0, 0)
 
 
 def _usd(units: int) -> str:

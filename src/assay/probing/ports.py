@@ -211,7 +211,7 @@ ServiceKind = Literal["a2a", "mcp", "http"]
 
 
 @dataclass(frozen=True, slots=True)
-class Visited:
+class VisitedService:
     """One service, with its kind as its name and address hint, or as it was found to speak."""
 
     kind: ServiceKind
@@ -229,7 +229,7 @@ class ProbeSession:
     """
 
     subject: Subject
-    services: tuple[Visited, ...]
+    services: tuple[VisitedService, ...]
     http: EgressClient
     dialers: AgentDialers
     seed: str

@@ -22,7 +22,13 @@ from assay.common.json import (
 )
 from assay.net.egress.grpc_address import GRPC, grpc_origins
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
-from assay.probing.ports import A2aConversation, AgentCallFailed, ProbeSession, ServiceKind, Visited
+from assay.probing.ports import (
+    A2aConversation,
+    AgentCallFailed,
+    ProbeSession,
+    ServiceKind,
+    VisitedService,
+)
 
 AnswerClass = Literal[
     "ok", "redirect", "closed", "busy", "refused", "broken", "timeout", "unreachable", "cut"
@@ -57,7 +63,7 @@ _NOT_IMPLEMENTED = 501
 _FAILURES: dict[Failure, AnswerClass] = {Failure.TIMEOUT: "timeout", Failure.PROTOCOL: "cut"}
 
 
-def first(visit: ProbeSession, kind: ServiceKind) -> Visited | None:
+def first(visit: ProbeSession, kind: ServiceKind) -> VisitedService | None:
     """The first declared service of that kind: the one that is probed in depth."""
     return next((v for v in visit.services if v.kind == kind), None)
 
@@ -231,7 +237,7 @@ def _server(document: JsonObject) -> str:
     return url if isinstance(url, str) else "/"
 
 
-async def rpc_url(visit: ProbeSession, service: Visited) -> str | None:
+async def rpc_url(visit: ProbeSession, service: VisitedService) -> str | None:
     """Where the A2A agent's card says JSON-RPC is spoken; None without one, or on another site.
 
     Probes go where the registration sent them: a card must not aim them at somebody else.

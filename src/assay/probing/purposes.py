@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.demands import Said
+from assay.probing.demands import TextInContext
 from assay.probing.function.openapi import paths_of
 from assay.probing.ports import McpTool
 
@@ -20,7 +20,7 @@ ROWS_MAX = 200
 PURPOSE_MAX = 300
 """Characters of what a tool is for: who writes more wants to be for everything."""
 
-Group = Sequence[Said]
+Group = Sequence[TextInContext]
 
 
 def strings(value: JsonValue, depth: int = DEPTH_MAX) -> Sequence[str]:
@@ -53,9 +53,9 @@ def tool_group(tool: McpTool) -> Group:
     rows: JsonObject = properties if is_object(properties) else {}
     rest = {name: one for name, one in tool.input_schema.items() if name != "properties"}
     return [
-        Said(tool.description, about, says_purpose=True),
+        TextInContext(tool.description, about, says_purpose=True),
         *_arguments(rows, about),
-        Said(_joined([*strings(rest), *strings(tool.more)]), about),
+        TextInContext(_joined([*strings(rest), *strings(tool.more)]), about),
     ]
 
 
@@ -66,14 +66,14 @@ def card_groups(card: JsonValue) -> Sequence[Group]:
     name, description = str(card.get("name", "")), str(card.get("description", ""))
     about = purpose(name, description)
     rest = {key: one for key, one in card.items() if key not in {"name", "description", "skills"}}
-    general = Said(description, about, says_purpose=True)
-    groups: list[Group] = [[general, Said(_joined(strings(rest)), about)]]
+    general = TextInContext(description, about, says_purpose=True)
+    groups: list[Group] = [[general, TextInContext(_joined(strings(rest)), about)]]
     for row in _rows(card.get("skills")):
         said = str(row.get("description", ""))
         own = f"{about} {purpose(str(row.get('name', '')), said)}"
         more = {key: one for key, one in row.items() if key not in {"id", "description"}}
-        more_said = Said(_joined(strings(more)), own)
-        groups.append([Said(said, own, says_purpose=True), more_said])
+        more_said = TextInContext(_joined(strings(more)), own)
+        groups.append([TextInContext(said, own, says_purpose=True), more_said])
     return groups
 
 
@@ -84,7 +84,12 @@ def registration_groups(raw: JsonValue) -> Sequence[Group]:
     description = str(raw.get("description", ""))
     about = purpose(str(raw.get("name", "")), description)
     rest = {key: one for key, one in raw.items() if key != "description"}
-    return [[Said(description, about, says_purpose=True), Said(_joined(strings(rest)), about)]]
+    return [
+        [
+            TextInContext(description, about, says_purpose=True),
+            TextInContext(_joined(strings(rest)), about),
+        ]
+    ]
 
 
 def openapi_groups(document: JsonObject) -> Sequence[Group]:
@@ -93,7 +98,7 @@ def openapi_groups(document: JsonObject) -> Sequence[Group]:
     title = str(info.get("title", "")) if is_object(info) else ""
     general = str(info.get("description", "")) if is_object(info) else ""
     about = purpose(title, general)
-    groups: list[Group] = [[Said(general, about, says_purpose=True)]]
+    groups: list[Group] = [[TextInContext(general, about, says_purpose=True)]]
     for path, item in list(paths_of(document).items())[:ROWS_MAX]:
         rows = [one for one in item.values() if is_object(one)] if is_object(item) else []
         groups += [_operation(path, row, about) for row in rows]
@@ -107,17 +112,17 @@ def _operation(path: str, row: JsonObject, about: str) -> Group:
     named = {str(p.get("name")): p for p in _rows(row.get("parameters"))}
     body = row.get("requestBody")
     return [
-        *(Said(text, own, says_purpose=True) for text in texts if text),
+        *(TextInContext(text, own, says_purpose=True) for text in texts if text),
         *_arguments(named, own),
-        Said(_joined(strings(body)), own, is_argument=True),
-        Said(_joined(strings(row.get("responses"))), own),
+        TextInContext(_joined(strings(body)), own, is_argument=True),
+        TextInContext(_joined(strings(row.get("responses"))), own),
     ]
 
 
-def _arguments(rows: Mapping[str, JsonValue], about: str) -> list[Said]:
+def _arguments(rows: Mapping[str, JsonValue], about: str) -> list[TextInContext]:
     """What is said of each argument, with its defaults, choices and examples."""
     return [
-        Said(_joined(strings(row)), about, is_argument=True, name=name)
+        TextInContext(_joined(strings(row)), about, is_argument=True, name=name)
         for name, row in rows.items()
     ]
 
@@ -141,13 +146,16 @@ def own_words(card: JsonValue) -> Sequence[tuple[str, str]]:
     return [(whole, names), *((str(row.get("description", "")), names + whole) for row in skills)]
 
 
-def demanded(tool: McpTool) -> Sequence[Said]:
+def demanded(tool: McpTool) -> Sequence[TextInContext]:
     """A tool's description, and what it says of each of its arguments."""
     about = f"{tool.name} {tool.description}"
     properties = tool.input_schema.get("properties")
     rows = [r for r in properties.values() if is_object(r)] if is_object(properties) else []
     texts = ("\n".join(strings(row)) for row in rows)
-    return [Said(tool.description, tool.name), *(Said(t, about, is_argument=True) for t in texts)]
+    return [
+        TextInContext(tool.description, tool.name),
+        *(TextInContext(t, about, is_argument=True) for t in texts),
+    ]
 
 
 def described(tool: McpTool) -> Sequence[str]:

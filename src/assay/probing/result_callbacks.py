@@ -36,7 +36,7 @@ MAC_BYTES = 16
 _WORD = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
 
 
-class Pending:
+class CallbackDelivery:
     """What was delivered to one callback so far. Implements `probing.ports.PendingResult`."""
 
     def __init__(self, callback: Callback, name: str, state: SharedState) -> None:
@@ -83,7 +83,7 @@ class Callbacks:
         self._keys = MacKeys(b"callback/", keys)
         self._announced, self._unannounced = tuple(announced), tuple(unannounced)
 
-    async def issue(self, *, announced: bool) -> Pending | None:
+    async def issue(self, *, announced: bool) -> CallbackDelivery | None:
         """A callback for one message; None where agents cannot reach this service."""
         addresses = self._announced if announced else self._unannounced
         if not addresses:
@@ -95,7 +95,7 @@ class Callbacks:
             return None
         word = f"{name}.{self._keys.mac(name.encode())[:MAC_BYTES].hex()}"
         url = f"{choice(addresses).rstrip('/')}{PREFIX}/{word}"
-        return Pending(Callback(url, token), name, self._state)
+        return CallbackDelivery(Callback(url, token), name, self._state)
 
     async def note(self, word: str, token: str | None, body: bytes) -> None:
         """Somebody delivers something. What is not for an open callback of ours is dropped.

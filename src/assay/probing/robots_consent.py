@@ -3,15 +3,19 @@
 import asyncio
 
 from assay.net.egress.ports import EgressError
-from assay.probing.ports import BudgetExhausted, Visited
+from assay.probing.ports import BudgetExhausted, VisitedService
 from assay.probing.robots import opted_out, refused_prefixes
 from assay.probing.session import VisitHttp
 from assay.probing.unannounced import UnannouncedVisits
 
 
 async def allowed(
-    declared: list[Visited], http: VisitHttp, visits: UnannouncedVisits | None, *, announced: bool
-) -> tuple[tuple[Visited, ...], tuple[Visited, ...]]:
+    declared: list[VisitedService],
+    http: VisitHttp,
+    visits: UnannouncedVisits | None,
+    *,
+    announced: bool,
+) -> tuple[tuple[VisitedService, ...], tuple[VisitedService, ...]]:
     """The services that may be visited, and those whose site asks us not to.
 
     A visit that is not announced was planned by what an announced one read.
@@ -25,7 +29,9 @@ async def allowed(
     return tuple(v for v, no in pairs if not no), tuple(v for v, no in pairs if no)
 
 
-async def wants_none(visited: Visited, http: VisitHttp, visits: UnannouncedVisits | None) -> bool:
+async def wants_none(
+    visited: VisitedService, http: VisitHttp, visits: UnannouncedVisits | None
+) -> bool:
     """Whether the service's robots.txt asks for no visit; it is asked, and kept for a day."""
     endpoint = visited.service.endpoint
     try:

@@ -19,7 +19,7 @@ from assay.probing.function.openapi import base_of, operations_of
 from assay.probing.function.request import Operation
 from assay.probing.function.words import leaves
 from assay.probing.instructions import seeded
-from assay.probing.malformed_requests import Provoked
+from assay.probing.malformed_requests import LabelledReply
 from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import LIMITS, ask, decode, first, text_of
 
@@ -85,22 +85,22 @@ async def _takers(visit: ProbeSession) -> Sequence[Taker]:
     return [_noting(taker, replies) for taker in found]
 
 
-async def taker_replies(visit: ProbeSession) -> list[Provoked]:
+async def taker_replies(visit: ProbeSession) -> list[LabelledReply]:
     """What takers answered so far, the first of each."""
     return await visit.asked.get("heard by takers", _nothing)
 
 
-async def _nothing() -> list[Provoked]:
+async def _nothing() -> list[LabelledReply]:
     return []
 
 
-def _noting(taker: Taker, replies: list[Provoked]) -> Taker:
+def _noting(taker: Taker, replies: list[LabelledReply]) -> Taker:
     """The same, and what it says is kept."""
 
     async def hand(value: str) -> TakerReply:
         said = await taker.hand(value)
         if said.text and len(replies) < REPLIES_MAX:
-            replies.append(Provoked(taker.request, said.text, lambda: again(value)))
+            replies.append(LabelledReply(taker.request, said.text, lambda: again(value)))
         return said
 
     async def again(value: str) -> str:

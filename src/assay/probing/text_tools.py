@@ -21,7 +21,7 @@ from assay.probing.instructions import (
     seeded,
     word,
 )
-from assay.probing.malformed_requests import Provoked
+from assay.probing.malformed_requests import LabelledReply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession
 from assay.probing.probe_client import first
 from assay.probing.session import is_tight
@@ -38,20 +38,20 @@ MISTAKES_FEW = 2
 
 
 @dataclass(slots=True)
-class Handed:
+class TextToolResults:
     """What came of it: each result can be had again with new values."""
 
     obedience: dict[str, Obedience] = field(default_factory=dict[str, Obedience])
     """By kind of service."""
-    results: list[Provoked] = field(default_factory=list[Provoked])
+    results: list[LabelledReply] = field(default_factory=list[LabelledReply])
 
 
-async def handed(visit: ProbeSession) -> Handed:
+async def handed(visit: ProbeSession) -> TextToolResults:
     """What was made of instructions; asked once a visit."""
     return await visit.asked.get("handed", lambda: _handed(visit))
 
 
-async def mistaken(visit: ProbeSession) -> Sequence[Provoked]:
+async def mistaken(visit: ProbeSession) -> Sequence[LabelledReply]:
     """What was said to well-formed input that is wrong; asked once a visit."""
     return await visit.asked.get("mistaken", lambda: _mistaken(visit))
 
@@ -68,8 +68,8 @@ async def listed_tools(visit: ProbeSession, *, again: bool = False) -> Sequence[
         return None
 
 
-async def _handed(visit: ProbeSession) -> Handed:
-    made, random = Handed(), seeded(visit.nonce or visit.seed, "text tools")
+async def _handed(visit: ProbeSession) -> TextToolResults:
+    made, random = TextToolResults(), seeded(visit.nonce or visit.seed, "text tools")
     chosen = [taker for taker in await takers(visit) if taker.is_for_texts]
     try:
         for taker in chosen[: 1 if is_tight(visit) else TAKERS_TRIED]:
@@ -86,7 +86,7 @@ class _Hander:
 
     visit: ProbeSession
     taker: Taker
-    made: Handed
+    made: TextToolResults
     random: Random
 
     async def hand_all(self) -> None:
@@ -122,15 +122,15 @@ class _Hander:
             trial = make_trial(self.random, form, language_of(self.taker.about))
             return (await self.taker.hand(trial.text)).text
 
-        self.made.results.append(Provoked(self.taker.request, text, again))
+        self.made.results.append(LabelledReply(self.taker.request, text, again))
 
 
-async def _mistaken(visit: ProbeSession) -> Sequence[Provoked]:
+async def _mistaken(visit: ProbeSession) -> Sequence[LabelledReply]:
     chance = seeded(visit.nonce or visit.seed, "mistakes")
     found = await takers(visit)
     most = MISTAKES_MAX if visit.announced else MISTAKES_FEW
     most = 0 if is_tight(visit) else most
-    made: list[Provoked] = []
+    made: list[LabelledReply] = []
     try:
         for number in range(most if found else 0):
             one = await _mistake(found[number % len(found)], chance, number)
@@ -141,7 +141,7 @@ async def _mistaken(visit: ProbeSession) -> Sequence[Provoked]:
     return made
 
 
-async def _mistake(taker: Taker, chance: Random, number: int) -> Provoked:
+async def _mistake(taker: Taker, chance: Random, number: int) -> LabelledReply:
     kind = (chance.randrange(len(MISTAKES)) + number) % len(MISTAKES)
 
     async def again() -> str:
@@ -150,7 +150,7 @@ async def _mistake(taker: Taker, chance: Random, number: int) -> Provoked:
         except BudgetExhausted:
             return ""
 
-    return Provoked(taker.request, (await taker.hand(_wrong(chance, kind))).text, again)
+    return LabelledReply(taker.request, (await taker.hand(_wrong(chance, kind))).text, again)
 
 
 def _wrong(chance: Random, kind: int) -> str:

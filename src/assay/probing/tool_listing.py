@@ -12,7 +12,7 @@ CALLS_KEPT = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolCall:
     """A call of a tool and what came back."""
 
     name: str
@@ -29,7 +29,7 @@ class ListedOnce:
         self.protocol_version = line.protocol_version
         self.server_name = line.server_name
         self.instructions = line.instructions
-        self.called: list[Called] = []
+        self.called: list[ToolCall] = []
         """The first calls of all probes and of the proof of function."""
 
     async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
@@ -42,7 +42,7 @@ class ListedOnce:
         """As `McpConversation.call_tool`."""
         result = await self._line.call_tool(name, arguments, wait_s)
         if len(self.called) < CALLS_KEPT:
-            self.called.append(Called(name, arguments, result))
+            self.called.append(ToolCall(name, arguments, result))
         return result
 
     async def read_first(self) -> JsonObject | None:

@@ -19,7 +19,7 @@ from assay.probing.function.identify import Address
 from assay.probing.function.openapi import Operation, base_of, operations_of
 from assay.probing.function.request import request_for
 from assay.probing.instructions import seeded, word
-from assay.probing.malformed_requests import Provoked
+from assay.probing.malformed_requests import LabelledReply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import ask, first, text_of
 from assay.probing.session import VisitHttp, is_tight, require_room
@@ -50,7 +50,7 @@ class Reader:
     call: Callable[[JsonObject], Awaitable[str]]
 
 
-async def wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
+async def wrongly_asked(visit: ProbeSession) -> Sequence[LabelledReply]:
     """What was said to such calls; asked once a visit."""
     return await visit.asked.get("wrongly asked", lambda: _wrongly_asked(visit))
 
@@ -60,8 +60,8 @@ async def neighbours_disclosed(visit: ProbeSession) -> int:
     return await visit.asked.get("neighbours told", lambda: _neighbours_disclosed(visit))
 
 
-async def _wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
-    chance, made = seeded(visit.nonce or visit.seed, "wrong values"), list[Provoked]()
+async def _wrongly_asked(visit: ProbeSession) -> Sequence[LabelledReply]:
+    chance, made = seeded(visit.nonce or visit.seed, "wrong values"), list[LabelledReply]()
     found: list[Reader] = [] if is_tight(visit) else [*await _readers(visit)]
     chance.shuffle(found)
     kinds, most = (WRONG, ASKED_MAX) if visit.announced else (ORDINARY, ASKED_FEW)
@@ -79,7 +79,7 @@ async def _wrongly_asked(visit: ProbeSession) -> Sequence[Provoked]:
     return made
 
 
-async def _asked(reader: Reader, kind: str, chance: Random) -> Provoked | None:
+async def _asked(reader: Reader, kind: str, chance: Random) -> LabelledReply | None:
     arguments = wrong_arguments(reader.schema, kind, chance, reader.about)
     if arguments is None:
         return None
@@ -90,7 +90,7 @@ async def _asked(reader: Reader, kind: str, chance: Random) -> Provoked | None:
         except BudgetExhausted:
             return ""
 
-    return Provoked(f"a call with {_CALLED[kind]}", await reader.call(arguments), again)
+    return LabelledReply(f"a call with {_CALLED[kind]}", await reader.call(arguments), again)
 
 
 _CALLED = {

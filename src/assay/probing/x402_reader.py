@@ -31,7 +31,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PaymentDemand:
     """A 402 read: the offers of either version, and whether every one of them is well-formed."""
 
     body: tuple[Offer, ...]
@@ -44,7 +44,7 @@ class Asked:
         return frozenset(self.body) | frozenset(self.header)
 
 
-async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> Asked | None:
+async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> PaymentDemand | None:
     """What the first HTTP service asks of an unpaid call; None where it is no x402 payment."""
     service = first(visit, "http")
     if service is None:
@@ -67,7 +67,7 @@ async def unpaid(
     return await ask(visit, OutboundRequest("POST", url, posted, b"{}"))
 
 
-def read(response: EgressResponse | Failure) -> Asked | None:
+def read(response: EgressResponse | Failure) -> PaymentDemand | None:
     """The offers of a 402, or None where there is none of x402's."""
     if not isinstance(response, EgressResponse) or response.status != _PAYMENT_REQUIRED:
         return None
@@ -80,7 +80,7 @@ def read(response: EgressResponse | Failure) -> Asked | None:
     body = _offers(document, "maxAmountRequired" if is_old else "amount") if spoken else ()
     said = _offers(_decoded(header), "amount") if header is not None else ()
     valid = body is not None and said is not None and bool(body or said)
-    return Asked(body or (), said or (), is_valid=valid)
+    return PaymentDemand(body or (), said or (), is_valid=valid)
 
 
 def _decoded(header: str) -> JsonValue:
@@ -110,7 +110,7 @@ def _offer(row: JsonValue, amount: str) -> Offer | None:
     return Offer(texts[0], texts[1].lower(), texts[2], texts[3].lower())
 
 
-def consistent(found: Asked) -> bool:
+def consistent(found: PaymentDemand) -> bool:
     """Whether no asset is cheaper in one version than in the other, or paid to somebody else."""
     by_asset: dict[str, set[tuple[str, str]]] = {}
     for offer in found.offers:
@@ -118,6 +118,6 @@ def consistent(found: Asked) -> bool:
     return all(len(prices) == 1 for prices in by_asset.values())
 
 
-def as_json(found: Asked) -> JsonObject:
+def as_json(found: PaymentDemand) -> JsonObject:
     """What may be kept of it: classes only."""
     return {"valid": found.is_valid, "consistent": consistent(found)}

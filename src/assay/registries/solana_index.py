@@ -24,7 +24,7 @@ from assay.registries.model import Feedback
 from assay.registries.refusals import too_much_feedback
 from assay.registries.solana_index_wire import (
     AGENTS_MAX,
-    Malformed,
+    MalformedIndexAnswer,
     Query,
     asset_of_number,
     assets_of,
@@ -77,17 +77,17 @@ class _Indexer:
                 return query.rows(await self._post(query), graphql=True)
             except _Unreached:
                 raise
-            except (_Fault, Malformed) as error:
+            except (_Fault, MalformedIndexAnswer) as error:
                 first = error
             try:
                 rows = query.rows(await self._get(query), graphql=False)
-            except (_Fault, Malformed):
+            except (_Fault, MalformedIndexAnswer):
                 raise _Fault(str(first)) from first
             self._speaks_graphql = False
             return rows
         try:
             return query.rows(await self._get(query), graphql=False)
-        except (_Fault, Malformed) as error:
+        except (_Fault, MalformedIndexAnswer) as error:
             self._speaks_graphql = True
             raise _Fault(str(error)) from error
 
@@ -187,7 +187,7 @@ class HttpAgentIndex:
                         continue
                     try:
                         answer = await ask(indexer)
-                    except (_Fault, Malformed) as fault:
+                    except (_Fault, MalformedIndexAnswer) as fault:
                         faults.append(f"{indexer.name}: {fault}")
                         indexer.breaker.failed()
                     else:

@@ -27,7 +27,7 @@ _TEXT_CHARS_MAX = 256
 _INDEX_MAX = 2**63
 
 
-class Malformed(Exception):
+class MalformedIndexAnswer(Exception):
     """The indexer answered with something else than was asked for."""
 
 
@@ -41,14 +41,14 @@ class Query:
     rest: str
 
     def rows(self, answer: JsonValue, *, graphql: bool) -> Sequence[JsonValue]:
-        """The rows of an answer. Raises `Malformed`."""
+        """The rows of an answer. Raises `MalformedIndexAnswer`."""
         if graphql:
             if not is_object(answer) or answer.get("errors"):
-                raise Malformed("the answer is an error")
+                raise MalformedIndexAnswer("the answer is an error")
             data = answer.get("data")
             answer = data.get(self.name) if is_object(data) else None
         if not is_array(answer):
-            raise Malformed("the answer is no list")
+            raise MalformedIndexAnswer("the answer is no list")
         return answer
 
 
@@ -96,7 +96,7 @@ def feedback_page(asset: str, skip: int) -> Query:
 
 
 def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
-    """The asset of a sequential id, or None. Raises `Malformed`.
+    """The asset of a sequential id, or None. Raises `MalformedIndexAnswer`.
 
     A row of another number is an indexer that did not understand the question: nothing on chain
     could tell that its agent is not the one that was meant.
@@ -104,34 +104,34 @@ def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
     for row in rows[:1]:
         since_textnt_id = row.get("agentId", row.get("agent_id")) if is_object(row) else None
         if _whole(since_textnt_id, _INDEX_MAX) != number:
-            raise Malformed("an agent of another number")
+            raise MalformedIndexAnswer("an agent of another number")
         return _asset(row)
     return None
 
 
 def assets_of(rows: Sequence[JsonValue]) -> Sequence[str]:
-    """The assets of agents' rows, in their order. Raises `Malformed`."""
+    """The assets of agents' rows, in their order. Raises `MalformedIndexAnswer`."""
     return [_asset(row) for row in rows]
 
 
 def _asset(row: JsonValue) -> str:
     value = row.get("id", row.get("asset")) if is_object(row) else None
     if not isinstance(value, str) or not is_public_key(value):
-        raise Malformed("an agent without its asset")
+        raise MalformedIndexAnswer("an agent without its asset")
     return value
 
 
 def entries_of(rows: Sequence[JsonValue], asset: str) -> Sequence[Feedback]:
-    """The entries of feedback rows, all of them about `asset`. Raises `Malformed`."""
+    """The entries of feedback rows, all of them about `asset`. Raises `MalformedIndexAnswer`."""
     return [_entry(row, asset) for row in rows]
 
 
 def _entry(row: JsonValue, asset: str) -> Feedback:
     if not is_object(row):
-        raise Malformed("an entry that is no object")
+        raise MalformedIndexAnswer("an entry that is no object")
     about = row.get("agent")
     if (about.get("id") if is_object(about) else row.get("asset")) != asset:
-        raise Malformed("an entry about another agent")
+        raise MalformedIndexAnswer("an entry about another agent")
     nested = row.get("solana")
     own: JsonObject = nested if is_object(nested) else row
     client = row.get("clientAddress", row.get("client_address"))
@@ -139,10 +139,10 @@ def _entry(row: JsonValue, asset: str) -> Feedback:
     index = _whole(row.get("feedbackIndex", row.get("feedback_index")), _INDEX_MAX)
     raw = str(own.get("valueRaw", own.get("value")))
     if not isinstance(client, str) or not is_public_key(client) or not _VALUE.fullmatch(raw):
-        raise Malformed("an entry without its client or value")
+        raise MalformedIndexAnswer("an entry without its client or value")
     value = int(raw)
     if decimals is None or index is None or not -_I128_MAX <= value < _I128_MAX:
-        raise Malformed("an entry whose numbers are out of range")
+        raise MalformedIndexAnswer("an entry whose numbers are out of range")
     return Feedback(
         client=client,
         index=index,

@@ -92,7 +92,7 @@ def matches(file: JsonObject, event: Event, network: Network) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PaymentProof:
     """`proofOfPayment`, as far as it can be looked up."""
 
     payer: str
@@ -101,7 +101,7 @@ class Proof:
     tx: str
 
 
-def proof_of(file: JsonObject) -> Proof | None:
+def proof_of(file: JsonObject) -> PaymentProof | None:
     """The proof a file carries; None without one that can be looked up."""
     row = file.get("proofOfPayment")
     if not is_object(row):
@@ -114,7 +114,7 @@ def proof_of(file: JsonObject) -> Proof | None:
     if len(tx) != 2 + 2 * WORD or not (chain.isascii() and chain.isdigit() and len(chain) < 20):  # noqa: PLR2004
         return None
     payer, payee = _address(row.get("fromAddress")), _address(row.get("toAddress"))
-    return Proof(payer, payee, int(chain), tx.lower())
+    return PaymentProof(payer, payee, int(chain), tx.lower())
 
 
 def _unnoted(*problem: str) -> None:

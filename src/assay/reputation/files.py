@@ -20,7 +20,7 @@ from assay.reputation.events import NEW_FEEDBACK, fetch_logs
 from assay.reputation.file_rules import (
     Event,
     FileState,
-    Proof,
+    PaymentProof,
     event_of,
     file_of,
     matches,
@@ -142,7 +142,7 @@ class FeedbackFiles:
 
     def _judged(
         self, body: bytes, event: Event, network: Network
-    ) -> tuple[FileState, Proof | None]:
+    ) -> tuple[FileState, PaymentProof | None]:
         """What the file is, and the payment it names.
 
         Only a file that its voter committed to by hash can speak against the vote: whoever serves

@@ -18,7 +18,7 @@ from assay.reputation.events import (
     raw_log,
     transferred,
 )
-from assay.reputation.file_rules import Event, Proof
+from assay.reputation.file_rules import Event, PaymentProof
 from assay.reputation.indexer import TAIL
 from assay.reputation.rows import PaymentChain, ProvenPayment, TransferRow
 
@@ -35,7 +35,7 @@ class PaymentProofs:
         self._tail = tail
 
     async def paid(
-        self, proof: Proof, event: Event, network: Network, block: int
+        self, proof: PaymentProof, event: Event, network: Network, block: int
     ) -> ProvenPayment | None:
         """The payment, if there was one: before the feedback, by its voter, to the agent's wallet.
 
@@ -85,7 +85,7 @@ class PaymentProofs:
 
     @staticmethod
     def _moved(
-        logs: Sequence[RawLog], rows: Sequence[JsonValue], proof: Proof, chain: PaymentChain
+        logs: Sequence[RawLog], rows: Sequence[JsonValue], proof: PaymentProof, chain: PaymentChain
     ) -> RawLog | None:
         """The transfer of a listed asset between the two; the largest where there are several."""
         assets = {asset.address.lower() for asset in chain.assets}

@@ -23,7 +23,7 @@ from assay.common.json import JsonObject, is_object
 from assay.common.numbers import NotANumber, whole_number
 from assay.registries.model import OnchainAgent
 from assay.registries.ports import WriteRefused
-from assay.registries.solana.feedback import GiveFeedback, Given, give_feedback
+from assay.registries.solana.feedback import GiveFeedback, SolanaFeedback, give_feedback
 
 UNITS = 400_000
 UNITS_SPREAD = 32
@@ -85,7 +85,7 @@ class SolanaWriter:
     async def give_score(self, network: Network, agent: OnchainAgent, score: int) -> str:
         if agent.collection is None:
             raise WriteRefused("the agent's collection is not known")
-        given = Given(value=score, score=score)
+        given = SolanaFeedback(value=score, score=score)
         feedback = give_feedback(
             network.cluster, self.address, agent.agent_id, agent.collection, given
         )

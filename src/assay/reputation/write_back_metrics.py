@@ -12,14 +12,14 @@ from assay.reputation.write_back import FeedbackPublisher
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteBackMetricsSource:
     """Where the numbers are."""
 
     back: FeedbackPublisher
     wallet: WalletWatch
 
 
-def writing(source: Writing, now_s: float) -> Iterator[Metric]:
+def writing(source: WriteBackMetricsSource, now_s: float) -> Iterator[Metric]:
     """Nothing of the wallet until it was looked at once."""
     text = "Scores by what became of writing them back, since the process began."
     scores = CounterMetricFamily("assay_write_back_scores", text, labels=["outcome"])

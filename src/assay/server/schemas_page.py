@@ -40,7 +40,7 @@ _AT = re.compile(r"at:(0|[1-9][0-9]{0,5})")
 _AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
-class Paged(ResponseModel):
+class PageResponse(ResponseModel):
     """What every page says of its list."""
 
     total: Annotated[int, Field(description="Of all pages together.")]
@@ -53,7 +53,7 @@ class Paged(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """One page of a list, and what `Paged` says of it."""
+    """One page of a list, and what `PageResponse` says of it."""
 
     items: Sequence[T]
     total: int

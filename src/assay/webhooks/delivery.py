@@ -31,7 +31,7 @@ from assay.webhooks.model import (
     WebhookRegistration,
 )
 from assay.webhooks.payload import signature
-from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.ports import WebhookSecrets, WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import place
 
@@ -78,7 +78,7 @@ class Deliverer:
     def __init__(
         self,
         store: WebhookStore,
-        secrets: Secrets,
+        secrets: WebhookSecrets,
         http: EgressClient,
         clock: Clock,
         spawn: Spawn,

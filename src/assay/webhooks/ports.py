@@ -102,7 +102,7 @@ class WebhookStore(Protocol):
         ...
 
 
-class Secrets(Protocol):
+class WebhookSecrets(Protocol):
     """Seals webhook secrets under a ring of keys, bound to the row."""
 
     def seal(self, data: bytes, associated: bytes) -> bytes:

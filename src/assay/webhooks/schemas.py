@@ -8,7 +8,7 @@ from pydantic import Field
 
 from assay.common.clock import iso
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import Paged
+from assay.server.schemas_page import PageResponse
 from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 from assay.webhooks.receiver_proof import Verification
 from assay.webhooks.service import AGENTS_MAX, URL_CHARS_MAX, NewWebhook
@@ -86,13 +86,13 @@ class DeliveryResponse(ResponseModel):
     payload: dict[str, Any]
 
 
-class WebhooksResponse(Paged):
+class WebhooksResponse(PageResponse):
     """A page of registrations, newest first."""
 
     items: list[WebhookResponse]
 
 
-class DeliveriesResponse(Paged):
+class DeliveriesResponse(PageResponse):
     """A page of deliveries, newest first. `deliveries` and `nextBefore` are earlier names."""
 
     items: list[DeliveryResponse]

@@ -27,7 +27,7 @@ from assay.webhooks.model import (
     WebhookRegistration,
 )
 from assay.webhooks.payload import secret_bytes
-from assay.webhooks.ports import Secrets, WebhookStore
+from assay.webhooks.ports import WebhookSecrets, WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs, Verification
 
 URL_CHARS_MAX: Final = 2048
@@ -66,7 +66,7 @@ class Webhooks:
     def __init__(
         self,
         store: WebhookStore,
-        secrets: Secrets,
+        secrets: WebhookSecrets,
         egress: EgressPolicy,
         clock: Clock,
         proofs: ReceiverProofs,

@@ -19,7 +19,7 @@ from assay.http1.model import ResponseHead, UpstreamExchange, UpstreamFailed
 from assay.server.errors import envelope, error_headers, status_of
 from assay.server.request_context import date_header
 from assay.wrappers.fast_calls import FastCalls
-from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, ParsedRequest, Rendered
+from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, ParsedRequest, RenderedHead
 from assay.wrappers.stages.forward import SANDBOX
 
 JOINED_BYTES_MAX = 16 * 1024
@@ -190,7 +190,7 @@ class FastCycle:
         if self._exchange is not None:
             self._exchange.resume()
 
-    def _render(self, head: ResponseHead) -> Rendered:
+    def _render(self, head: ResponseHead) -> RenderedHead:
         """What all answers with this head to this request have in common. Raises as `Direct`."""
         repeat, status = self.repeat, head.status
         passed = list(self._direct.answer_headers(repeat.carried, head))
@@ -203,7 +203,7 @@ class FastCycle:
             passed.append((b"transfer-encoding", b"chunked"))
         lines = [STATUS_LINE.get(status) or _status_line(status)]
         lines += [b"%b: %b\r\n" % header for header in passed]
-        rendered = Rendered(b"".join(lines), b"date" in names, is_chunked)
+        rendered = RenderedHead(b"".join(lines), b"date" in names, is_chunked)
         if len(repeat.answers) >= ANSWERS_REMEMBERED:
             repeat.answers.clear()
         repeat.answers[head] = rendered

@@ -59,7 +59,7 @@ class TrustDenied(Forbidden):
     """The agent did not pass (interface.md#wrapper-errors); the extras say what would change it."""
 
     code = "trust_denied"
-    known: "Known | None" = None
+    known: "AdmittedAgent | None" = None
     """Who it was, for the call log."""
 
     @classmethod
@@ -199,7 +199,7 @@ class NotRequired:
 
 
 @dataclass(slots=True)
-class Known:
+class AdmittedAgent:
     """An agent that passed."""
 
     agent_id: str
@@ -221,7 +221,7 @@ class Known:
         return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
 
 
-Trust: TypeAlias = NotRequired | Known
+Trust: TypeAlias = NotRequired | AdmittedAgent
 
 
 @dataclass(slots=True)

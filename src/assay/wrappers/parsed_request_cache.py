@@ -17,7 +17,7 @@ ANSWERS_REMEMBERED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedHead:
     """The head of an answer as bytes, but for what each answer has of its own."""
 
     lines: bytes
@@ -38,7 +38,9 @@ class ParsedRequest:
     """The agent whose session it shows."""
     data: bytes = b""
     """The request itself, once it is known to be all of what one packet held."""
-    answers: dict[ResponseHead, Rendered] = field(default_factory=dict[ResponseHead, Rendered])
+    answers: dict[ResponseHead, RenderedHead] = field(
+        default_factory=dict[ResponseHead, RenderedHead]
+    )
 
     @property
     def is_head(self) -> bool:

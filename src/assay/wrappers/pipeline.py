@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
 from assay.payments.model import ClaimedPayment, PaymentRefused, PaymentRequired, Quote, Replay
-from assay.payments.requests import PaidRequest, Presented
+from assay.payments.requests import PaidRequest, PresentedPayment
 from assay.payments.retries import PaymentSpent
 from assay.payments.service import PaymentService
 from assay.wrappers.buffer_budget import BufferBudget, Shares
@@ -84,7 +84,7 @@ class Pipeline:
         self._steps.record.record(call_record, status, response_bytes)
 
     async def _serve(
-        self, call_record: CallRecord, presented: Sequence[Presented], target: str
+        self, call_record: CallRecord, presented: Sequence[PresentedPayment], target: str
     ) -> WrapperResponse:
         """A call that buys now, or is free, or is told what it costs."""
         matched = await self._match(call_record)
@@ -170,7 +170,7 @@ class Pipeline:
         raise await self._payments.demand(quote)
 
     async def _agreed(
-        self, matched: RoutedRequest, asked: Quote, presented: Sequence[Presented]
+        self, matched: RoutedRequest, asked: Quote, presented: Sequence[PresentedPayment]
     ) -> tuple[RoutedRequest, Quote]:
         """The terms that are paid: those of now, or earlier ones whose quotes still hold."""
         pay = self._steps.pay
@@ -186,7 +186,7 @@ class Pipeline:
         call_record: CallRecord,
         matched: RoutedRequest,
         quote: Quote,
-        presented: Sequence[Presented],
+        presented: Sequence[PresentedPayment],
         target: str,
     ) -> WrapperResponse:
         incoming, pay, shares = matched.incoming, self._steps.pay, self._shares(call_record)

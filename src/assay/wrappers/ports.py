@@ -100,7 +100,7 @@ class WrapperStore(Protocol):
         ...
 
 
-class Secrets(Protocol):
+class UpstreamSecrets(Protocol):
     """Seals upstream secrets: AES-256-GCM under a ring of keys, bound to the row."""
 
     def seal(self, data: bytes, associated: bytes) -> bytes:

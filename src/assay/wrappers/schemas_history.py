@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from assay.common.clock import iso
 from assay.common.money import usd
 from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import Paged
+from assay.server.schemas_page import PageResponse
 from assay.wrappers.history import Revision
 
 
@@ -51,7 +51,7 @@ class RevisionResponse(ResponseModel):
     ]
 
 
-class HistoryResponse(Paged):
+class HistoryResponse(PageResponse):
     """What a wrapper has been, newest first."""
 
     items: list[RevisionResponse]

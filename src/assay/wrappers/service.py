@@ -27,7 +27,7 @@ from assay.wrappers.model import (
     WrapperConfig,
 )
 from assay.wrappers.overlap import warnings_beside
-from assay.wrappers.ports import Secrets, WrapperStore
+from assay.wrappers.ports import UpstreamSecrets, WrapperStore
 from assay.wrappers.storage_cost import WrapperCosts
 
 _TRIES_MAX = 20
@@ -46,7 +46,7 @@ class Endpoints:
     def __init__(
         self,
         store: WrapperStore,
-        secrets: Secrets,
+        secrets: UpstreamSecrets,
         rules: ConfigRules,
         clock: Clock,
         sale_warnings: SaleWarnings | None = None,

@@ -10,8 +10,8 @@ from solders.pubkey import Pubkey
 from tests.support.live_service import refused
 from tests.support.solana.clusters import CORE, SYSTEM_PROGRAM, keypair
 from tests.support.solana.endpoints import zoo
-from tests.support.solana.loopback import garbage, rewritten
 from tests.support.solana.live_service import SolanaTestService, file_uri, open_solana
+from tests.support.solana.loopback import garbage, rewritten
 
 WALLET = keypair("wallet")
 NOBODY = keypair("nobody").pubkey()

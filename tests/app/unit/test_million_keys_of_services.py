@@ -16,7 +16,7 @@ import pytest
 from assay.accounts.api_keys import API_KEY_PREFIX, ApiKeys
 from assay.accounts.key_tags import REFUSED_MAX, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
-from assay.analytics.rollup import Tally
+from assay.analytics.rollup import RollupTally
 from assay.analytics.store_rollups import RollupWriter
 from assay.common.quota_lease import KEYS_MAX, QuotaLease
 from assay.common.shared_window import Grant, WindowRequest
@@ -167,7 +167,7 @@ def rollup_writer() -> Filled:
     made = RollupWriter("sqlite")
 
     async def put(number: int) -> None:
-        tally = Tally()
+        tally = RollupTally()
         tally.see(("operator", f"0x{number:040x}"), number, None)
         made.written(tally)
 

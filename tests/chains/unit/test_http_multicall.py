@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.chains.evm.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
-from assay.chains.evm.rpc_wire import Malformed
+from assay.chains.evm.rpc_wire import MalformedRpcAnswer
 from assay.chains.rpc import ContractCall, Returned, Reverted
 
 ADDRESS = st.binary(min_size=20, max_size=20).map(lambda b: "0x" + b.hex())
@@ -29,7 +29,7 @@ def test_another_number_of_results_is_malformed(
     results: list[tuple[bool, bytes]], count: int
 ) -> None:
     if count != len(results):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedRpcAnswer):
             decode_aggregate3(encode(["(bool,bytes)[]"], [results]), count)
 
 
@@ -37,7 +37,7 @@ def test_another_number_of_results_is_malformed(
 def test_any_bytes_are_decoded_or_malformed(data: bytes, count: int) -> None:
     try:
         decoded = decode_aggregate3(data, count)
-    except Malformed:
+    except MalformedRpcAnswer:
         return
     assert len(decoded) == count
     assert sum(len(r.data) for r in decoded) <= len(data)
@@ -50,7 +50,7 @@ def test_a_reply_cut_off_anywhere_is_malformed(
     whole = encode(["(bool,bytes)[]"], [results])
     content_end = len(whole) - (-len(results[-1][1]) % 32)
     cut = data.draw(st.integers(0, content_end - 1))
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         decode_aggregate3(whole[:cut], len(results))
 
 
@@ -60,7 +60,7 @@ def test_the_same_bytes_named_many_times_are_malformed() -> None:
     item = (1).to_bytes(32, "big") + (64).to_bytes(32, "big") + (5000).to_bytes(32, "big")
     heads = (50 * 32).to_bytes(32, "big") * 50
     data = word + (50).to_bytes(32, "big") + heads + item + b"x" * 5000
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         decode_aggregate3(data, 50)
 
 

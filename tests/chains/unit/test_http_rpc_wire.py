@@ -6,7 +6,7 @@ import pytest
 
 from assay.chains.evm.rpc_wire import (
     VALUES_MAX,
-    Malformed,
+    MalformedRpcAnswer,
     NodeError,
     RpcResult,
     answer_of,
@@ -80,7 +80,7 @@ def test_a_nodes_own_trouble_is_not_a_revert(code: int, message: str, data: obje
     ids=lambda body: ascii(body[:20]),
 )
 def test_what_is_not_json_is_malformed(body: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         decode(body)
 
 
@@ -88,7 +88,7 @@ def test_what_is_not_json_is_malformed(body: bytes) -> None:
 def test_depth_hides_behind_no_encoding(encoding: str) -> None:
     """In UTF-16 the character U+2200 has the byte of a quote: what follows looked like a text."""
     deep = '{"id":1,"\u2200":' + "[" * 200 + "]" * 200 + "}"
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         decode(deep.encode(encoding))
 
 
@@ -102,7 +102,7 @@ def test_depth_hides_behind_no_encoding(encoding: str) -> None:
     ids=json.dumps,
 )  # fmt: skip
 def test_an_answer_of_another_shape_or_id_is_malformed(reply: object) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         answer_of(reply, 1)  # type: ignore[arg-type]
 
 
@@ -131,13 +131,13 @@ def test_a_batch_is_put_back_into_order() -> None:
     ids=json.dumps,
 )
 def test_a_batch_that_does_not_answer_each_once_is_malformed(reply: list[object]) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         answers_of(reply, [1, 2])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", ["", "0x", "1", 1, None, "0x1g", "-0x1", "0x" + "1" * 17, " 0x1"])
 def test_what_is_not_a_quantity_is_malformed(value: object) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         quantity_of(RpcResult(value))  # type: ignore[arg-type]
 
 
@@ -147,7 +147,7 @@ def test_a_quantity_is_read() -> None:
 
 @pytest.mark.parametrize("value", [None, 1, "", "00", "0x0", "0xzz", {"a": "0x"}, "0x00 "])
 def test_what_is_not_hex_data_is_malformed(value: object) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         bytes_of(value)  # type: ignore[arg-type]
 
 
@@ -165,5 +165,5 @@ def test_what_is_not_hex_data_is_malformed(value: object) -> None:
 )
 def test_a_reply_that_is_too_deep_or_no_json_is_malformed(body: bytes) -> None:
     """Of half a character nothing can be stored or logged."""
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRpcAnswer):
         decode(body)

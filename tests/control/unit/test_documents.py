@@ -7,7 +7,7 @@ import pytest
 
 from assay.control.statements_in_documents import (
     BYTES_MAX,
-    Named,
+    NamedAgents,
     names,
     payees_named,
     read_document,
@@ -87,7 +87,7 @@ def test_a_file_of_ten_thousand_registrations_is_no_proof() -> None:
     ids=range(8),
 )  # fmt: skip
 def test_hostile_bytes_name_nobody(body: bytes) -> None:
-    assert read_document(read_json(body)) == Named()
+    assert read_document(read_json(body)) == NamedAgents()
 
 
 def test_records_name_agents_and_wallets() -> None:
@@ -108,4 +108,4 @@ def test_a_payee_proves_control_only_where_it_is_the_registered_wallet_and_all_a
 
 
 def test_a_key_agent_is_named_by_nothing() -> None:
-    assert not names(Named(wallets=frozenset({WALLET})), replace(AGENT, agent=None))
+    assert not names(NamedAgents(wallets=frozenset({WALLET})), replace(AGENT, agent=None))

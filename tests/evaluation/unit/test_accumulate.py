@@ -18,7 +18,7 @@ from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.evaluation.visits import BY_GATE, TRIGGERED, Asked
+from assay.evaluation.visits import BY_GATE, TRIGGERED, EvaluationRequest
 from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.registries.subjects import Subjects
 from tests.support.fakes.clock import FrozenClock
@@ -36,7 +36,7 @@ from tests.support.fakes.trust import (
 )
 
 SUBJECT = Subject(NETWORK, "7", WALLET, onchain_agent())
-SCHEDULED = Asked("scheduled", is_background=True)
+SCHEDULED = EvaluationRequest("scheduled", is_background=True)
 
 
 class Check:
@@ -135,7 +135,9 @@ class EvaluatorSetup:
             SingleFlight(),
         )
 
-    async def run(self, asked: Asked = TRIGGERED, move_s: float = 1.0) -> EvaluationCompleted:
+    async def run(
+        self, asked: EvaluationRequest = TRIGGERED, move_s: float = 1.0
+    ) -> EvaluationCompleted:
         self.clock.move(move_s)
         return await self.evaluator.evaluate(SUBJECT, 1, asked)
 
@@ -222,7 +224,7 @@ async def test_two_background_evaluations_that_do_not_finish_end_the_rung() -> N
     await setup.run()
     setup.sandbox.is_slow = True
     assert (await setup.run(SCHEDULED)).reused == "unfinished"
-    ended = await setup.run(Asked("scheduled", is_background=True, tries=1))
+    ended = await setup.run(EvaluationRequest("scheduled", is_background=True, tries=1))
     assert ended.reused is None
     assert _history(ended)["heldRung"] == 0
     assert ended.evaluation.rung == 0
@@ -236,7 +238,7 @@ async def test_what_does_not_finish_when_others_ask_waits_for_visits_that_we_tim
     held = await setup.run()
     setup.sandbox.is_slow = True
     for tries in (0, 1):
-        news = await setup.run(Asked("triggered", is_background=True, tries=tries))
+        news = await setup.run(EvaluationRequest("triggered", is_background=True, tries=tries))
     assert (news.reused, news.evaluation.rung) == (None, held.evaluation.rung)
     assert setup.plans.seen[-1].has_failed
 

@@ -13,7 +13,7 @@ from assay.evaluation.signals.sandbox import SIGNAL
 from assay.probing.function import function_rows
 from assay.probing.function.payment import is_as_advertised
 from assay.probing.function.verdicts import judge
-from assay.probing.x402_reader import Asked, Offer
+from assay.probing.x402_reader import Offer, PaymentDemand
 from assay.reputation.model import Payer, Reputation
 from assay.reputation.settlements import WITHIN_DAYS, settlements
 
@@ -161,4 +161,6 @@ def test_a_call_costs_no_more_than_ten_times_what_is_advertised(
     document: JsonObject | None, *, is_fair: bool
 ) -> None:
     offer = Offer("base", "0x1", str(2 * MICRO), "0x2")
-    assert is_as_advertised(Asked((offer,), (), is_valid=True), document, "/full") is is_fair
+    assert (
+        is_as_advertised(PaymentDemand((offer,), (), is_valid=True), document, "/full") is is_fair
+    )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.http_heads import is_plain
-from assay.http1.connection import Connection, ConnectionContext
+from assay.http1.connection import ConnectionContext, UpstreamConnection
 from assay.http1.model import ResponseHead, UpstreamFailed
 from assay.http1.response_heads import ResponseHeadCache
 from tests.support.fakes.silent_transport import SilentTransport
@@ -59,7 +59,10 @@ def heard(heads: ResponseHeadCache, pieces: Sequence[bytes]) -> tuple[object, ..
 
         async def read() -> tuple[object, ...]:
             shared = ConnectionContext(heads=heads)
-            connection, wire = Connection(asyncio.get_running_loop(), shared), SilentTransport()
+            connection, wire = (
+                UpstreamConnection(asyncio.get_running_loop(), shared),
+                SilentTransport(),
+            )
             connection.connection_made(wire)
             sink = RecordedRequest()
             connection.begin(b"", False, 30.0, sink)  # noqa: FBT003

@@ -7,7 +7,7 @@ from assay.http1.connection import (
     CHUNKS_PER_READ,
     READ_BYTES,
     TRAILER_BYTES_MAX,
-    Connection,
+    UpstreamConnection,
 )
 from assay.http1.model import ResponseHead, UpstreamFailed
 from tests.support.fakes.silent_transport import SilentTransport
@@ -42,14 +42,18 @@ class Counted:
         self.error = error
 
 
-async def opened() -> tuple[Connection, SilentTransport, Counted]:
-    connection, wire, sink = Connection(asyncio.get_running_loop()), SilentTransport(), Counted()
+async def opened() -> tuple[UpstreamConnection, SilentTransport, Counted]:
+    connection, wire, sink = (
+        UpstreamConnection(asyncio.get_running_loop()),
+        SilentTransport(),
+        Counted(),
+    )
     connection.connection_made(wire)
     connection.begin(b"", False, 30.0, sink)  # noqa: FBT003
     return connection, wire, sink
 
 
-def fed(connection: Connection, data: bytes) -> int:
+def fed(connection: UpstreamConnection, data: bytes) -> int:
     """Let it read as much of it as it asks for at once; returns how much that was."""
     memory = connection.get_buffer(-1)
     size = min(len(memory), len(data))

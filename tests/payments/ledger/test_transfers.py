@@ -14,7 +14,7 @@ from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store_transfers import SqlTransferStore
 from assay.payments.transfer_model import (
     NotOwed,
-    Signed,
+    SignedTransfer,
     Transfer,
     TransferNotFound,
     TransferState,
@@ -437,5 +437,5 @@ async def test_what_is_signed_is_never_signed_with_another_nonce(stage: Stage) -
     made = await process.transfers.refund(entry.id)
     store = SqlTransferStore(process.database, {PLATFORM}, stage.clock)
     stale = replace(made, moves=made.moves - 1)
-    assert await store.sign_again(stale, Signed("0x" + "0f" * 32, "0x", 1, 1)) is None
+    assert await store.sign_again(stale, SignedTransfer("0x" + "0f" * 32, "0x", 1, 1)) is None
     assert len(await store.transactions(made.id)) == 1

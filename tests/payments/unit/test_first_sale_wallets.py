@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from assay.app.wallets import TRANSFERRED, Moved, Wallets
+from assay.app.wallets import TRANSFERRED, TransactionTransfer, Wallets
 from assay.chains.evm.abi import address_word, word
 from assay.payments.networks import ROWS
 
@@ -33,4 +33,4 @@ async def test_the_gas_of_a_sale_has_what_the_chain_takes_for_ethereum_in_it() -
     }
     rpc: Any = Shows(receipt)
     moved = await Wallets(rpc, NETWORK).moved("0x" + "11" * 32, PAYER, SELLER)
-    assert moved == Moved(amount=10_000, block=16, fee_wei=62_432 * 10**7 + 10**12)
+    assert moved == TransactionTransfer(amount=10_000, block=16, fee_wei=62_432 * 10**7 + 10**12)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.payments.payees import checksummed, payee_problem
-from assay.payments.statement import COLUMNS, LedgerSum, Line, csv_of, lines_of, values_of
+from assay.payments.statement import COLUMNS, LedgerSum, StatementLine, csv_of, lines_of, values_of
 
 
 def one(**fields: Any) -> LedgerSum:
@@ -23,7 +23,7 @@ def one(**fields: Any) -> LedgerSum:
     return replace(made, **fields)
 
 
-def line(*sums: LedgerSum) -> Line:
+def line(*sums: LedgerSum) -> StatementLine:
     (made,) = lines_of(sums)
     return made
 

@@ -21,7 +21,7 @@ from assay.payments.x402.codec import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
     Envelope,
-    Malformed,
+    MalformedPayment,
     authorization_of,
     credential_of,
     encoded,
@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("fault", REFUSED)
 def test_what_is_no_payment_is_refused_with_its_reason(fault: str) -> None:
     header, reason = REFUSED[fault]
-    with pytest.raises((Malformed, PaymentRefused)) as refused:
+    with pytest.raises((MalformedPayment, PaymentRefused)) as refused:
         parse(header)
     assert reason in str(refused.value)
     assert len(str(refused.value)) < 200  # nothing of what was sent is said back at length
@@ -218,7 +218,7 @@ def test_a_payment_of_any_capitals_is_one_payment() -> None:
 def test_depth_hides_behind_no_encoding(encoding: str) -> None:
     """In UTF-16 the character U+2200 has the byte of a quote: what follows looked like a text."""
     deep = '{"x402Version":1,"\u2200":' + "[" * 200 + "]" * 200 + "}"
-    with pytest.raises(Malformed, match=r"nested too deeply|not JSON"):
+    with pytest.raises(MalformedPayment, match=r"nested too deeply|not JSON"):
         parse(base64.b64encode(deep.encode(encoding)))
 
 
@@ -228,7 +228,7 @@ def test_exactly_the_stated_depth_is_taken(depth: int, kind: str) -> None:
     nested = inside * (depth - 1) + "[]" + kind[1] * (depth - 1)
     document = json.dumps(GOOD[1])[:-1] + f', "more": {nested}}}'
     assert is_nested_beyond(document.encode(), DEPTH_MAX) == (depth + 1 > DEPTH_MAX)
-    with suppress(Malformed):
+    with suppress(MalformedPayment):
         parse(base64.b64encode(document.encode()))
         assert depth + 1 <= DEPTH_MAX
 
@@ -290,7 +290,7 @@ HEADERS = [vector["header"].encode() for vector in VECTORS["payments"]]
 def test_a_header_with_one_byte_changed_is_read_or_refused(
     header: bytes, place: int, byte: int
 ) -> None:
-    with suppress(Malformed, PaymentRefused):
+    with suppress(MalformedPayment, PaymentRefused):
         parse(spoilt(header, place, byte))
 
 
@@ -298,18 +298,18 @@ def test_a_header_with_one_byte_changed_is_read_or_refused(
 def test_a_document_with_one_byte_changed_is_read_or_refused(
     header: bytes, place: int, byte: int
 ) -> None:
-    with suppress(Malformed, PaymentRefused):
+    with suppress(MalformedPayment, PaymentRefused):
         parse(base64.b64encode(spoilt(base64.b64decode(header), place, byte)))
 
 
 @given(st.sampled_from(HEADERS), st.integers(0, 5000))
 def test_a_header_cut_short_is_refused(header: bytes, length: int) -> None:
-    with pytest.raises((Malformed, PaymentRefused)):
+    with pytest.raises((MalformedPayment, PaymentRefused)):
         parse(header[: length % len(header)])
 
 
 @given(st.text(), st.sampled_from(["utf-8", "utf-16", "utf-32", "utf-7"]))
 def test_any_text_in_any_encoding_is_refused(given_text: str, encoding: str) -> None:
     raw = given_text.encode(encoding, "replace")
-    with pytest.raises((Malformed, PaymentRefused)):
+    with pytest.raises((MalformedPayment, PaymentRefused)):
         parse(base64.b64encode(raw))

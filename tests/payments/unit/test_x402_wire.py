@@ -19,7 +19,7 @@ from assay.payments.ports import Authorization
 from assay.payments.x402.codec import (
     DEPTH_MAX,
     HEADER_BYTES_MAX,
-    Malformed,
+    MalformedPayment,
     authorization_of,
     credential_digest,
     credential_of,
@@ -126,7 +126,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("fault", REFUSED)
 def test_what_is_no_payment_is_refused(fault: str) -> None:
-    with pytest.raises((Malformed, PaymentRefused)):
+    with pytest.raises((MalformedPayment, PaymentRefused)):
         parse(REFUSED[fault]())
 
 
@@ -141,7 +141,7 @@ json_values = st.recursive(
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(header: bytes) -> None:
-    with pytest.raises((Malformed, PaymentRefused)):
+    with pytest.raises((MalformedPayment, PaymentRefused)):
         parse(header)
 
 
@@ -153,13 +153,13 @@ def test_any_bytes_are_read_or_refused(header: bytes) -> None:
 def test_any_value_in_any_place_is_read_or_refused(
     name: str, value: object, payment: dict[str, Any]
 ) -> None:
-    with suppress(Malformed, PaymentRefused):
+    with suppress(MalformedPayment, PaymentRefused):
         parse(sent({**payment, name: value}))
 
 
 @given(st.sampled_from(sorted(AUTHORIZATION)), json_values)
 def test_any_value_in_the_authorisation_is_read_or_refused(name: str, value: object) -> None:
-    with suppress(Malformed, PaymentRefused):
+    with suppress(MalformedPayment, PaymentRefused):
         parse(sent(changed(**{name: value})))
 
 
@@ -167,7 +167,7 @@ def test_of_two_versions_the_newer_counts_and_two_of_one_are_none() -> None:
     assert payment_header([(b"x-payment", b"1"), (b"payment-signature", b"2")]) == b"2"
     assert payment_header([(b"x-payment", b"1")]) == b"1"
     for headers in ([], [(b"x-payment", b"1"), (b"x-payment", b"1")]):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedPayment):
             payment_header(headers)
 
 

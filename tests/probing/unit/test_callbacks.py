@@ -7,7 +7,13 @@ import pytest
 from assay.common.errors import Unavailable
 from assay.common.shared_state_memory import MemorySharedState
 from assay.probing.push_results import BODY_BYTES_MAX
-from assay.probing.result_callbacks import DELIVERIES_MAX, OPEN_S, PREFIX, Callbacks, Pending
+from assay.probing.result_callbacks import (
+    DELIVERIES_MAX,
+    OPEN_S,
+    PREFIX,
+    CallbackDelivery,
+    Callbacks,
+)
 from tests.support.fakes.clock import FrozenClock
 
 OURS, CANARY = "https://assay.example", "https://files.example"
@@ -19,13 +25,13 @@ def made(state: MemorySharedState | None = None) -> tuple[FrozenClock, Callbacks
     return clock, Callbacks(state, ("s" * 32,), [OURS], [CANARY])
 
 
-async def issued(callbacks: Callbacks) -> Pending:
+async def issued(callbacks: Callbacks) -> CallbackDelivery:
     found = await callbacks.issue(announced=True)
     assert found is not None
     return found
 
 
-def word_of(pending: Pending) -> str:
+def word_of(pending: CallbackDelivery) -> str:
     return pending.callback.url.rpartition("/")[2]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from assay.common.json import JsonObject, JsonValue
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, OutboundRequest
-from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind, Visited
+from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind, VisitedService
 from assay.probing.probe_client import json_target, unknown_url
 from assay.registries.file_problems import FileProblem
 from assay.registries.model import ClaimedRegistration, OnchainAgent, RegistrationFile, Service
@@ -104,7 +104,8 @@ def visit(
     agent = OnchainAgent(NETWORK, "7", OWNER, WALLET, token_uri, registration, None)
     kinds: dict[str, ServiceKind] = {"a2a": "a2a", "mcp": "mcp"}
     visited = tuple(
-        Visited(kinds.get(name, "http"), Service(name, url)) for name, url in services.items()
+        VisitedService(kinds.get(name, "http"), Service(name, url))
+        for name, url in services.items()
     )
     subject = Subject(NETWORK, "7", WALLET, agent)
     return ProbeSession(subject, visited, http or Scripted(), lines or Lines(), "seed")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from assay.probing import text_forms
 from assay.probing.answers import parts_said
 from assay.probing.instruction_texts import LANGUAGES, language_of
 from assay.probing.instructions import (
-    Trial,
+    InstructionTrial,
     another_style,
     combined_form,
     find_any_obedience,
@@ -27,19 +27,19 @@ from tests.support.fakes.agents import obeyed
 SEEDS = [f"seed {n}" for n in range(40)]
 
 
-def how(answer: str, trial: Trial) -> str | None:
+def how(answer: str, trial: InstructionTrial) -> str | None:
     return whole(find_obedience(answer, trial))
 
 
-def plain_trial(seed: str, language: str = "en") -> Trial:
+def plain_trial(seed: str, language: str = "en") -> InstructionTrial:
     return make_trial(seeded(seed), plain_form(seeded(seed)), language)
 
 
-def combined_trial(seed: str, language: str = "en") -> Trial:
+def combined_trial(seed: str, language: str = "en") -> InstructionTrial:
     return make_trial(seeded(seed), combined_form(seeded(seed)), language)
 
 
-def trials() -> list[Trial]:
+def trials() -> list[InstructionTrial]:
     made = [plain_trial(seed, language) for seed in SEEDS[:5] for language in LANGUAGES]
     made += [combined_trial(seed, language) for seed in SEEDS[:3] for language in LANGUAGES]
     return made + [combined_trial(seed) for seed in SEEDS]
@@ -68,7 +68,7 @@ def test_values_are_new_with_every_seed_and_the_same_with_the_same() -> None:
     assert plain_trial("a") == plain_trial("a")
 
 
-def without_values(trial: Trial) -> str:
+def without_values(trial: InstructionTrial) -> str:
     """The message with every invented word put alike, encoded ones included."""
     text = re.sub(r"[A-Za-z0-9+/]{60,}=*", "(encoded)", trial.text)
     parts = [part for made in trial.instructions for part in made.parts]

@@ -18,7 +18,7 @@ from assay.common.errors import InvalidRequest
 from assay.registries.model import parse_agent_id, sequential_id
 from assay.registries.solana import addresses
 from assay.registries.solana.accounts import BadAccount, read_agent, read_atom, read_core_owner
-from assay.registries.solana.feedback import Given, give_feedback
+from assay.registries.solana.feedback import SolanaFeedback, give_feedback
 from tests.support.solana import golden
 from tests.support.solana.golden import GoldenAccount
 from tests.support.solana.layouts import core_asset
@@ -103,7 +103,7 @@ def test_the_instruction_is_the_sdks_byte_for_byte(vector: dict) -> None:
         vector["client"],
         vector["asset"],
         vector["collection"],
-        Given(
+        SolanaFeedback(
             value=int(args["value"]),
             score=args["score"],
             decimals=args["valueDecimals"],
@@ -125,20 +125,20 @@ def test_the_instruction_is_the_sdks_byte_for_byte(vector: dict) -> None:
 @pytest.mark.parametrize(
     "given_",
     [
-        Given(1, 1, tag1="t" * 33),
-        Given(1, 1, tag2="\u8cea" * 11),
-        Given(1, 1, endpoint="e" * 251),
-        Given(1, 1, uri="e" * 251),
-        Given(1, 101),
-        Given(1, -1),
-        Given(1, 1, decimals=19),
-        Given(1, 1, file_hash=bytes(31)),
-        Given(2**127, 1),
-        Given(-(2**127) - 1, 1),
+        SolanaFeedback(1, 1, tag1="t" * 33),
+        SolanaFeedback(1, 1, tag2="\u8cea" * 11),
+        SolanaFeedback(1, 1, endpoint="e" * 251),
+        SolanaFeedback(1, 1, uri="e" * 251),
+        SolanaFeedback(1, 101),
+        SolanaFeedback(1, -1),
+        SolanaFeedback(1, 1, decimals=19),
+        SolanaFeedback(1, 1, file_hash=bytes(31)),
+        SolanaFeedback(2**127, 1),
+        SolanaFeedback(-(2**127) - 1, 1),
     ],
     ids=range(10),
 )
-def test_what_the_program_would_not_take_is_not_made(given_: Given) -> None:
+def test_what_the_program_would_not_take_is_not_made(given_: SolanaFeedback) -> None:
     with pytest.raises(ValueError, match=r"is|are|has|more"):
         give_feedback("devnet", KEY, KEY, KEY, given_)
 

@@ -16,8 +16,8 @@ from assay.app.web import build
 from assay.registries.registration import TYPE
 from assay.settings import load
 from tests.support.databases import give_schema
-from tests.support.promises import promises_of
 from tests.support.live_service import hash_cheaply
+from tests.support.promises import promises_of
 from tests.support.solana.indexer import Indexer, indexer
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import Node, node

@@ -13,7 +13,7 @@ from assay.chains.evm.rpc_endpoint import (
     RpcEndpoint,
 )
 from assay.chains.evm.rpc_wire import (
-    Malformed,
+    MalformedRpcAnswer,
     NodeError,
     RpcResponse,
     bytes_of,
@@ -74,7 +74,7 @@ async def read_newest(
             return head, outcomes
         if isinstance(outcomes[0], Returned) and outcomes[0].data:
             return head, decode_aggregate3(outcomes[0].data, len(calls))
-    except Malformed as error:
+    except MalformedRpcAnswer as error:
         raise EndpointFault(str(error)) from error
     if isinstance(outcomes[0], Returned):
         endpoint.has_multicall = False  # an address without code answers with nothing
@@ -124,7 +124,7 @@ async def _read_multicall(
         return None
     try:
         return decode_aggregate3(outcome.data, len(calls))
-    except Malformed as error:
+    except MalformedRpcAnswer as error:
         raise EndpointFault(str(error)) from error
 
 
@@ -190,7 +190,7 @@ def _outcome(answer: RpcResponse) -> CallOutcome:
     if not isinstance(answer, NodeError):
         try:
             return Returned(bytes_of(answer.value))
-        except Malformed as error:
+        except MalformedRpcAnswer as error:
             raise EndpointFault(str(error)) from error
     detail = f"{answer.code} {answer.message}"
     if answer.says_block_is_unknown:

@@ -6,7 +6,7 @@ a general one lets a hostile reply name the same bytes many times over.
 
 from collections.abc import Sequence
 
-from assay.chains.evm.rpc_wire import Malformed
+from assay.chains.evm.rpc_wire import MalformedRpcAnswer
 from assay.chains.rpc import ContractCall, Returned, Reverted
 
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
@@ -38,14 +38,14 @@ def encode_aggregate3(calls: Sequence[ContractCall]) -> bytes:
 
 
 def decode_aggregate3(data: bytes, count: int) -> list[Returned | Reverted]:
-    """The `count` results. Raises `Malformed` for any other shape.
+    """The `count` results. Raises `MalformedRpcAnswer` for any other shape.
 
     Every length is checked against what is there, and the results together may not be larger
     than the reply: nothing is copied that was not sent.
     """
     array = _number(data, 0)
     if _number(data, array) != count:
-        raise Malformed("aggregate3 returned another number of results")
+        raise MalformedRpcAnswer("aggregate3 returned another number of results")
     base = array + _WORD
     results: list[Returned | Reverted] = []
     budget = len(data)
@@ -56,7 +56,7 @@ def decode_aggregate3(data: bytes, count: int) -> list[Returned | Reverted]:
         budget -= length
         content = data[start + _WORD : start + _WORD + length]
         if success > 1 or budget < 0 or len(content) != length:
-            raise Malformed("aggregate3 returned a broken result")
+            raise MalformedRpcAnswer("aggregate3 returned a broken result")
         results.append(Returned(content) if success else Reverted(content, _reason(content)))
     return results
 
@@ -68,7 +68,7 @@ def _word(number: int) -> bytes:
 def _number(data: bytes, at: int) -> int:
     word = data[at : at + _WORD]
     if len(word) != _WORD:
-        raise Malformed("aggregate3 returned less than it says")
+        raise MalformedRpcAnswer("aggregate3 returned less than it says")
     return int.from_bytes(word, "big")
 
 

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from assay.chains.evm.caller_turns import read_turns
 from assay.chains.evm.rpc_batching import Asked, BatchLoader
 from assay.chains.evm.rpc_wire import (
-    Malformed,
+    MalformedRpcAnswer,
     NodeError,
     RpcResponse,
     answer_of,
@@ -200,7 +200,7 @@ class RpcEndpoint:
             raise EndpointFault(f"{method}: {answer.code} {answer.message}")
         try:
             return quantity_of(answer)
-        except Malformed as error:
+        except MalformedRpcAnswer as error:
             raise EndpointFault(f"{method}: {error}") from error
 
     async def _ask_text(self, method: str, deadline_s: float) -> str:
@@ -292,7 +292,7 @@ class RpcEndpoint:
 
 
 def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, Malformed) else type(error).__name__
+    return str(error) if isinstance(error, MalformedRpcAnswer) else type(error).__name__
 
 
 def _raise_for_rate_limit(reply: JsonValue) -> None:

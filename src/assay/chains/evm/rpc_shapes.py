@@ -7,7 +7,7 @@ reads it later could only give up. Sources: execution-apis (Ethereum JSON-RPC); 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from assay.chains.evm.rpc_wire import Malformed, bytes_of
+from assay.chains.evm.rpc_wire import MalformedRpcAnswer, bytes_of
 from assay.common.base58 import decode as from_base58
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, hex_number, whole_number
@@ -64,7 +64,7 @@ def _data(result: JsonValue, params: Sequence[JsonValue]) -> bool:
     del params
     try:
         bytes_of(result)
-    except Malformed:
+    except MalformedRpcAnswer:
         return False
     return True
 

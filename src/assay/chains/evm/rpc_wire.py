@@ -31,7 +31,7 @@ _LAG_WORDS = re.compile(
 """How nodes say that they have not seen the block yet (geth, erigon, nethermind, besu, reth)."""
 
 
-class Malformed(Exception):
+class MalformedRpcAnswer(Exception):
     """The answer is not what JSON-RPC, or the method, says it must be."""
 
 
@@ -70,37 +70,37 @@ def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> Jso
 
 
 def decode(body: bytes) -> JsonValue:
-    """The JSON of a reply. Raises `Malformed`."""
+    """The JSON of a reply. Raises `MalformedRpcAnswer`."""
     if has_values_beyond(body, VALUES_MAX):
-        raise Malformed("the reply holds too many values")
+        raise MalformedRpcAnswer("the reply holds too many values")
     try:
         # In a third of the time of `json`, and by itself no deeper than 200 arrays and objects.
         return from_json(body.removeprefix(_BOM), allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        raise Malformed("the reply is not JSON") from error
+        raise MalformedRpcAnswer("the reply is not JSON") from error
 
 
 def answer_of(reply: JsonValue, request_id: int) -> RpcResponse:
-    """The answer to the request of that id. Raises `Malformed`, for a wrong id above all."""
+    """The answer to the request of that id. Raises `MalformedRpcAnswer`, also for a wrong id."""
     if not is_object(reply) or _id_of(reply) != request_id:
-        raise Malformed("the reply does not carry the id of the request")
+        raise MalformedRpcAnswer("the reply does not carry the id of the request")
     error = reply.get("error")
     if error is None:
         if "result" not in reply:
-            raise Malformed("the reply has neither result nor error")
+            raise MalformedRpcAnswer("the reply has neither result nor error")
         return RpcResult(reply["result"])
     return error_of(error)
 
 
 def error_of(error: JsonValue) -> NodeError:
-    """An error object. Raises `Malformed`."""
+    """An error object. Raises `MalformedRpcAnswer`."""
     if not is_object(error):
-        raise Malformed("the error is not an object")
+        raise MalformedRpcAnswer("the error is not an object")
     code, message = error.get("code"), error.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        raise Malformed("the error has no code or message")
+        raise MalformedRpcAnswer("the error has no code or message")
     if not -_CODE_MAX <= code < _CODE_MAX:
-        raise Malformed("the error has a code that is out of range")
+        raise MalformedRpcAnswer("the error has a code that is out of range")
     return NodeError(code, _printable(message[:_MESSAGE_CHARS_MAX]), error.get("data"))
 
 
@@ -112,11 +112,11 @@ def _printable(text: str) -> str:
 def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[RpcResponse]:
     """The answers of a batch in the order of `ids`, however the node ordered them.
 
-    Raises `Malformed` unless every id is answered exactly once.
+    Raises `MalformedRpcAnswer` unless every id is answered exactly once.
     """
     by_id = {_id_of(item): item for item in reply if is_object(item)}
     if len(reply) != len(ids) or set(by_id) != set(ids):
-        raise Malformed("the batch does not answer every request once")
+        raise MalformedRpcAnswer("the batch does not answer every request once")
     return [answer_of(by_id[request_id], request_id) for request_id in ids]
 
 
@@ -127,19 +127,19 @@ def _id_of(reply: JsonObject) -> int | None:
 
 
 def quantity_of(answer: RpcResponse) -> int:
-    """The number a node answered with. Raises `Malformed`."""
+    """The number a node answered with. Raises `MalformedRpcAnswer`."""
     value = answer.value if isinstance(answer, RpcResult) else None
     try:
         return hex_number(value, _QUANTITY_BITS)
     except NotANumber:
-        raise Malformed("the answer is not a quantity") from None
+        raise MalformedRpcAnswer("the answer is not a quantity") from None
 
 
 def bytes_of(value: JsonValue) -> bytes:
-    """Hex data. Raises `Malformed`."""
+    """Hex data. Raises `MalformedRpcAnswer`."""
     if isinstance(value, str) and _BYTES.fullmatch(value):
         return bytes.fromhex(value[2:])
-    raise Malformed("the answer is not hex data")
+    raise MalformedRpcAnswer("the answer is not hex data")
 
 
 def revert_of(error: NodeError) -> Reverted | None:

@@ -31,7 +31,7 @@ from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.function import collect_function, function_rows
 from assay.probing.judge import TextJudge
-from assay.probing.ports import Probe, ProbeSession, Visited
+from assay.probing.ports import Probe, ProbeSession, VisitedService
 from assay.probing.probe_rounds import UNFINISHED, RoundResult, run_probes
 from assay.probing.robots_consent import allowed
 from assay.probing.session import VisitHttp
@@ -155,7 +155,7 @@ async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Cre
 
 
 def _status(
-    answers: "_VisitAnswers", refused: tuple[Visited, ...], *, replied: bool
+    answers: "_VisitAnswers", refused: tuple[VisitedService, ...], *, replied: bool
 ) -> tuple[str, str | None]:
     """Whether there was behaviour to judge, and why not."""
     if answers.closed and not answers.services:
@@ -164,7 +164,7 @@ def _status(
 
 
 def _listed(
-    declared: Sequence[Visited], answers: "_VisitAnswers", refused: Sequence[Visited]
+    declared: Sequence[VisitedService], answers: "_VisitAnswers", refused: Sequence[VisitedService]
 ) -> list[JsonValue]:
     """The services, with what was done with each."""
     closed = [v for v in declared if v.service.endpoint in answers.closed]
@@ -181,7 +181,7 @@ def _row(plan: Manner | None, closed: Sequence[str]) -> JsonObject:
 
 def _begun(
     going: _Going,
-    visited: tuple[Visited, ...],
+    visited: tuple[VisitedService, ...],
     http: VisitHttp,
     dialers: SharedDialers,
     nonce: str,
@@ -240,7 +240,7 @@ def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: RoundResul
 
 
 async def _agreed(
-    visited: Sequence[Visited], http: VisitHttp, going: _Going
+    visited: Sequence[VisitedService], http: VisitHttp, going: _Going
 ) -> frozenset[str] | None:
     """The origins that agree to more than a stranger's visit; unannounced, nothing more is sent."""
     consents = going.needs.consents
@@ -253,7 +253,7 @@ async def _agreed(
 class _VisitAnswers:
     """What a visit brought: its services as they were found to speak, and what was seen of them."""
 
-    services: tuple[Visited, ...]
+    services: tuple[VisitedService, ...]
     transcripts: Sequence[JsonObject]
     """Of proofs of function."""
     seen: RoundResult

@@ -50,7 +50,7 @@ from assay.payments.mpp.validity import (
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note
-from assay.payments.requests import Presented
+from assay.payments.requests import PresentedPayment
 
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may be valid; then it is looked for once more."""
@@ -113,11 +113,11 @@ class TempoCharges:
             return False
         return True
 
-    async def present(self, credential: str) -> Presented:
+    async def present(self, credential: str) -> PresentedPayment:
         library = await self._loader.get()
         return present_credential(*read_credential(library, credential))
 
-    async def read(self, presented: Presented, quote: Quote) -> Payment:
+    async def read(self, presented: PresentedPayment, quote: Quote) -> Payment:
         library = await self._loader.get()
         parsed: Any = presented.parsed
         kept = kept_credential(parsed)

@@ -14,7 +14,7 @@ from assay.common.canonical_json import canonical_bytes
 from assay.common.json import JsonObject, is_array, is_nested_beyond, is_object
 from assay.payments.model import DirectFee, PaymentRefused, Quote
 from assay.payments.mpp.library import Library
-from assay.payments.requests import Presented
+from assay.payments.requests import PresentedPayment
 
 DEPTH_MAX = 12
 """Nesting of a credential; a real one has 3 levels."""
@@ -75,13 +75,13 @@ def authorization_of(kept: JsonObject) -> str:
     return "Payment " + base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
-def present_credential(parsed: Any, digest: str) -> Presented:  # noqa: ANN401 - the library's own
+def present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: ANN401 - the library's own
     """What the challenge that a credential echoes asks for; whose challenge it is, is not known."""
     asked = _decoded(str(parsed.challenge.request))
     details = asked.get("methodDetails")
     chain = details.get("chainId") if is_object(details) else None
     amount = str(asked.get("amount"))
-    return Presented(
+    return PresentedPayment(
         protocol="mpp",
         network=f"tempo:{chain}",
         amount=int(amount) if _AMOUNT.fullmatch(amount) else -1,

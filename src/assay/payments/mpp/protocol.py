@@ -19,7 +19,7 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import PaymentOutcome
 from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolDependencies
-from assay.payments.requests import Presented
+from assay.payments.requests import PresentedPayment
 
 HEADER_BYTES_MAX = 64 * 1024
 """Largest credential read. Source: mpp.md#credential."""
@@ -45,7 +45,9 @@ class Mpp:
     def is_attached(self, headers: HeaderPairs) -> bool:
         return bool(_credentials(headers))
 
-    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
+    async def present(
+        self, headers: HeaderPairs, needs: ProtocolDependencies
+    ) -> PresentedPayment | None:
         try:
             return await needs.charges.present(_credential(headers))
         except PaymentRefused:

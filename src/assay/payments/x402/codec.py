@@ -44,7 +44,7 @@ _IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]{16,128}")
 _AUTHORIZATION_FIELDS = ("from", "to", "value", "validAfter", "validBefore", "nonce")
 
 
-class Malformed(Exception):
+class MalformedPayment(Exception):
     """What was sent is not a payment."""
 
 
@@ -130,31 +130,31 @@ def payment_header(headers: HeaderPairs) -> bytes:
     for wanted in (V2, V1):
         found = [value for name, value in headers if name == wanted]
         if len(found) > 1:
-            raise Malformed("the header comes twice")
+            raise MalformedPayment("the header comes twice")
         if found:
             return found[0]
-    raise Malformed("there is none")
+    raise MalformedPayment("there is none")
 
 
 def parse(header: bytes) -> Envelope:
-    """The header taken apart; raises `Malformed`, and `PaymentRefused` for another version."""
+    """Take the header apart. Raises `MalformedPayment`; `PaymentRefused` for another version."""
     if len(header) > HEADER_BYTES_MAX:
-        raise Malformed(f"it has more than {HEADER_BYTES_MAX} bytes")
+        raise MalformedPayment(f"it has more than {HEADER_BYTES_MAX} bytes")
     try:
         text = base64.b64decode(header, validate=True)
     except (binascii.Error, ValueError):
-        raise Malformed("it is not base64") from None
+        raise MalformedPayment("it is not base64") from None
     if is_nested_beyond(text, DEPTH_MAX):
-        raise Malformed("it is nested too deeply")
+        raise MalformedPayment("it is nested too deeply")
     try:
         # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
         value: object = json.loads(
             text.decode(), object_pairs_hook=_once, parse_constant=_no_constant
         )
     except (ValueError, RecursionError):
-        raise Malformed("it is not JSON") from None
+        raise MalformedPayment("it is not JSON") from None
     if not is_object(value):
-        raise Malformed("it is not a JSON object")
+        raise MalformedPayment("it is not a JSON object")
     return _envelope(value)
 
 
@@ -235,21 +235,21 @@ def _identifier(extensions: JsonValue) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str) or not _IDENTIFIER.fullmatch(given):
-        raise Malformed("its payment-identifier is not 16 to 128 of a-z, A-Z, 0-9, _ and -")
+        raise MalformedPayment("its payment-identifier is not 16 to 128 of a-z, A-Z, 0-9, _ and -")
     return given
 
 
 def _object(value: JsonObject, name: str) -> JsonObject:
     found = value.get(name)
     if not is_object(found):
-        raise Malformed(f"{name} is not an object")
+        raise MalformedPayment(f"{name} is not an object")
     return found
 
 
 def _text(value: JsonObject, name: str) -> str:
     found = value.get(name)
     if not isinstance(found, str):
-        raise Malformed(f"{name} is not a string")
+        raise MalformedPayment(f"{name} is not a string")
     return found
 
 
@@ -257,14 +257,14 @@ def _uint256(value: JsonObject, name: str) -> int:
     """A number the signature has a word for: 78 digits can say more."""
     number = int(_shaped(value, name, _UINT))
     if number >> 256:
-        raise Malformed(f"{name} is not of its form")
+        raise MalformedPayment(f"{name} is not of its form")
     return number
 
 
 def _shaped(value: JsonObject, name: str, shape: re.Pattern[str]) -> str:
     found = _text(value, name)
     if not shape.fullmatch(found) or not found.isascii():
-        raise Malformed(f"{name} is not of its form")
+        raise MalformedPayment(f"{name} is not of its form")
     return found
 
 

@@ -30,12 +30,12 @@ from assay.payments.ports import (
     PaymentProtocol,
     ProtocolDependencies,
 )
-from assay.payments.requests import Presented
+from assay.payments.requests import PresentedPayment
 from assay.payments.x402.codec import (
     V1,
     V2,
     Envelope,
-    Malformed,
+    MalformedPayment,
     credential_digest,
     credential_of,
     encoded,
@@ -93,11 +93,13 @@ class X402:
     def is_attached(self, headers: HeaderPairs) -> bool:
         return any(name in {V1, V2} for name, _ in headers)
 
-    async def present(self, headers: HeaderPairs, needs: ProtocolDependencies) -> Presented | None:
+    async def present(
+        self, headers: HeaderPairs, needs: ProtocolDependencies
+    ) -> PresentedPayment | None:
         del needs
         try:
             return _presented(headers)
-        except (Malformed, PaymentRefused):
+        except (MalformedPayment, PaymentRefused):
             return None
 
     def needed_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
@@ -116,7 +118,7 @@ class X402:
     ) -> Payment:
         try:
             presented = request.presented or _presented(request.headers)
-        except Malformed as error:
+        except MalformedPayment as error:
             raise PaymentRefused("invalid_payload", f"The payment is malformed: {error}.") from None
         envelope = presented.parsed
         if not isinstance(envelope, Envelope):
@@ -204,11 +206,11 @@ def _answers(entry: LedgerEntry, said: JsonObject) -> HeaderPairs:
     return ((b"payment-response", told), (b"x-payment-response", old))
 
 
-def _presented(headers: HeaderPairs) -> Presented:
-    """Raises `Malformed`, and `PaymentRefused` for a version that there is not."""
+def _presented(headers: HeaderPairs) -> PresentedPayment:
+    """Raises `MalformedPayment`, and `PaymentRefused` for a version that there is not."""
     envelope = parse(payment_header(headers))
     signed = envelope.authorization
-    return Presented(
+    return PresentedPayment(
         protocol="x402",
         network=_NETWORKS.get(envelope.network, ""),
         amount=signed.value,

@@ -38,7 +38,7 @@ _ANY_HOST: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class AddressTemplate:
     """An address taken apart."""
 
     path: str
@@ -60,7 +60,7 @@ def own_address(shown: str, url: str) -> str:
     return absolute(url, f"{own.scheme}://{shown}" if is_bare else shown)
 
 
-def called(address: str) -> Called | None:
+def called(address: str) -> AddressTemplate | None:
     """What an address asks; None of one that is no call of a service."""
     try:
         parts = urlsplit(address)
@@ -75,7 +75,7 @@ def called(address: str) -> Called | None:
     for name, value in by_name(pairs[:PAIRS_MAX]).items():
         given.setdefault(name, value)
         places.setdefault(name, "query")
-    return Called(path, given, places, raw)
+    return AddressTemplate(path, given, places, raw)
 
 
 def by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:

@@ -71,7 +71,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskableService:
     """Something that can be asked for different things."""
 
     takes: Takes
@@ -79,7 +79,7 @@ class Asked:
     """Asks it with these arguments, and notes what comes back."""
 
 
-async def varies(calls: Calls, one: Asked) -> bool:
+async def varies(calls: Calls, one: AskableService) -> bool:
     """Ask for different things, then for two of them again; whether that shows that it works.
 
     What is made up, or counts, is not the same again.
@@ -98,7 +98,7 @@ async def varies(calls: Calls, one: Asked) -> bool:
     return await _comes_again(calls, one)
 
 
-async def _comes_again(calls: Calls, one: Asked) -> bool:
+async def _comes_again(calls: Calls, one: AskableService) -> bool:
     had = sorted(_valid(calls, one), key=lambda row: row["role"] == "shown")
     other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
     for row in (had[0], other) if other is not None else ():
@@ -108,7 +108,7 @@ async def _comes_again(calls: Calls, one: Asked) -> bool:
     return judge_http(calls.notes.as_json()).why == "results_vary"
 
 
-async def _stays(calls: Calls, one: Asked, row: JsonObject, arguments: JsonObject) -> bool:
+async def _stays(calls: Calls, one: AskableService, row: JsonObject, arguments: JsonObject) -> bool:
     """Ask again until the same comes word for word, a few times; whether nothing else spoke up.
 
     What comes near again, as prices and clocks do, may be made up and near by chance.
@@ -122,14 +122,14 @@ async def _stays(calls: Calls, one: Asked, row: JsonObject, arguments: JsonObjec
     return True
 
 
-def _is_lost(calls: Calls, one: Asked) -> bool:
+def _is_lost(calls: Calls, one: AskableService) -> bool:
     """Whether it refuses everything, and does not say what it knows: another may say more."""
     mine = [row for row in calls.notes.rows if row.get("tool") == one.takes.name[:200]]
     refused = [str(row["answer"]) for row in mine if row["class"] == "not_found"]
     return len(mine) == len(refused) >= REFUSED_MAX and not tells_known(refused[0])
 
 
-def _valid(calls: Calls, one: Asked) -> list[JsonObject]:
+def _valid(calls: Calls, one: AskableService) -> list[JsonObject]:
     rows = calls.notes.rows
     return [r for r in rows if r.get("tool") == one.takes.name[:200] and bool(r.get("valid"))]
 

@@ -15,7 +15,7 @@ from assay.probing.function.identify import Address
 from assay.probing.function.markup import visible_text
 from assay.probing.function.messages import LIST, is_for_talk, message_in
 from assay.probing.function.request import Operation
-from assay.probing.function.shown_calls import Shown, calls_shown
+from assay.probing.function.shown_calls import ShownCall, calls_shown
 from assay.probing.function.words import leaves
 from assay.probing.ports import ProbeSession
 from assay.probing.probe_client import ask, decode, text_of
@@ -110,7 +110,7 @@ def _usual(path: str) -> str:
     return "prompt" if path.endswith(COMPLETIONS) else ""
 
 
-def _shown_place(one: Shown, url: str) -> _Place | None:
+def _shown_place(one: ShownCall, url: str) -> _Place | None:
     """The place of a shown call that says something to an agent."""
     is_said = set(one.places.values()) == {"body"} and not any(map(tells_of_act, one.beside))
     if one.method != "POST" or not is_said or not is_for_talk(one.path, ""):

@@ -56,7 +56,7 @@ _Pairs = list[tuple[str, str]]
 
 
 @dataclass(slots=True)
-class Line:
+class CommandLine:
     """One call of a command line, and where it stands in its text."""
 
     start: int
@@ -70,16 +70,16 @@ class Line:
     media: str = ""
 
 
-def lines_in(text: str) -> list[Line]:
+def lines_in(text: str) -> list[CommandLine]:
     """The calls by GET and POST of command lines in a text that need no file."""
-    found: list[Line] = []
+    found: list[CommandLine] = []
     place = 0
     for _ in range(LINES_MAX):
         command = _COMMAND.search(text, place)
         if command is None:
             break
         words, place = words_of_line(text, command.end())
-        line = Line(command.start(), place)
+        line = CommandLine(command.start(), place)
         read = _curl if command[1] == "curl" else _httpie
         if read(words, _piped(text, command.start()), line) and line.method in _METHODS:
             found.append(line)
@@ -94,7 +94,7 @@ def _piped(text: str, start: int) -> str | None:
     return None if printed is None else printed[1] or printed[2]
 
 
-def _curl(words: Sequence[str], piped: str | None, line: Line) -> bool:
+def _curl(words: Sequence[str], piped: str | None, line: CommandLine) -> bool:
     """Read the words after `curl`; whether they are a call."""
     options, urls = _options(words)
     headers = [value.casefold() for name, value in options if name == "header"]
@@ -172,7 +172,7 @@ def _encoded(value: str, name: str) -> str:
     return f"{name}={plain}" if name else plain
 
 
-def _take(line: Line, text: str, *, is_json: bool, is_form: bool) -> bool:
+def _take(line: CommandLine, text: str, *, is_json: bool, is_form: bool) -> bool:
     """Take a text as the body of a call; whether it is what its type says."""
     if is_json or text[:1] in {"{", "["}:
         value = decode(text.encode("utf-8", "replace"))
@@ -201,7 +201,7 @@ def _members(pairs: _Pairs) -> dict[str, JsonValue]:
     return {name: rows if len(rows) > 1 else rows[0] for name, rows in found.items()}
 
 
-def _httpie(words: Sequence[str], piped: str | None, line: Line) -> bool:
+def _httpie(words: Sequence[str], piped: str | None, line: CommandLine) -> bool:
     """Read the words after `http`; whether they are a call."""
     plain = [word for word in words if not word.startswith("-")]
     if plain and _METHOD.fullmatch(plain[0]):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from assay.common.json import JsonObject
 from assay.probing.function.arranged import arranged_in, given_of, values_of
 from assay.probing.function.rows import text, texts
-from assay.probing.function.steadiness import Answered, comes_again
+from assay.probing.function.steadiness import SteadyAnswer, comes_again
 from assay.probing.function.words import (
     COUNTING,
     counts_in,
@@ -38,7 +38,7 @@ def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
         by_input.setdefault(str(row.get("asked")), []).append(place)
     again = [places for places in by_input.values() if len(places) > 1]
     said = [
-        Answered(str(row.get("asked")), text(row), result)
+        SteadyAnswer(str(row.get("asked")), text(row), result)
         for row, result in zip(calls, results, strict=True)
     ]
     if any(_is_unsteady(places, said) for places in again):
@@ -85,7 +85,7 @@ def _counts_of(row: JsonObject) -> frozenset[str]:
     return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
 
 
-def _is_unsteady(places: Sequence[int], said: Sequence[Answered]) -> bool:
+def _is_unsteady(places: Sequence[int], said: Sequence[SteadyAnswer]) -> bool:
     """Whether an answer that was asked for more than once did not come again."""
     first, *again = [said[place] for place in places]
     others = [one for one in said if one.asked != first.asked]

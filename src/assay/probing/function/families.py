@@ -25,7 +25,7 @@ from assay.probing.function.material import has_names, material_in, retold
 from assay.probing.function.numbered import beside_it, names_code, runs_varied
 from assay.probing.function.ordering import is_question, orders
 from assay.probing.function.passages import SENTENCES
-from assay.probing.function.quotations import Sorted, sorted_texts
+from assay.probing.function.quotations import SortingRequest, sorted_texts
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.slots import recombined, reslotted
 from assay.probing.function.statements import is_statement
@@ -66,7 +66,7 @@ class Request:
     """It is made of an example of the agent's own."""
     fits: bool | None = None
     """Whether its number has right check digits, for those who say so."""
-    sort: Sorted | None = None
+    sort: SortingRequest | None = None
     """The text of one of two sorts that it is about."""
     skill: int | None = None
     """Of the skill whose example it is made of, its place on the card."""

@@ -12,7 +12,7 @@ from typing import Final
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import Failure, OutboundRequest
 from assay.probing.function.acts import does_act
-from assay.probing.function.calling import Asked, Calls, get, varies
+from assay.probing.function.calling import AskableService, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
 from assay.probing.probe_client import ask, decode
@@ -71,7 +71,7 @@ async def prove_graphql(calls: Calls, address: Address) -> bool:
         await _ask_field(calls, address, field, {})
     for field in fields[len(plain) :]:
         send = partial(_ask_field, calls, address, field)
-        if await varies(calls, Asked(Takes(field.name, field.schema, field.about), send)):
+        if await varies(calls, AskableService(Takes(field.name, field.schema, field.about), send)):
             break
     return True
 

@@ -12,7 +12,7 @@ from assay.common.json import JsonObject
 from assay.probing.function.acts import names_act, orders_reader
 from assay.probing.function.known_values import KINDS
 from assay.probing.function.languages import language_of, put_as_question
-from assay.probing.function.quotations import Sorted, sorted_texts
+from assay.probing.function.quotations import SortingRequest, sorted_texts
 from assay.probing.function.skills import examples_of, skills_of
 from assay.probing.function.variation import figures_varied, varied
 from assay.probing.function.words import words_of
@@ -48,13 +48,13 @@ _KNOWN: Final = frozenset(_KNOWN_TEXT.split())
 _OURS: Final = ("Tamsin", "Ossian", "Jorun", "Leocadia", "Bram", "Sunniva", "Teodor", "Wanda")
 
 
-def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[Sorted]]]:
+def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[SortingRequest]]]:
     """For skills that only read, texts that their examples and descriptions show.
 
     Each with five messages of two sorts, as of other quotations; none of a text of which nothing
     but orders is left.
     """
-    found: list[tuple[str, list[Sorted]]] = []
+    found: list[tuple[str, list[SortingRequest]]] = []
     for (name, about), (_, examples) in zip(skills_of(card), examples_of(card), strict=True):
         if not only_reads(f"{name}. {about}"):
             continue

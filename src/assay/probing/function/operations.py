@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from assay.common.json import JsonObject, is_array, is_object
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.addresses import fixed_part
-from assay.probing.function.calling import NOT_FOUND, Asked, Calls, get, varies
+from assay.probing.function.calling import NOT_FOUND, AskableService, Calls, get, varies
 from assay.probing.function.chat import Chat, documented_chat
 from assay.probing.function.chat_found import bare_chat
 from assay.probing.function.choosing import Takes
@@ -72,7 +72,9 @@ async def prove_documented(visit: ProbeSession, address: Address, notes: Transcr
     for operation in [o for o in operations if o.places and not o.is_talk]:
         schema: JsonObject = {**operation.schema, "$defs": calls.root}
         send = partial(_call, calls, base, operation)
-        if await varies(calls, Asked(Takes(operation.path, schema, operation.about), send)):
+        if await varies(
+            calls, AskableService(Takes(operation.path, schema, operation.about), send)
+        ):
             return
 
 
@@ -114,7 +116,7 @@ async def _prove_plain(calls: Calls, address: Address) -> None:
 async def _vary(calls: Calls, base: str, operation: Operation) -> bool:
     send = partial(_call, calls, base, operation)
     return await varies(
-        calls, Asked(Takes(operation.path, operation.schema, operation.about), send)
+        calls, AskableService(Takes(operation.path, operation.schema, operation.about), send)
     )
 
 

@@ -21,7 +21,7 @@ from assay.probing.function.operations import prove_documented
 from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge, judge_bought
 from assay.probing.ports import ProbeSession
-from assay.probing.x402_reader import Asked, consistent, read, unpaid
+from assay.probing.x402_reader import PaymentDemand, consistent, read, unpaid
 
 AMOUNT_MAX: Final = 100 * 10**6
 """Largest sane price of one call, in base units of assets of six decimals: 100 USD."""
@@ -88,7 +88,7 @@ _NEEDED: Final = ("valid", "known_asset", "sane", "payee")
 _TO_BE_BOUGHT: Final = ("wallet", "steady", "as_advertised")
 
 
-async def _is_steady(visit: ProbeSession, url: str, found: Asked) -> bool:
+async def _is_steady(visit: ProbeSession, url: str, found: PaymentDemand) -> bool:
     """Whether the next unpaid call is asked to pay the same people, and no more than twice that.
 
     A call that is not asked for anything, or not answered, says nothing of the price.
@@ -100,7 +100,7 @@ async def _is_steady(visit: ProbeSession, url: str, found: Asked) -> bool:
     return same and _dearest(again) <= STEADY_TIMES * _dearest(found)
 
 
-def is_as_advertised(found: Asked, document: JsonValue, path: str) -> bool:
+def is_as_advertised(found: PaymentDemand, document: JsonValue, path: str) -> bool:
     """Whether a call costs no more than `ADVERTISED_TIMES` what the API's own document says.
 
     Of the paid operation, or of the dearest one where that has no price; true without any.
@@ -133,7 +133,7 @@ def _prices(item: JsonValue) -> list[Decimal]:
     return prices
 
 
-def _dearest(found: Asked) -> int:
+def _dearest(found: PaymentDemand) -> int:
     return max(int(offer.amount) for offer in found.offers)
 
 
@@ -204,6 +204,6 @@ def _origin(url: str) -> str:
     return url if scope is None else scope.origin
 
 
-def is_sane(found: Asked) -> bool:
+def is_sane(found: PaymentDemand) -> bool:
     """Whether every price is above nothing and below what a call can be worth."""
     return all(0 < int(offer.amount) <= AMOUNT_MAX for offer in found.offers)

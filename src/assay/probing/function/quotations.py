@@ -35,7 +35,7 @@ _ORDERS: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class SortingRequest:
     """A request about a text of one of two sorts."""
 
     text: str
@@ -53,7 +53,7 @@ def sorted_texts(
     *,
     orders: Callable[[str], bool] = orders_act,
     like: Callable[[str, Random], str] | None = None,
-) -> list[Sorted]:
+) -> list[SortingRequest]:
     """The example's question about five texts of two sorts, in no simple order; none without.
 
     Those of one sort are made of one text of the agent's own: other values, not all of its words,
@@ -66,7 +66,7 @@ def sorted_texts(
     found = [q[2] for one in examples if one != example and (q := LONG_QUOTED.search(one))]
     others = [text for text in found if _clauses(text, orders)]
     here, there = quoted[2], random.choice(others) if others else ""
-    made: list[Sorted] = []
+    made: list[SortingRequest] = []
     for number, is_here in enumerate(random.choice(_ORDERS)):
         given = here if is_here else there
         own = _like((like or _varied)(given, random), given, orders) if given else ""
@@ -74,7 +74,7 @@ def sorted_texts(
         parts = [part for part in (own, ours) if part]
         random.shuffle(parts)
         asked = f"{example[: quoted.start()]}{quoted[1]}{' '.join(parts)}{quoted[3]}"
-        made.append(Sorted(asked, "here" if is_here else "there", own, ours))
+        made.append(SortingRequest(asked, "here" if is_here else "there", own, ours))
     return made
 
 

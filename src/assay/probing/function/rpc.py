@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import EgressResponse, OutboundRequest
-from assay.probing.function.calling import Asked, Calls, get, varies
+from assay.probing.function.calling import AskableService, Calls, get, varies
 from assay.probing.function.choosing import Takes
 from assay.probing.function.identify import ACCEPTS, Address
 from assay.probing.function.markup import visible_text
@@ -52,7 +52,9 @@ async def prove_rpc(calls: Calls, address: Address) -> bool:
     for method in found:
         caller = _Caller(calls, url, method, list(method.styles))
         schema: JsonObject = {**method.schema, "$defs": calls.root}
-        if await varies(calls, Asked(Takes(method.name, schema, method.about), caller.send)):
+        if await varies(
+            calls, AskableService(Takes(method.name, schema, method.about), caller.send)
+        ):
             break
     return True
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.function.acts import does_act, only_asks, tells_of_act
-from assay.probing.function.addresses import Called, called, values_at
+from assay.probing.function.addresses import AddressTemplate, called, values_at
 from assay.probing.function.examples import schema_like
 from assay.probing.function.request import Operation
-from assay.probing.function.shown_calls import Shown, calls_shown
+from assay.probing.function.shown_calls import ShownCall, calls_shown
 
 SHOWN_MAX = 8
 """Operations read of one page."""
@@ -40,7 +40,7 @@ def operations_shown(body: bytes, url: str) -> list[Operation]:
 
     Those of which it shows values come first. A `POST` needs the body that it takes.
     """
-    by_key: dict[tuple[str, str], list[Shown]] = {}
+    by_key: dict[tuple[str, str], list[ShownCall]] = {}
     calls = calls_shown(body, url)
     marked = [one for one in calls if None in one.given.values() and "{" in one.path]
     for one in (_as_marked(call, marked) for call in calls):
@@ -69,18 +69,18 @@ def demanding(url: str, names: Sequence[str]) -> Operation | None:
         return None
     given = dict.fromkeys(names)
     return _operation_of(
-        Called(one.raw, given, dict.fromkeys(names, "query"), one.raw), [given], ""
+        AddressTemplate(one.raw, given, dict.fromkeys(names, "query"), one.raw), [given], ""
     )
 
 
-def _as_marked(call: Shown, marked: Sequence[Shown]) -> Shown:
+def _as_marked(call: ShownCall, marked: Sequence[ShownCall]) -> ShownCall:
     """The call as one of another that names the values in its path."""
     for other in marked:
         values = values_at(other.path, call.raw) if other.method == call.method else None
         if values is not None and call.path != other.path:
             own = {n: v for n, v in call.given.items() if call.places[n] != "path"}
             places = {n: p for n, p in call.places.items() if p != "path"}
-            return Shown(
+            return ShownCall(
                 call.method,
                 other.path,
                 call.raw,
@@ -100,17 +100,17 @@ def _has_examples(operation: Operation) -> bool:
     return any(is_object(p) and p.get("examples") != [] for p in members.values())
 
 
-def _operation(rows: Sequence[Shown], *, is_only: bool) -> Operation | None:
+def _operation(rows: Sequence[ShownCall], *, is_only: bool) -> Operation | None:
     first = rows[0]
     if _may_act(first, is_only=is_only):
         return None
-    one = Called(first.path, first.given, first.places, first.raw)
+    one = AddressTemplate(first.path, first.given, first.places, first.raw)
     made = _operation_of(one, [row.given for row in rows], first.about, first.method)
     return replace(made, media=first.media)
 
 
 def _operation_of(
-    one: Called, rows: Sequence[JsonObject], about: str, method: str = "GET"
+    one: AddressTemplate, rows: Sequence[JsonObject], about: str, method: str = "GET"
 ) -> Operation:
     names = [name for name in one.given if all(name in row for row in rows)]
     properties: dict[str, JsonValue] = {}
@@ -125,7 +125,7 @@ def _operation_of(
     return Operation(method, one.path, schema, places, None, about, shown=whole)
 
 
-def _may_act(one: Shown, *, is_only: bool) -> bool:
+def _may_act(one: ShownCall, *, is_only: bool) -> bool:
     """Whether a call may do something, by its path and what is said beside it.
 
     What is said before is of the only call by `POST`, if there is only one.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.function.addresses import by_name, called, own_address
-from assay.probing.function.command_lines import Line, lines_in
+from assay.probing.function.command_lines import CommandLine, lines_in
 from assay.probing.function.markup import visible_text
 from assay.probing.function.words import leaves
 from assay.probing.probe_client import decode
@@ -42,7 +42,7 @@ _NO_WORDS: Final = re.compile(r"\b(?:GET|POST|curl|https?)\b|[$`]|://\S{0,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCall:
     """One call that a text shows."""
 
     method: str
@@ -71,7 +71,7 @@ class _Body:
     query: JsonObject | None = None
 
 
-def calls_shown(body: bytes, url: str) -> list[Shown]:
+def calls_shown(body: bytes, url: str) -> list[ShownCall]:
     """The calls on its own origin that a text at `url` shows."""
     document = decode(body)
     text = body[:TEXT_CHARS_MAX].decode("utf-8", "replace")
@@ -93,14 +93,14 @@ def calls_shown(body: bytes, url: str) -> list[Shown]:
     return [one for one in found if one is not None]
 
 
-def _without(text: str, commands: Sequence[Line]) -> str:
+def _without(text: str, commands: Sequence[CommandLine]) -> str:
     """The text with blanks where command lines stand."""
     for line in commands:
         text = text[: line.start] + " " * (line.end - line.start) + text[line.end :]
     return text
 
 
-def _of_line(text: str, line: Line, url: str) -> Shown | None:
+def _of_line(text: str, line: CommandLine, url: str) -> ShownCall | None:
     place = line.place if line.method == "POST" else ""
     body = _Body(place, line.body, line.media, by_name(line.query))
     is_call = line.method == "GET" or bool(place)
@@ -109,9 +109,9 @@ def _of_line(text: str, line: Line, url: str) -> Shown | None:
     )
 
 
-def _written(text: str, url: str) -> list[Shown | None]:
+def _written(text: str, url: str) -> list[ShownCall | None]:
     """Calls that stand in a text by themselves."""
-    found: list[Shown | None] = []
+    found: list[ShownCall | None] = []
     for match in list(_CALL.finditer(text))[:CALLS_READ_MAX]:
         first = max(0, match.start() - BODY_CHARS_MAX)
         begins = max(first, text.rfind("\n", first, match.start()))
@@ -162,7 +162,7 @@ def _shown(
     body: _Body,
     url: str,
     place: tuple[()] | tuple[str, int, int],
-) -> Shown | None:
+) -> ShownCall | None:
     """The call of a method and an address; None of what asks nothing of its own origin."""
     address = own_address(shown, url)
     one = called(address)
@@ -180,7 +180,7 @@ def _shown(
         return None
     beside, intro = _around(*place) if place else ((), ())
     about = _about(*place) if place else ""
-    return Shown(method, one.path, one.raw, given, places, body.media, about, beside, intro)
+    return ShownCall(method, one.path, one.raw, given, places, body.media, about, beside, intro)
 
 
 def _about(text: str, start: int, end: int) -> str:

@@ -19,7 +19,7 @@ _FIGURE: Final = re.compile(r"(?<![\w.])-?\d{1,15}(?:[.,]\d{1,15})?(?!\w)", re.A
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class SteadyAnswer:
     """One answer of a tool or operation."""
 
     asked: str
@@ -28,7 +28,7 @@ class Answered:
     """What it says beyond the words of all questions."""
 
 
-def comes_again(first: Answered, again: Answered, others: Sequence[Answered]) -> bool:
+def comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
     """Whether `again` has what only `first` had among the answers to other questions.
 
     Words come again; figures come again or near, as prices and clocks move.
@@ -50,7 +50,7 @@ def comes_again(first: Answered, again: Answered, others: Sequence[Answered]) ->
     return _are_near(first, again, others)
 
 
-def _are_near(first: Answered, again: Answered, others: Sequence[Answered]) -> bool:
+def _are_near(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
     """Whether most figures that differ from question to question stayed near where they were."""
     given = frozenset(_figures(first.asked)).union(*(_figures(other.said) for other in others))
     here, there = _figures(first.said), _figures(again.said)

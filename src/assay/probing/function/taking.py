@@ -21,7 +21,7 @@ _SCALARS: Final = frozenset({"array", "string", "integer", "number", "boolean"})
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class OperationInput:
     """What an operation takes."""
 
     schema: JsonObject
@@ -39,7 +39,7 @@ class _Body:
 
 def taken_by(
     method: str, described: JsonObject, item: JsonObject, document: JsonObject
-) -> Taken | None:
+) -> OperationInput | None:
     """What an operation of a path takes; None where it cannot be sent."""
     properties: dict[str, JsonValue] = {}
     places: dict[str, JsonValue] = {}
@@ -60,7 +60,7 @@ def taken_by(
         properties[key], places[key] = schema, body.place
     required = [key for key in properties if key not in optional] or optional[:1]
     kept = {key: places[key] for key in required}
-    return Taken({"properties": properties, "required": [*required]}, kept, body.media)
+    return OperationInput({"properties": properties, "required": [*required]}, kept, body.media)
 
 
 def resolved(row: JsonObject, document: JsonObject) -> JsonObject:

@@ -9,7 +9,7 @@ from assay.probing.confidential_questions import secrets_disclosed
 from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Talk, a2a_talk
 from assay.probing.malformed_requests import (
     ENVIRONMENT,
-    Provoked,
+    LabelledReply,
     provoked,
     public_pages,
     unanswered_kinds,
@@ -100,7 +100,7 @@ class _Seen:
             new: dict[str, JsonValue] = {kind: [request, shown] for kind, shown in kinds.items()}
             self.leaks = {**new, **self.leaks}
 
-    async def read_answers(self, asked: Sequence[Provoked]) -> None:
+    async def read_answers(self, asked: Sequence[LabelledReply]) -> None:
         """Answers that can be had again."""
         known: set[str] = set()
         for one in asked:
@@ -120,7 +120,7 @@ class _Seen:
         self.note(len(given), {BRIEFING: min(given, default="")}, SAID)
 
 
-async def _sightings(visit: ProbeSession, one: Provoked, given: _Given) -> int:
+async def _sightings(visit: ProbeSession, one: LabelledReply, given: _Given) -> int:
     """How often it gives the same away, asked again; some fail only now and then.
 
     Not at all where it gives another one of the kind each time: it makes them.

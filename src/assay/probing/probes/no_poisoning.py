@@ -11,7 +11,7 @@ from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import OutboundRequest
 from assay.probing.collected_texts import collected_texts, said_by_agent
 from assay.probing.conversations import CONFIRMED_FROM
-from assay.probing.demands import Said, is_beyond
+from assay.probing.demands import TextInContext, is_beyond
 from assay.probing.description_demands import find_asks
 from assay.probing.duties import find_duties
 from assay.probing.poisoning import Poison, find_alike, judge_texts
@@ -51,7 +51,7 @@ class _Read:
     """Texts of one place, and those of them that may demand something, with what they are for."""
 
     texts: Sequence[str]
-    said: Sequence[Said] = ()
+    said: Sequence[TextInContext] = ()
     groups: Sequence[Group] = ()
     """The same for `find_asks`: what belongs together."""
 
@@ -182,7 +182,7 @@ async def _card_of(visit: ProbeSession) -> JsonValue:
 
 
 def _read_card(card: JsonValue) -> _Read:
-    said = [Said(text, about) for text, about in own_words(card)]
+    said = [TextInContext(text, about) for text, about in own_words(card)]
     return _Read(["\n".join(strings(card))], said, card_groups(card))
 
 
@@ -231,8 +231,8 @@ async def _openapi(visit: ProbeSession) -> _Read | None:
 async def _spoken(visit: ProbeSession, texts: Sequence[str], *, is_answer: bool = False) -> _Read:
     """Texts that are no tool's own description: what they are for is what the tools are for."""
     about, purposes = await _about(visit), await _purposes(visit)
-    groups = [[Said(text, purposes, is_answer=is_answer)] for text in texts]
-    return _Read(texts, [Said(text, about) for text in texts], groups)
+    groups = [[TextInContext(text, purposes, is_answer=is_answer)] for text in texts]
+    return _Read(texts, [TextInContext(text, about) for text in texts], groups)
 
 
 async def _answers(visit: ProbeSession) -> _Read | None:

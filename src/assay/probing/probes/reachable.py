@@ -4,7 +4,14 @@ from typing import ClassVar, Final
 
 from assay.common.json import JsonObject, is_array, is_object
 from assay.net.egress.ports import OutboundRequest
-from assay.probing.ports import AgentCallFailed, Finding, Probe, ProbeSession, Severity, Visited
+from assay.probing.ports import (
+    AgentCallFailed,
+    Finding,
+    Probe,
+    ProbeSession,
+    Severity,
+    VisitedService,
+)
 from assay.probing.probe_client import answer_class, ask, failure_class
 from assay.probing.session import VisitHttp
 
@@ -40,7 +47,7 @@ class Reachable:
         return Finding("pass", "Every declared service answers.")
 
 
-async def _answers(visit: ProbeSession, visited: Visited) -> bool:
+async def _answers(visit: ProbeSession, visited: VisitedService) -> bool:
     url = visited.service.endpoint
     for attempt in range(ATTEMPTS):
         if visited.kind == "http":
@@ -53,7 +60,7 @@ async def _answers(visit: ProbeSession, visited: Visited) -> bool:
     return False
 
 
-async def _dialled(visit: ProbeSession, visited: Visited) -> str:
+async def _dialled(visit: ProbeSession, visited: VisitedService) -> str:
     dial = visit.dialers.mcp if visited.kind == "mcp" else visit.dialers.a2a
     try:
         async with dial(visited.service.endpoint, visit.http):

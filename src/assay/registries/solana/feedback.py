@@ -27,7 +27,7 @@ _VALUE_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SolanaFeedback:
     """One piece of feedback. `value` is an i128 with `decimals` places; `score` 0 to 100.
 
     Without a score the ATOM engine does not count it.
@@ -62,7 +62,7 @@ class GiveFeedback:
 
 
 def give_feedback(
-    cluster: str, client: str, asset: str, collection: str, given: Given
+    cluster: str, client: str, asset: str, collection: str, given: SolanaFeedback
 ) -> GiveFeedback:
     """Feedback of `client`, who signs and pays. Raises `ValueError` beyond the program's bounds.
 
@@ -84,7 +84,7 @@ def give_feedback(
     return GiveFeedback(programs.registry, accounts, _data(given))
 
 
-def _data(given: Given) -> bytes:
+def _data(given: SolanaFeedback) -> bytes:
     if given.score is not None and not 0 <= given.score <= SCORE_MAX:
         raise ValueError(f"a score is 0 to {SCORE_MAX}")
     if not 0 <= given.decimals <= DECIMALS_MAX:

@@ -22,7 +22,7 @@ from assay.payments.model import ClaimedPayment
 from assay.payments.upstream_keys import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX
 from assay.wrappers.loop_detection import Rounds
-from assay.wrappers.model import InboundRequest, Known, PayableRequest, WrapperConfig
+from assay.wrappers.model import AdmittedAgent, InboundRequest, PayableRequest, WrapperConfig
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.ports import FastPathCall
 from assay.wrappers.request_body import body_to_send
@@ -181,7 +181,7 @@ class ForwardStage:
         headers.extend(self._ours)
         headers.append((b"via", self.rounds.via(incoming.headers)))
         trust = paid.admitted.trusted.trust
-        if isinstance(trust, Known):
+        if isinstance(trust, AdmittedAgent):
             headers.append((b"x-assay-agent", trust.agent_id.encode()))
             headers.append((b"x-assay-tier", trust.tier.encode()))
             headers.append((b"x-assay-score", b"%.2f" % trust.score))
@@ -225,7 +225,7 @@ def _caller(paid: PayableRequest) -> Caller:
     incoming, trust = paid.admitted.matched.incoming, paid.admitted.trusted.trust
     if isinstance(paid.payment, ClaimedPayment):
         return payer_at(paid.payment.entry.payer, incoming.client_address)
-    if isinstance(trust, Known) and trust.proven:
+    if isinstance(trust, AdmittedAgent) and trust.proven:
         return agent_at(trust.address, incoming.client_address)
     return incoming.caller
 

@@ -16,13 +16,13 @@ from assay.payments.model import (
     Quote,
     Replay,
 )
-from assay.payments.requests import PaidRequest, Presented
+from assay.payments.requests import PaidRequest, PresentedPayment
 from assay.payments.service import PaymentService
 from assay.wrappers.history import Revision
 from assay.wrappers.model import (
+    AdmittedAgent,
     Free,
     InboundRequest,
-    Known,
     PayableRequest,
     RateLimitedRequest,
     RoutedRequest,
@@ -76,7 +76,7 @@ class PayStage:
         return self._quote(config, incoming, entry.network, entry.amount, entry.pay_to)
 
     async def on_earlier_terms(
-        self, matched: RoutedRequest, presented: Presented
+        self, matched: RoutedRequest, presented: PresentedPayment
     ) -> tuple[RoutedRequest, Quote] | None:
         """The request, on terms its wrapper had a while ago, where that is what its payer signed.
 
@@ -105,7 +105,7 @@ class PayStage:
                 return there, quote
         return None
 
-    def is_payable(self, quote: Quote, presented: Presented) -> bool:
+    def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:
         """Whether a payment says that it pays the quote, and is good for long enough."""
         return self._payments.is_payable(quote, presented)
 
@@ -136,7 +136,7 @@ class PayStage:
     ) -> PayableRequest | Replay:
         """The request with its payment claimed and verified, or what it bought before."""
         trust = admitted.trusted.trust
-        agent_id = trust.agent_id if isinstance(trust, Known) else ""
+        agent_id = trust.agent_id if isinstance(trust, AdmittedAgent) else ""
         held = await self._payments.hold(payment, request, agent_id)
         if isinstance(held, Replay):
             return held

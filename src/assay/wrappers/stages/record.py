@@ -5,9 +5,9 @@ from collections.abc import Callable
 from assay.analytics.model import CallKind, CallLogEntry
 from assay.common.clock import Clock
 from assay.wrappers.model import (
+    AdmittedAgent,
     CallRecord,
     InboundRequest,
-    Known,
     RoutedRequest,
     Trust,
     WrapperConfig,
@@ -83,7 +83,7 @@ def _kind(
         incoming.path[:PATH_CHARS_MAX],
         payer=payer,
     )
-    if isinstance(trust, Known):
+    if isinstance(trust, AdmittedAgent):
         kind.agent_id, kind.agent_address = trust.agent_id, trust.address
         kind.identity_proven = trust.proven
         kind.tier, kind.score = trust.tier, trust.score

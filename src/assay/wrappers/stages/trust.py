@@ -21,10 +21,10 @@ from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import canonical_agent_id
 from assay.wrappers.model import (
+    AdmittedAgent,
     AuthorizedRequest,
     IdentityProof,
     InboundRequest,
-    Known,
     NotRequired,
     RoutedRequest,
     TrustDenied,
@@ -247,10 +247,12 @@ def _agent_id(network: Network, incoming: InboundRequest, address: str | None) -
     return address if address is not None and is_address(address) else None
 
 
-def _known(decision: Decision, address: str, *, proven: bool, session: str | None = None) -> Known:
+def _known(
+    decision: Decision, address: str, *, proven: bool, session: str | None = None
+) -> AdmittedAgent:
     """Who calls, with what is thought of it; by its own id, whatever it was named by."""
     agent_id = decision.subject.agent_id
-    return Known(
+    return AdmittedAgent(
         agent_id=agent_id,
         address=address,
         proven=proven,
@@ -262,7 +264,7 @@ def _known(decision: Decision, address: str, *, proven: bool, session: str | Non
     )
 
 
-def _denied(decision: Decision, known: Known) -> TrustDenied:
+def _denied(decision: Decision, known: AdmittedAgent) -> TrustDenied:
     """The refusal, with who it was."""
     refusal = TrustDenied.of(decision)
     refusal.known = known
