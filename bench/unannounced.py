@@ -38,16 +38,14 @@ from mcp.client.streamable_http import streamable_http_client
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
-import assay.probing.probes  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
-from assay.common.plugins import load_plugins  # noqa: E402
 from assay.evaluation.ports import SignalDependencies  # noqa: E402
 from assay.evaluation.signal_sources import Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.net.egress.client import GuardedHttp  # noqa: E402
 from assay.net.egress.url import EgressPolicy  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
-from assay.probing.ports import Probe  # noqa: E402
+from assay.probing.probes import PROBES  # noqa: E402
 from assay.probing.unannounced import Manner, pauses  # noqa: E402
 from assay.registries.model import OnchainAgent, Service  # noqa: E402
 from assay.registries.registration import parse_registration  # noqa: E402
@@ -91,7 +89,7 @@ class Ground:
         self.theirs, self.theirs2 = httpx.create_ssl_context(), httpx2.create_ssl_context()
         for context in (self.theirs, self.theirs2):
             context.load_verify_locations(self.recorder.certificate)
-        self.probes = load_plugins(assay.probing.probes, "PROBE", Probe)
+        self.probes = PROBES
 
     def site(self, url: str, key: str) -> Site:
         """An agent's own address."""

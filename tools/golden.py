@@ -43,7 +43,7 @@ from tools.golden_text import as_json, as_lines, without_prose  # noqa: E402
 from assay.__main__ import Web  # noqa: E402
 from assay.app import assemble  # noqa: E402
 from assay.audit.service import Action  # noqa: E402
-from assay.caller_behaviour.scenario_list import SCENARIOS  # noqa: E402
+from assay.caller_behaviour.scenarios import SCENARIOS  # noqa: E402
 from assay.cli.main import build as build_commands  # noqa: E402
 from assay.common.errors import ServiceError  # noqa: E402
 from assay.evaluation.model import SignalName  # noqa: E402

@@ -3,7 +3,6 @@
 import ast
 
 import pytest
-
 from tools.budgets import BUDGETS, Source, measured
 
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from eth_account import Account
 
-from assay.caller_behaviour.scenario_list import SCENARIOS
+from assay.caller_behaviour.scenarios import SCENARIOS
 from tests.support.assay import Served, operator, served, session
 from tests.support.callers import FAULTS, Caller
 from tests.support.eventually import eventually

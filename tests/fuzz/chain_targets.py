@@ -18,7 +18,7 @@ from assay.payments.x402.transaction_sender import quantity
 from assay.probing import probe_client as asking
 from assay.probing.patterns import leaked_internals
 from assay.probing.poisoning import looks_alike, poison
-from assay.probing.probes.a2a_card_valid import _wrong
+from assay.probing.probes.a2a import _wrong
 from assay.probing.robots import _disallowed
 from assay.probing.secret_formats import leaked_secrets
 from assay.registries import erc8004

@@ -8,11 +8,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-import assay.probing.probes
 from assay.app.control import control_records
 from assay.common.clock import SystemClock
 from assay.common.json import JsonObject
-from assay.common.plugins import load_plugins
 from assay.common.single_flight import SingleFlight
 from assay.control import rules
 from assay.control.identity import Control
@@ -29,7 +27,7 @@ from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
-from assay.probing.ports import Probe
+from assay.probing.probes import PROBES
 from assay.registries.model import OnchainAgent
 from assay.registries.registration import parse_registration
 from assay.registries.subject import Subject
@@ -38,7 +36,6 @@ from tests.support.fakes.agents import Agent, Behaviour, registration_file, runn
 from tests.support.fakes.control import FILE, naming
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain, NoBlobs
 
-PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 LEAK = (
     " "
     + ec.generate_private_key(ec.SECP256R1())

@@ -3,15 +3,13 @@
 import asyncio
 import json
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-import assay.probing.probes
 from assay.common.canonical_json import canonical_bytes
 from assay.common.clock import SystemClock
-from assay.common.plugins import load_plugins
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
 from assay.evaluation.model import Evidence
@@ -20,7 +18,7 @@ from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
-from assay.probing.ports import Probe
+from assay.probing.probes import PROBES
 from assay.probing.session import USER_AGENT
 from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.registries.registration import parse_registration
@@ -28,7 +26,6 @@ from assay.registries.subject import Subject
 from tests.support.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain
 
-PROBES: Mapping[str, Probe] = load_plugins(assay.probing.probes, "PROBE", Probe)
 PUBLIC_ONLY = {"domain_binding", "secure_transport", "no_downgrade", "strict_transport"}
 """Probes about domain names and TLS, which loopback has none of."""
 

@@ -3,9 +3,7 @@
 import asyncio
 import json
 
-import assay.probing.probes
 from assay.common.clock import SystemClock
-from assay.common.plugins import load_plugins
 from assay.common.shared_state_memory import MemorySharedState
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
@@ -16,7 +14,7 @@ from assay.net.egress.dial import HttpProxy
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.declared_services import declared_services
-from assay.probing.ports import Probe
+from assay.probing.probes import PROBES
 from assay.probing.unannounced import (
     ANNOUNCED_ONLY,
     UnannouncedVisits,
@@ -27,7 +25,6 @@ from tests.probing.test_agents_sandbox import subject
 from tests.support.fakes.agents import Agent, Behaviour, running
 from tests.support.fakes.trust import FakeChain
 
-PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 POLICY = EgressPolicy(allow_private=True, require_https=False)
 
 

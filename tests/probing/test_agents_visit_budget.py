@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-import assay.probing.probes
 from assay.common.clock import SystemClock
 from assay.common.json import is_array, is_object
-from assay.common.plugins import load_plugins
 from assay.control.identity import Control
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
@@ -17,7 +15,8 @@ from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.probing import shared_dialers
 from assay.probing.clients.dialers import StockDialers
-from assay.probing.ports import Probe, Severity
+from assay.probing.ports import Severity
+from assay.probing.probes import PROBES
 from assay.registries.model import Service
 from assay.registries.subject import Subject
 from tests.probing.test_agents_sandbox import subject
@@ -25,7 +24,6 @@ from tests.support.fakes.agents import Agent, Behaviour, running
 from tests.support.fakes.control import FILE, Kept, Records, naming
 from tests.support.fakes.trust import FakeChain
 
-PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 GATE_S = 10.0
 """What a gate waits for at most. Source: conventions.md#behavioural-evidence."""
 

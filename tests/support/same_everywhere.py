@@ -10,9 +10,8 @@ import random
 import sys
 
 import assay.evaluation.signals
-import assay.probing.probes
 from assay.caller_behaviour.scenario import ScenarioCall, ScenarioRequest, SeededRandom
-from assay.caller_behaviour.scenario_list import SCENARIOS
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import JsonObject, JsonValue
 from assay.common.plugins import load_plugins
 from assay.evaluation.model import Evidence, SignalName, SignalResult
@@ -21,14 +20,13 @@ from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
 from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.verdict import grade_score
-from assay.probing.ports import Probe
+from assay.probing.probes import PROBES
 from tests.support.fakes.ladder import STEADY, proven
 
 CASES = 1000
 NOW_S = 1_790_000_000
 SIGNALS = load_plugins(assay.evaluation.signals, "SIGNAL", Signal)
 RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from())
-PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 
 def evidence(rng: random.Random) -> dict[str, JsonObject]:

@@ -75,8 +75,8 @@ from assay.app.wrappers import WrapperDependencies, build_wrappers
 from assay.audit.store import SqlAuditStore
 from assay.caller_behaviour.observations import ObservationLog
 from assay.caller_behaviour.record import ConductRecord
-from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import ScenarioRuns
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.caller_behaviour.store_observations import SqlConductStore
 from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
 from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
@@ -143,6 +143,7 @@ from assay.probing.clients.dialers import StockDialers
 from assay.probing.consent import HostConsents
 from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.probing.ports import Probe
+from assay.probing.probes import PROBES
 from assay.probing.result_callbacks import Callbacks
 from assay.registries.documents import GuardedDocuments
 from assay.registries.file_cache import RegistrationFiles
@@ -510,7 +511,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     bought = paid_calls(settings, outside.rpc, database, clock, log)
     sources = replace(sources, sales=bought and bought.calls)
-    signals, probes = _plugins(evidence.absent(sources))
+    signals, probes = _signals(evidence.absent(sources)), PROBES
     evaluations = SqlEvaluationStore(database, event_outbox.put, control_records(probes))
     listeners: list[Listener] = [EvaluationLog(log).evaluated]
     evaluator = Evaluator(
@@ -741,13 +742,10 @@ def _offers_to(write_back: FeedbackPublisher) -> Listener:
     return offer
 
 
-def _plugins(
-    absent: frozenset[SignalName],
-) -> tuple[Mapping[SignalName, Signal], Mapping[str, Probe]]:
+def _signals(absent: frozenset[SignalName]) -> Mapping[SignalName, Signal]:
     signals = load_plugins(import_module("assay.evaluation.signals"), "SIGNAL", Signal)
-    probes = load_plugins(import_module("assay.probing.probes"), "PROBE", Probe)
     named = {SignalName(name): signal for name, signal in signals.items()}
-    return {name: signal for name, signal in named.items() if name not in absent}, probes
+    return {name: signal for name, signal in named.items() if name not in absent}
 
 
 def _wallets(settings: Settings, outside: _Outside) -> OnchainWallets:

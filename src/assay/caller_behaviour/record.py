@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from assay.caller_behaviour.observations import ObservationStore
-from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import COUNTS_FOR, Run, ScenarioRuns, ScenarioRunStore
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.common.money import MICRO

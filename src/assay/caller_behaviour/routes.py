@@ -14,8 +14,8 @@ from fastapi import APIRouter, Path, Request
 from assay.accounts.auth import public
 from assay.caller_behaviour import schemas as wire
 from assay.caller_behaviour.scenario import ScenarioRequest
-from assay.caller_behaviour.scenario_list import SCENARIOS
 from assay.caller_behaviour.scenario_run import PREFIX, ScenarioRuns, Step
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.clock import Clock
 from assay.common.errors import NotFound
 from assay.common.json import JsonObject, is_object

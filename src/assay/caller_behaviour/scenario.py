@@ -6,9 +6,8 @@ Source: checks.md#callers; conventions.md#behavioural-evidence.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
 
 from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Severity
@@ -85,40 +84,29 @@ class ScenarioReply:
     is_cut: bool = False
 
 
-class Scenario(Protocol):
-    """One kind of step: pure, so that a run can be judged again from what was kept of it."""
-
-    name: ClassVar[str]
-    severity: ClassVar[Severity]
-    method: ClassVar[str]
-    """How the step is to be called."""
-
-    def task(self, rng: SeededRandom) -> str:
-        """What the agent is told to do, in a sentence or two."""
-        ...
-
-    def note(self, rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
-        """What is kept of a request."""
-        ...
-
-    def reply(
-        self, rng: SeededRandom, earlier: Sequence[ScenarioCall], links: Links
-    ) -> ScenarioReply:
-        """The answer to a request after these `earlier` ones."""
-        ...
-
-    def observe(self, rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-        """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
-        ...
-
-    def weigh(self, seen: JsonObject) -> Finding:
-        """The verdict on what was seen; the same for the same input, always."""
-        ...
-
-
 def nothing(_rng: SeededRandom, _request: ScenarioRequest) -> JsonObject:
-    """What an obstacle keeps that only counts calls."""
+    """What a scenario keeps of a request that it only counts."""
     return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One kind of step: pure functions, so that a run can be judged again from what was kept."""
+
+    name: str
+    severity: Severity
+    method: str
+    """How the step is to be called."""
+    task: Callable[[SeededRandom], str]
+    """What the agent is to do, in a sentence or two."""
+    reply: Callable[[SeededRandom, Sequence[ScenarioCall], Links], ScenarioReply]
+    """The response to a request after the earlier ones."""
+    observe: Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject]
+    """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
+    weigh: Callable[[JsonObject], Finding]
+    """The verdict on what was seen; the same for the same input, always."""
+    note: Callable[[SeededRandom, ScenarioRequest], JsonObject] = nothing
+    """What is kept of a request."""
 
 
 def onwards(links: Links, **more: str) -> JsonObject:

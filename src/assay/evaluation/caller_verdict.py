@@ -1,7 +1,7 @@
 """The verdict on an agent as a caller, from what was observed of it. Pure."""
 
 from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
-from assay.caller_behaviour.scenario_list import SCENARIOS
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import JsonObject, is_object
 from assay.evaluation.checks import CheckFinding
 from assay.probing.ports import Severity

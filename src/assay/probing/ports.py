@@ -1,10 +1,10 @@
 """A visit to an agent, what it may use, and what a probe is."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work_runner import Slices
@@ -266,25 +266,33 @@ class ProbeSession:
         return isinstance(target, Target) and origin_of(target) in self.agreed
 
 
-class Probe(Protocol):
-    """One question put to an agent: `collect` asks, `weigh` (pure) judges.
+Collect: TypeAlias = Callable[["ProbeSession"], Awaitable[JsonObject | None]]
+Weigh: TypeAlias = Callable[[JsonObject], Finding]
 
-    `collect` never raises for the outside world's faults: they are what it reports. What it
-    returns is canonical-JSON-able and free of times, ids and texts that change between two
-    visits to an unchanged agent.
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One question put to an agent: `collect` asks, `weigh` (pure) judges what was seen."""
+
+    name: str
+    family: str
+    severity: Severity
+    collect: Collect
+    """What was seen, or None when there is nothing this probe applies to.
+
+    Never raises for the outside world's faults: they are what it reports. What it returns is
+    canonical-JSON-able and free of times, ids and texts that change between two visits to an
+    unchanged agent.
     """
+    weigh: Weigh
+    """The verdict on what was seen; the same for the same input, always."""
 
-    name: ClassVar[str]
-    family: ClassVar[str]
-    severity: ClassVar[Severity]
 
-    async def collect(self, visit: ProbeSession) -> JsonObject | None:
-        """What was seen, or None when there is nothing this probe applies to."""
-        ...
-
-    def weigh(self, seen: JsonObject) -> Finding:
-        """The verdict on what was seen; the same for the same input, always."""
-        ...
+def probe(
+    name: str, family: str, severity: Severity, *, weigh: Weigh
+) -> Callable[[Collect], Probe]:
+    """Make a probe of the function that collects. Registers nothing."""
+    return lambda collect: Probe(name, family, severity, collect, weigh)
 
 
 class ReadsConsents(Protocol):

@@ -13,7 +13,7 @@ from assay.caller_behaviour.scenario import (
     ScenarioRequest,
     SeededRandom,
 )
-from assay.caller_behaviour.scenario_list import SCENARIOS
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.canonical_json import canonical_bytes
 from assay.evaluation.caller_verdict import judged_conduct
 

@@ -1,11 +1,12 @@
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from assay.common.plugins import PluginError, load_plugins
+from assay.common.plugins import PluginError, load_plugins, values_of
 
 PLUGIN = "class P:\n    name = {name!r}\nPLUGIN = P()\n"
 
@@ -44,3 +45,34 @@ def test_two_plugins_of_one_name_stop_the_boot(folder: Path) -> None:
     (folder / "two.py").write_text(PLUGIN.format(name="same"))
     with pytest.raises(PluginError, match="same"):
         load_plugins(package(), "PLUGIN", object)
+
+
+@dataclass
+class Value:
+    name: str
+
+
+def module(**values: object) -> ModuleType:
+    made = ModuleType("a_module")
+    vars(made).update(values)
+    return made
+
+
+def test_every_value_of_a_list_of_modules_is_found_by_its_name() -> None:
+    one, two = module(a=Value("zebra"), other=1), module(b=Value("bee"), c=Value("ant"))
+    assert list(values_of((one, two), Value)) == ["ant", "bee", "zebra"]
+
+
+def test_a_listed_module_without_a_value_stops_the_boot() -> None:
+    with pytest.raises(PluginError, match="a_module defines no Value"):
+        values_of((module(a=1),), Value)
+
+
+def test_two_values_of_one_name_stop_the_boot() -> None:
+    with pytest.raises(PluginError, match="same"):
+        values_of((module(a=Value("same")), module(b=Value("same"))), Value)
+
+
+def test_a_value_without_a_name_stops_the_boot() -> None:
+    with pytest.raises(PluginError, match="without a name"):
+        values_of((module(a=1),), int)

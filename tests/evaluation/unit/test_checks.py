@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import assay.probing.probes
 from assay.common.json import JsonObject, JsonValue
-from assay.common.plugins import load_plugins
 from assay.evaluation.behaviour import summary
 from assay.evaluation.checks import (
     CRITICAL_CAP,
@@ -18,10 +16,9 @@ from assay.evaluation.checks import (
 )
 from assay.evaluation.model import Evidence
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.probing.ports import Probe, Severity
+from assay.probing.ports import Severity
+from assay.probing.probes import PROBES
 from tests.support.fakes.ladder import proven
-
-PROBES = load_plugins(assay.probing.probes, "PROBE", Probe)
 
 REFUSED: JsonObject = {"answer": "refused", "page": False, "documented": False}
 NOTHING_THERE: dict[str, JsonValue] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.caller_behaviour.scenario_list import SCENARIOS
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import JsonObject
 from assay.common.plugins import load_plugins
 from assay.evaluation.causes import Explainer
@@ -20,7 +20,8 @@ from assay.evaluation.ports import Signal
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.verdict import grade_score
-from assay.probing.ports import Finding, Probe, ProbeSession, Severity
+from assay.probing.ports import Finding, ProbeSession, Severity
+from assay.probing.probes import PROBES
 from tests.support.fakes.ladder import proven
 
 SIGNALS = {
@@ -29,7 +30,6 @@ SIGNALS = {
         import_module("assay.evaluation.signals"), "SIGNAL", Signal
     ).items()
 }
-PROBES = load_plugins(import_module("assay.probing.probes"), "PROBE", Probe)
 RULES = ScoringPolicy(DEFAULT_WEIGHTS, tiers_from(), LadderPolicy(ceilings=(100.0,) * 5))
 """No ceiling hides what the formula gives."""
 

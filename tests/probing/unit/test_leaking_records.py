@@ -12,7 +12,7 @@ from assay.common.json import JsonObject, JsonValue
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import McpTool, ProbeSession
-from assay.probing.probes.no_leaked_secrets import CUSTOMERS, PROBE
+from assay.probing.probes.leaks import CUSTOMERS, no_leaked_secrets
 from assay.probing.wrong_values import neighbours_disclosed, wrongly_asked
 from tests.probing.unit.test_probe_collects import Lines, Server, visit
 from tests.probing.unit.test_probe_visiting import Scripted
@@ -87,10 +87,16 @@ async def is_found(on: ProbeSession, visits: int) -> bool:
     rows = list[list[JsonObject]]()
     for number in range(visits):
         fresh = replace(on, nonce=f"visit {number}", asked=type(on.asked)())
-        what = await PROBE.collect(fresh)
-        found = finding_rows({PROBE.name: what}, {PROBE.name: PROBE}) if what else []
+        what = await no_leaked_secrets.collect(fresh)
+        found = (
+            finding_rows(
+                {no_leaked_secrets.name: what}, {no_leaked_secrets.name: no_leaked_secrets}
+            )
+            if what
+            else []
+        )
         rows.append([row for row in found if isinstance(row, dict)])
-    return PROBE.name in confirmed(rows)
+    return no_leaked_secrets.name in confirmed(rows)
 
 
 @pytest.mark.parametrize("name", [name for half in halves([*RECORDS]) for name in half])
@@ -112,7 +118,7 @@ async def test_an_unannounced_visit_asks_what_customers_ask_by_mistake() -> None
 
 
 async def test_nothing_of_a_customer_is_kept() -> None:
-    what = await PROBE.collect(as_tool(RECORDS["shows the orders of others"]))
+    what = await no_leaked_secrets.collect(as_tool(RECORDS["shows the orders of others"]))
     assert what is not None
     assert what["leaked"] == [CUSTOMERS]
     assert "post.example" not in json.dumps(what)

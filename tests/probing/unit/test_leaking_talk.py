@@ -12,7 +12,7 @@ from assay.probing.confidential_questions import secrets_disclosed
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.findings import confirmed, finding_rows
 from assay.probing.ports import BudgetExhausted, McpTool
-from assay.probing.probes.no_leaked_secrets import PROBE
+from assay.probing.probes.leaks import no_leaked_secrets
 from assay.probing.rule_questions import PRETEXTS, Way, question
 from tests.probing.unit.test_probe_collects import CARD, Client, Lines, Server, visit
 from tests.support.fakes.leaking_talk import LEAKS, TALKERS, Talker, halves
@@ -49,11 +49,13 @@ async def is_found(talker: Talker, visits: int) -> bool:
         lines.client = client
         client.left = MESSAGES_LEFT
         on = replace(visit(lines=lines, a2a="https://words.example/a2a"), nonce=f"visit {number}")
-        what = await PROBE.collect(on)
+        what = await no_leaked_secrets.collect(on)
         assert what is not None
-        found = finding_rows({PROBE.name: what}, {PROBE.name: PROBE})
+        found = finding_rows(
+            {no_leaked_secrets.name: what}, {no_leaked_secrets.name: no_leaked_secrets}
+        )
         rows.append([row for row in found if isinstance(row, dict)])
-    return PROBE.name in confirmed(rows)
+    return no_leaked_secrets.name in confirmed(rows)
 
 
 @pytest.mark.parametrize("name", [*SEEN, *KEPT])

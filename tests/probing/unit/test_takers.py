@@ -11,7 +11,7 @@ import pytest
 from assay.common.json import JsonObject
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.ports import McpTool, ProbeSession
-from assay.probing.probes.no_leaked_secrets import PROBE as SECRETS
+from assay.probing.probes.leaks import no_leaked_secrets
 from assay.probing.text_inputs import takers
 from assay.probing.text_tools import handed, mistaken
 from tests.probing.unit.test_probe_collects import Lines, Server, seen, verdict, visit
@@ -144,7 +144,7 @@ async def test_a_key_in_every_nth_error_is_seen_twice(every: int) -> None:
     found = await seen("no_leaked_secrets", with_tools(Tools(answer, "brief")))
     assert found is not None
     assert found["sightings"] == 2
-    assert SECRETS.weigh(dict(found)).outcome == "fail"
+    assert no_leaked_secrets.weigh(dict(found)).outcome == "fail"
     assert KEY not in json.dumps(found)
 
 
