@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -11,9 +12,17 @@ import pytest
 from hypothesis import settings
 
 # A busy machine is no fault of the code; and what CI finds, a developer must find again.
-settings.register_profile("assay", deadline=None, print_blob=True)
-settings.register_profile("ci", settings.get_profile("assay"), derandomize=True)
+settings.register_profile("assay", deadline=None, print_blob=True, max_examples=50)
+settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, max_examples=100)
 settings.load_profile("ci" if os.environ.get("CI") else "assay")  # noqa: TID251
+
+# Without bytecode, every worker and every process compiles the tests and the sources anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # noqa: TID251
+
+# The tests' own tools bring it, jsonschema imports it and it builds 38 parsers: 1.5 s that the
+# service, which lives without it, does not spend.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 for _name in [n for n in os.environ if n.startswith("ASSAY_")]:  # noqa: TID251
     del os.environ[_name]  # noqa: TID251 - a developer's own settings are no part of a test
@@ -53,6 +62,13 @@ def world() -> Iterator[Any]:
 def compiled_sql() -> Iterator[None]:
     """Each SQL statement is compiled once, not once a database."""
     with import_module("tests.support.compiled_sql").compiled_once():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bare_settings() -> Iterator[None]:
+    """An environment that sets nothing is not searched for each of the settings."""
+    with import_module("tests.support.bare_settings").read_where_set():
         yield
 
 

@@ -36,6 +36,7 @@ class Caller:
     def step(self, method: str, url: str, task: str, session: dict[str, str]) -> httpx2.Response:
         if method == "POST":
             return self.post(url, task, session)
+        self.gap = Caller.gap  # an outage is waited for anew, and a step may be met twice
         answer = self.ask(url, session)
         for _ in range(4):
             if answer.status_code == 429:

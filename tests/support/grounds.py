@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from tests.support.fakes.agents import Agent, Behaviour, running
@@ -221,7 +222,7 @@ async def _silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 async def _bomb(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await _head(reader)
-    _say(writer, "200 OK", BOMB, "Content-Encoding: gzip", "Content-Type: application/json")
+    _say(writer, "200 OK", bomb(), "Content-Encoding: gzip", "Content-Type: application/json")
 
 
 async def _garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -229,4 +230,7 @@ async def _garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     writer.write(b"\x00\xff" * 50_000)
 
 
-BOMB = gzip.compress(bytes(100_000_000))
+@cache
+def bomb() -> bytes:
+    """A hundred megabytes in a hundred kilobytes; made only where it is sent."""
+    return gzip.compress(bytes(100_000_000))

@@ -8,6 +8,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tests.support.raw_server import plain
@@ -18,7 +19,16 @@ Honest = Any
 Pieces = Sequence[bytes | float]
 Hostile = Callable[[Honest], bytes | Pieces]
 
-_BOMB, _DEFLATED = gzip.compress(b" " * 50_000_000), zlib.compress(b"[" * 10_000_000)
+
+@cache
+def _bomb() -> bytes:
+    return gzip.compress(b" " * 50_000_000)
+
+
+@cache
+def _deflated() -> bytes:
+    return zlib.compress(b"[" * 10_000_000)
+
 
 _BROKEN = gzip.compress(b"a" * 9_000)[:20] + b"\xff" * 30
 
@@ -247,9 +257,9 @@ HTTP: Mapping[str, Hostile] = {
     "gzip that is none": _coded("gzip", lambda text: text),
     "gzip cut off": _coded("gzip", lambda text: gzip.compress(text)[:-9]),
     "gzip with a broken middle": _coded("gzip", lambda _: _BROKEN),
-    "gzip bomb": _coded("gzip", lambda _: _BOMB),
+    "gzip bomb": _coded("gzip", lambda _: _bomb()),
     "gzip in gzip": _coded("gzip, gzip", lambda text: gzip.compress(gzip.compress(text))),
-    "deflate bomb": _coded("deflate", lambda _: _DEFLATED),
+    "deflate bomb": _coded("deflate", lambda _: _deflated()),
     "a coding that was not asked for": _coded("br", lambda _: b"\x0b\x02\x80"),
     "a length that is too long": _headed(f"{_OK}\r\nContent-Length: 90000"),
     "a length that is too short": _headed(f"{_OK}\r\nContent-Length: 10"),

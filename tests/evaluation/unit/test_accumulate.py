@@ -147,19 +147,23 @@ def _flips(scores: Sequence[float]) -> int:
     return sum(a != b for a, b in pairwise(allowed))
 
 
+@pytest.mark.parametrize("seeds", [5, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("failing", [0.1, 0.3, 0.5])
-async def test_nine_triggers_in_a_row_do_not_re_roll_a_verdict(failing: float) -> None:
-    for seed in range(20):
+async def test_nine_triggers_in_a_row_do_not_re_roll_a_verdict(failing: float, seeds: int) -> None:
+    for seed in range(seeds):
         setup = EvaluatorSetup(Sandbox(failing, f"{seed}"))
         done = [await setup.run() for _ in range(9)]
         assert len({news.evaluation.score for news in done}) == 1
         assert len({news.snapshot.snapshot_hash for news in done}) == 1
 
 
+@pytest.mark.parametrize("seeds", [3, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("every_s", [1.0, 5_400.0])
 @pytest.mark.parametrize("failing", [0.1, 0.2, 0.3, 0.4, 0.5])
-async def test_allow_flips_at_most_once_over_fifty_triggers(failing: float, every_s: float) -> None:
-    for seed in range(10):
+async def test_allow_flips_at_most_once_over_fifty_triggers(
+    failing: float, every_s: float, seeds: int
+) -> None:
+    for seed in range(seeds):
         setup = EvaluatorSetup(Sandbox(failing, f"{seed}"))
         scores = [(await setup.run(move_s=every_s)).evaluation.score for _ in range(50)]
         assert _flips(scores) <= 1, scores

@@ -37,7 +37,8 @@ from tests.support.fakes.gas import ample_gas
 from tests.support.fakes.payment_nodes import BLOCK_S, Node, Nodes
 from tests.support.fakes.witness import lone_witness
 
-ROWS = 1000
+FEW = 200
+MANY = pytest.param(1000, marks=pytest.mark.slow)
 HOUR_S = 3600
 PROMPT_S = 15
 OTHER_SELLER = "0x" + "dd" * 20
@@ -143,11 +144,13 @@ async def stuck(stage: Stage, how: str, entries: Sequence[LedgerEntry]) -> None:
     await stage.add(*entries)
 
 
-@pytest.mark.parametrize(("endpoints", "count"), [(1, ROWS), (2, 200)])
+@pytest.mark.parametrize("endpoints", [1, 2])
+@pytest.mark.parametrize("count", [FEW, MANY])
 @pytest.mark.parametrize("how", ["cancelled", "used elsewhere", "expired"])
 async def test_a_thousand_that_cannot_pay_cost_five_answers_each_and_an_honest_one_is_prompt(
     database: Database, how: str, endpoints: int, count: int
 ) -> None:
+    """Two hundred of them by default, a thousand in the slow suite."""
     urls = (ONE, TWO)[:endpoints]
     stage = Stage(database, nodes={url: node() for url in urls})
     await stuck(stage, how, [payment(n) for n in range(1, count + 1)])
@@ -194,8 +197,11 @@ async def test_one_nobody_can_decide_costs_a_handful_of_looks_an_hour(stage: Sta
     assert await stage.states() == {"1": "failed"}  # nothing was given up
 
 
-async def test_while_no_node_answers_one_question_a_step_asks_for_all(stage: Stage) -> None:
-    await stuck(stage, "cancelled", [payment(n) for n in range(1, ROWS + 1)])
+@pytest.mark.parametrize("rows", [FEW, MANY])
+async def test_while_no_node_answers_one_question_a_step_asks_for_all(
+    stage: Stage, rows: int
+) -> None:
+    await stuck(stage, "cancelled", [payment(n) for n in range(1, rows + 1)])
     stage.nodes[ONE].is_down = True
     for passed in range(int(HOUR_S // RECONCILE_EVERY_S)):
         stage.move(RECONCILE_EVERY_S)
@@ -205,13 +211,13 @@ async def test_while_no_node_answers_one_question_a_step_asks_for_all(stage: Sta
         assert await stage.settlement.reconcile(is_due_only=True) == []
         assert stage.tried - before <= 1
     assert 60 <= stage.tried <= 66
-    rows = await stage.ledger.list(None, [PaymentState.PENDING], 10_000)
-    assert len(rows) == ROWS
-    assert {row.look.questions for row in rows} == {0}
+    pending = await stage.ledger.list(None, [PaymentState.PENDING], 10_000)
+    assert len(pending) == rows
+    assert {row.look.questions for row in pending} == {0}
     stage.nodes[ONE].is_down = False
     await stage.passes(MISSED_MOST_S + RECONCILE_EVERY_S)
     assert set((await stage.states()).values()) == {"failed"}
-    assert stage.asked <= 5 * ROWS
+    assert stage.asked <= 5 * rows
 
 
 async def test_two_processes_ask_no_more_than_one(stage: Stage) -> None:
@@ -245,8 +251,8 @@ async def test_a_client_that_comes_again_and_again_asks_the_chain_nothing_new(
 ) -> None:
     await stuck(stage, "cancelled", [payment(1, valid_s=2 * HOUR_S)])
     stage.nodes[ONE].refuses = {"eth_getLogs"}
-    for _ in range(HOUR_S):
-        stage.move(1)
+    for _ in range(HOUR_S // 5):
+        stage.move(5)
         row = await stage.ledger.find("eip155:84532", "digest 1")
         assert row is not None
         with pytest.raises(PaymentPending):

@@ -27,7 +27,7 @@ from assay.probing.purposes import (
     registration_groups,
     tool_group,
 )
-from tests.support.fakes.hostile_texts import named_hostile_texts
+from tests.support.fakes.hostile_texts import UNITS, hostile_texts, short_hostile_texts
 from tests.vectors import honest_documents as honest
 
 ORDERS = json.loads((honest.HERE / "orders.json").read_text("utf-8"))
@@ -233,12 +233,31 @@ class Watched(Meter):
         return over
 
 
-@pytest.mark.parametrize("name", named_hostile_texts())
+SHORT = dict(short_hostile_texts())
+
+
+@pytest.mark.parametrize("name", SHORT)
 def test_reading_is_bounded_and_in_short_slices(name: str) -> None:
-    text, meter = named_hostile_texts()[name], Watched()
-    whole(find_duties([[TextInContext(text, text, name=text)]] * 8, meter))
-    assert meter.read <= 48 * (DOCUMENT_MAX + TEXT_MAX)
-    assert meter.largest <= 4_096 + 2 * WINDOW_CHARS
+    check_reading_is_bounded(name, SHORT[name], times=1, chars_max=len(SHORT[name]))
+
+
+@pytest.mark.parametrize("unit", ["ideographs", "reveal long", "deep HTML"])
+def test_of_all_documents_only_so_much_is_read(unit: str) -> None:
+    text = UNITS[unit] * (2 * TEXT_MAX // len(UNITS[unit]))
+    check_reading_is_bounded(unit, text, times=8, chars_max=DOCUMENT_MAX + TEXT_MAX)
+
+
+@pytest.mark.slow
+def test_reading_texts_of_full_size_is_bounded_and_in_short_slices() -> None:
+    for name, text in hostile_texts():
+        check_reading_is_bounded(name, text, times=8, chars_max=DOCUMENT_MAX + TEXT_MAX)
+
+
+def check_reading_is_bounded(name: str, text: str, *, times: int, chars_max: int) -> None:
+    meter = Watched()
+    whole(find_duties([[TextInContext(text, text, name=text)]] * times, meter))
+    assert meter.read <= 48 * chars_max, name
+    assert meter.largest <= 4_096 + 2 * WINDOW_CHARS, name
 
 
 def test_what_goes_together_is_named_on_both_sides() -> None:

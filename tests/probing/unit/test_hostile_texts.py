@@ -19,7 +19,14 @@ from assay.probing.probe_client import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
 from assay.probing.secret_formats import find_secrets, leaked_secrets
 from assay.registries.registration import NotRegistration, parse_registration
 from tests.support.fakes.hostile_documents import bodies, documents, lists
-from tests.support.fakes.hostile_texts import ORDER, UNITS, hostile_json, named_hostile_texts
+from tests.support.fakes.hostile_texts import (
+    ORDER,
+    SHORT_CHARS,
+    UNITS,
+    hostile_json,
+    hostile_texts,
+    short_hostile_texts,
+)
 
 READINGS = 16
 """How often a character may be read: by each pattern, normalised to three, windows overlapping."""
@@ -27,7 +34,10 @@ READINGS = 16
 STEP_CHARS = SLICE_CHARS + 3 * (WINDOW_CHARS + 768)
 """Most that is read between two yields: a slice that was nearly over, and what ends it."""
 
-TEXTS = {**named_hostile_texts(), **dict(documents())}
+SHORT = {
+    **dict(short_hostile_texts()),
+    **{name: text[:SHORT_CHARS] for name, text in documents()},
+}
 
 
 class Watched(Meter):
@@ -47,16 +57,31 @@ class Watched(Meter):
 
 
 def test_there_are_two_hundred_documents() -> None:
-    assert len(TEXTS) + len(dict(hostile_json())) >= 200
+    assert sum(1 for _ in (*hostile_texts(), *documents(), *hostile_json())) >= 200
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", SHORT)
 def test_a_hostile_text_takes_bounded_work_in_short_slices(name: str) -> None:
     """What an agent card of a megabyte, all of U+FDFA, stalled the service with for 3 seconds."""
-    text, meter = TEXTS[name], Watched()
+    check_work_is_bounded(name, SHORT[name])
+
+
+@pytest.mark.slow
+def test_hostile_texts_of_full_size_take_bounded_work_in_short_slices() -> None:
+    for name, text in (*hostile_texts(), *documents()):
+        check_work_is_bounded(name, text)
+
+
+@pytest.mark.parametrize("unit", ["expansion", "tags", "words", "open comments", "base64"])
+def test_of_a_description_only_so_much_is_read(unit: str) -> None:
+    check_work_is_bounded(unit, UNITS[unit] * (2 * DESCRIPTION_MAX // len(UNITS[unit])))
+
+
+def check_work_is_bounded(name: str, text: str) -> None:
+    meter = Watched()
     whole(find_poison([text], meter))
-    assert meter.read <= READINGS * min(len(text), DESCRIPTION_MAX) + 1000
-    assert meter.largest <= STEP_CHARS
+    assert meter.read <= READINGS * min(len(text), DESCRIPTION_MAX) + 1000, name
+    assert meter.largest <= STEP_CHARS, name
 
 
 @pytest.mark.parametrize("find", [find_secrets, lambda texts: find_internals(texts, ())])
@@ -64,10 +89,10 @@ def test_a_hostile_text_takes_bounded_work_in_short_slices(name: str) -> None:
 def test_an_error_message_is_read_in_short_slices(
     unit: str, find: Callable[[Iterable[str]], Sliced[frozenset[str]]]
 ) -> None:
-    work, slices = find([unit * (70_000 // len(unit) + 1)] * 3), 0
+    work, slices = find([unit * (20_000 // len(unit) + 1)] * 3), 0
     for _ in work:
         slices += 1
-    assert slices >= 3  # of 3 x 65,536 characters, in four patterns
+    assert slices >= 3  # of 3 x 20,000 characters, in four patterns
 
 
 @pytest.mark.parametrize("comment", ["<!-->", "<!---->", "<!--a-->"])
