@@ -1,7 +1,7 @@
-"""Every setting, read once from the environment (or a TOML file) and validated whole.
+"""Every setting, read once from the environment (or a TOML file) and validated together.
 
-Names are `ASSAY_` and the field's name in upper case. An unknown `ASSAY_` variable or a value
-that does not hold stops the boot with a sentence that says what to do.
+Names are `ASSAY_` and the field's name in upper case. An unknown `ASSAY_` variable or an invalid
+value stops the start with a message that says what to do.
 """
 
 import os
@@ -43,15 +43,15 @@ _RINGS = (
     "payment_secret",
     "upstream_secrets",
 )
-"""Secrets that are lists, the one in use first: with the old one behind it, one is changed."""
+"""Secrets that are lists, the one in use first: listing the old one after it allows a rotation."""
 
 _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
-"""One URI of an RFC 9116 `Contact` line, with nothing in it that could end the line."""
+"""One URI of an RFC 9116 `Contact` line, without characters that could end the line."""
 
 LOOPBACK, PORT_MAX = "127.0.0.1", 65_535
 
 _AMOUNT_MAX = 10_000_000
-"""Of coins, and of USD for one."""
+"""Largest amount, in coins, or in USD for one coin."""
 
 _TOKEN = re.compile(rf"[\x21-\x7e]{{{SECRET_CHARS_MIN},200}}")
 
@@ -62,11 +62,11 @@ _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
 class SettingsError(RuntimeError):
-    """The configuration does not hold; the message says what and how to mend it."""
+    """The configuration is invalid; the message says what is wrong and how to fix it."""
 
 
 def read_key(path: Path) -> SecretStr | None:
-    """The private key of a file that its owner alone can read; None where there is no file.
+    """Return the private key of a file that only its owner can read; None without a file.
 
     Raises `SettingsError`.
     """
@@ -84,7 +84,7 @@ def read_key(path: Path) -> SecretStr | None:
 
 
 def bind_address(text: str) -> tuple[str, int]:
-    """Host and port of `9464` (on loopback), `10.0.0.5:9464` or `[::1]:9464`.
+    """Return host and port of `9464` (on loopback), `10.0.0.5:9464` or `[::1]:9464`.
 
     Raises `ValueError`.
     """
@@ -102,7 +102,7 @@ def bind_address(text: str) -> tuple[str, int]:
 
 
 def settling_key_file(data_dir: Path) -> Path:
-    """Where `assay sell` keeps the key that settles payments."""
+    """Return the file where `assay sell` keeps the key that settles payments."""
     return data_dir / "settling.key"
 
 
@@ -112,7 +112,7 @@ def _settling_key_of(known: Mapping[str, Any]) -> SecretStr | None:
 
 
 class Settings(BaseSettings):
-    """What an operator can set. Frozen; secrets never print."""
+    """All settings of an operator. Frozen; secrets never print."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="forbid", hide_input_in_errors=True
@@ -128,7 +128,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read what `load` gives and the environment; there is no `.env` file to look for."""
+        """Read what `load` passes and the environment; `.env` files are not read."""
         del settings_cls, dotenv_settings, file_secret_settings
         return init_settings, env_settings
 
@@ -937,7 +937,10 @@ class Settings(BaseSettings):
     @field_validator(*_RINGS, mode="before")
     @classmethod
     def _ring(cls, value: object) -> object:
-        """Empty members stay, and are refused: a variable that was empty changes nothing."""
+        """Keep empty members, so that they are refused.
+
+        An empty variable must not change a ring.
+        """
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",")) if value else ()
         return value
@@ -984,7 +987,7 @@ class Settings(BaseSettings):
     @field_validator("upstream_allow_operators")
     @classmethod
     def _account_ids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        # Not e-mail addresses: whoever registers one first would have what is opened to it.
+        # Not e-mail addresses: the first to register one would get what is opened to it.
         if not all(_ACCOUNT_ID.fullmatch(one) for one in value):
             message = "must be ids of accounts, as `assay accounts list --json` shows them"
             raise ValueError(message)
@@ -1031,7 +1034,7 @@ class Settings(BaseSettings):
         message = "must be an http(s) address"
         try:
             parts = urlsplit(value)
-        except ValueError:  # its text quotes the value, which may hold a password
+        except ValueError:  # Its text quotes the value, which may contain a password.
             raise ValueError(message) from None
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError(message)
@@ -1047,18 +1050,21 @@ class Settings(BaseSettings):
 
     @property
     def address(self) -> str:
-        """The service's base address: `public_url`, or where it listens."""
+        """Return the service's base address: `public_url`, or where it listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url or f"http://{host}:{self.port}"
 
     @property
     def wrap_address(self) -> str:
-        """The base address of wrappers: their own origin, or the service's."""
+        """Return the base address of wrappers: their own origin, or the service's."""
         return self.wrap_url or self.address
 
     @property
     def security_contacts(self) -> tuple[str, ...]:
-        """Where weaknesses are reported. Sources: RFC 2142, section 4; RFC 6068, section 2."""
+        """Return where to report vulnerabilities.
+
+        Sources: RFC 2142, section 4; RFC 6068, section 2.
+        """
         host = urlsplit(self.address).hostname or "localhost"
         is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
         domain = f"%5B{'IPv6:' if ':' in host else ''}{host}%5D" if is_literal else host
@@ -1066,33 +1072,36 @@ class Settings(BaseSettings):
 
     @property
     def payees(self) -> frozenset[str]:
-        """The wallets of this service, lower case: what they are paid is owed to the seller."""
+        """Return the wallets of this service, lower case.
+
+        Payments to them are owed to the seller.
+        """
         now = (self.payout_address,) if self.payout_address else ()
         return frozenset(one.lower() for one in (*now, *self.earlier_payout_addresses))
 
     @property
     def upgrade_address(self) -> str:
-        """Where a Free operator is sent to upgrade."""
+        """Return the address where a Free operator upgrades."""
         return self.upgrade_url or f"{self.address}/docs"
 
     @property
     def account_address(self) -> str:
-        """The page that takes reset and verification tokens."""
+        """Return the page that accepts reset and verification tokens."""
         return self.account_url or f"{self.address}/account"
 
     @property
     def database(self) -> str:
-        """The database's URL: PostgreSQL when set, else the SQLite file."""
+        """Return the database's URL: PostgreSQL if set, else the SQLite file."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.data_dir / 'assay.db'}"
 
 
 def load(**overrides: object) -> Settings:
-    """Settings from `overrides`, then the environment, then the TOML file of `ASSAY_CONFIG`.
+    """Read settings from `overrides`, then the environment, then the file of `ASSAY_CONFIG`.
 
-    Raises `SettingsError` naming every unknown or wrong value; values themselves are not shown,
-    for they may be secrets.
+    Raises `SettingsError` naming every unknown or invalid value; values themselves are not shown,
+    because they may be secrets.
     """
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _NOT_FIELDS
     unknown = sorted(n for n in os.environ if n.startswith(PREFIX) and n not in known)
@@ -1100,31 +1109,31 @@ def load(**overrides: object) -> Settings:
         raise SettingsError(f"unknown setting {', '.join(unknown)}: remove it or mend its name")
     try:
         return Settings(**{**_from_file(), **overrides})  # type: ignore[arg-type] - validated by it
-    except UnreadableSetting as error:  # its text names the field, and no value
+    except UnreadableSetting as error:  # Its text names the field, not the value.
         field = str(error).split('"')[1]
         raise SettingsError(f"{PREFIX}{field.upper()}: is not the JSON it should be") from None
     except ValidationError as error:
         lines = [
             f"{PREFIX}{'.'.join(str(part) for part in e['loc']).upper()}: {e['msg']}"
             for e in error.errors(include_input=False, include_url=False)
-            if e["type"] != "default_factory_not_called"  # which another one is the cause of
+            if e["type"] != "default_factory_not_called"  # Another error is the cause of this one.
         ]
         raise SettingsError("; ".join(lines)) from None
 
 
 def config_file() -> Path | None:
-    """The TOML file that `ASSAY_CONFIG` names."""
+    """Return the TOML file that `ASSAY_CONFIG` names."""
     path = os.environ.get("ASSAY_CONFIG")
     return None if path is None else Path(path)
 
 
 def is_in_environment(name: str) -> bool:
-    """Whether the environment sets this field of `Settings`."""
+    """Return whether the environment sets this field of `Settings`."""
     return PREFIX + name.upper() in os.environ
 
 
 def _from_file() -> Mapping[str, object]:
-    """The settings of the file, less those the environment also sets (it wins)."""
+    """Return the settings of the file, less those the environment also sets (it wins)."""
     path = config_file()
     if path is None:
         return {}

@@ -1,1 +1,1 @@
-"""The append-only trail of what was done to accounts and their credentials."""
+"""The append-only trail of changes to accounts and their credentials."""

@@ -1,6 +1,7 @@
-"""Who did what to accounts and their credentials: a trail that only old failed log-ins leave.
+"""The trail of changes to accounts and credentials; only old failed log-ins are removed.
 
-A note is written in the transaction of what it tells, so that neither is there without the other.
+An entry is written in the transaction of the change it records, so that neither exists without the
+other.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ Action = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: an account and from where, or whoever has the service's own terminal."""
+    """The party that acts: an account and its address, or a user of the service's own terminal."""
 
     kind: ActorKind
     operator_id: str | None = None
@@ -67,39 +68,39 @@ TERMINAL: Final = Actor("terminal")
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line of the trail. `details` hold no secrets."""
+    """An entry of the trail. `details` contain no secrets."""
 
     id: str
     at: datetime
     actor: Actor
     action: Action
     operator_id: str
-    """Whose account it concerns."""
+    """The account it concerns."""
     target: str
-    """What of it: the id of a key, an endpoint, a registration; else the account's own."""
+    """The object changed: the id of a key, an endpoint, a registration; else the account's own."""
     details: JsonObject
 
 
 class NoteNotFound(NotFound):
-    """The trail has no note of this id."""
+    """The trail has no entry with this id."""
 
     code = "note_not_found"
 
 
 class AuditStore(Protocol):
-    """The trail. Nothing changes a note, and only a failed log-in is ever removed."""
+    """Stores the trail. Entries are never changed, and only failed log-ins are ever removed."""
 
     async def page_for_admin(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
     ) -> Sequence[AuditEntry]:
-        """Notes, newest first: of one account or of all, older than the note of that id.
+        """Return entries, newest first: of one account or of all, older than the entry `before`.
 
-        Raises `NoteNotFound` when there is none of that id.
+        Raises `NoteNotFound` if there is no entry with that id.
         """
         ...
 
     async def count_for_admin(self, operator_id: str | None) -> int:
-        """How many there are, of one account or of all."""
+        """Return the number of entries, of one account or of all."""
         ...
 
 
@@ -111,7 +112,7 @@ def note(
     target: str | None = None,
     **details: str | bool | None,
 ) -> AuditEntry:
-    """A note of something done now."""
+    """Return an entry for a change made now."""
     return AuditEntry(
         new_id(), clock.now(), actor, action, operator_id, target or operator_id, dict(details)
     )

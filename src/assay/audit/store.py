@@ -1,4 +1,4 @@
-"""The audit trail in SQL; that only failed log-ins leave it, the database itself sees to."""
+"""The audit trail in SQL; the database itself ensures that only failed log-ins are removed."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import audit
 
 _WITH_PERSONAL_DETAILS: tuple[Action, ...] = ("account.renamed", "key.issued", "endpoint.created")
-"""Names, labels, and what was written into a wrapper."""
+"""Actions whose details are names, labels, and contents of wrappers."""
 
 
 class SqlAuditStore:
-    """Implements `audit.service.AuditStore`."""
+    """Reads the trail from SQL; implements `audit.service.AuditStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class SqlAuditStore:
 
 
 async def write_note(connection: AsyncConnection, made: AuditEntry | None) -> None:
-    """Add a note to the caller's transaction, if there is one."""
+    """Add an entry to the caller's transaction, if there is one."""
     if made is None:
         return
     values = {
@@ -65,9 +65,9 @@ async def write_note(connection: AsyncConnection, made: AuditEntry | None) -> No
 
 
 async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:
-    """Take a deleted account's addresses and names out of the trail; every line of it stays.
+    """Remove a deleted account's addresses and names from the trail; every entry stays.
 
-    The database lets nothing else be changed, and this of deleted accounts only.
+    The database allows no other change, and this one only for deleted accounts.
     """
     by_owner = or_(
         audit.c.actor_id == operator_id,

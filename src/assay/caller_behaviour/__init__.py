@@ -1,1 +1,1 @@
-"""How an agent behaves as a caller: scenarios it is run through, and observations at wrappers."""
+"""How an agent behaves as a caller: scenarios it runs, and observations at wrappers."""

@@ -1,6 +1,6 @@
-"""How callers behave at wrappers, counted as they call (conventions.md#behavioural-evidence).
+"""Counts how callers behave at wrappers (conventions.md#behavioural-evidence).
 
-Counted in memory and written down with the log: an index over the rows would cost more than the
+Counts are kept in memory and stored with the log: an index over the rows would cost more than the
 whole call (measurements.md#writing-logs).
 """
 
@@ -15,10 +15,10 @@ from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.tasks import finish
 
 EARLY_S = 1.0
-"""A call to the same wrapper so soon after its 429 ignored it: no limit of ours ends sooner."""
+"""A call to the same wrapper this soon after a 429 ignored it: none of our limits ends sooner."""
 
 WRAPPERS_MAX = 16
-"""Wrappers whose limit one address has just run into, as far as is remembered."""
+"""Wrappers remembered per address whose limit it has just reached."""
 
 WAITING_MAX = 100_000
 """Addresses counted between two flushes; while the store is down, others are not counted."""
@@ -26,12 +26,12 @@ WAITING_MAX = 100_000
 REMEMBERED_MAX = 50_000
 _LIMITED = 429
 _ERRORS = frozenset({400, 401, 403, 404, 405, 409, 413, 422})
-"""Answers that asking again does not change."""
+"""Statuses that a repeated request does not change."""
 
 
 @dataclass(slots=True)
 class DailyTally:
-    """Counts of one address on one day. `error_run` is the longest row of equal errors."""
+    """Counts of one address on one day. `error_run` is the longest run of equal errors."""
 
     calls: int = 0
     limited: int = 0
@@ -39,7 +39,7 @@ class DailyTally:
     error_run: int = 0
 
     def add(self, other: "DailyTally") -> None:
-        """Take the other's counts in."""
+        """Add the other's counts."""
         self.calls += other.calls
         self.limited += other.limited
         self.early += other.early
@@ -54,18 +54,18 @@ class _Recent:
     error: tuple[str, str, int] | None = None
     run: int = 0
     day: str = ""
-    """The last day its calls were counted on: each is a row."""
+    """The last day its calls were counted on: each day is a row."""
 
 
 class ObservationStore(Protocol):
-    """Durable counts by address and day."""
+    """Stores counts by address and day."""
 
     async def add(self, counts: Sequence[tuple[str, str, DailyTally]]) -> None:
         """Add to the counts of (address, day as `2026-11-21`)."""
         ...
 
     async def total(self, addresses: Sequence[str], since_day: str) -> DailyTally:
-        """The sum over the addresses since a day."""
+        """Return the sum over the addresses since a day."""
         ...
 
 
@@ -81,8 +81,8 @@ class ObservationLog:
     def note(self, call: CallLogEntry) -> None:
         """Count a call. No I/O.
 
-        An address and day are a row of the caller's network; beyond its quota, none is begun for
-        calls that were not paid for.
+        An address and day is a row charged to the caller's network; beyond its quota, unpaid calls
+        begin no new row.
         """
         kind = call.kind
         address = kind.agent_address if kind.identity_proven else kind.payer
@@ -110,7 +110,7 @@ class ObservationLog:
             self._waiting.setdefault(key, DailyTally()).add(tally)
 
     async def flush(self) -> None:
-        """Write down what was counted; on failure it is counted on."""
+        """Store the counts; on failure, keep counting."""
         waiting, self._waiting = self._waiting, {}
         if waiting:
             await finish(self._write(waiting))
@@ -124,7 +124,7 @@ class ObservationLog:
             raise
 
     def _has_row(self, recent: _Recent, day: str, call: CallLogEntry) -> bool:
-        """Whether the caller bears the row of this day; one that is begun is charged."""
+        """Return whether the caller has paid for this day's row; a new row is charged."""
         if self._costs is None or recent.day == day:
             return True
         bearer = address_bearer(call.client)

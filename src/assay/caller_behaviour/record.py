@@ -1,4 +1,4 @@
-"""What is known of how an agent behaves as a caller: the course, and calls through wrappers."""
+"""The record of an agent's behaviour as a caller: the scenarios, and calls through wrappers."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,22 +14,22 @@ from assay.common.money import MICRO
 WRAPPERS_FOR = timedelta(days=30)
 
 RUNS_LOOKED_AT = 100
-"""Finished runs that are looked at to count days: more than anybody needs."""
+"""Finished runs examined to count days: more than any agent needs."""
 
 
 class Purchases(Protocol):
-    """What agents paid for through this service."""
+    """Payments of agents through this service."""
 
     async def spent(self, addresses: Sequence[str]) -> int:
-        """What any of the addresses paid to wrappers unrelated to them, in millionths of a dollar.
+        """Return payments of the addresses to unrelated wrappers, in millionths of a dollar.
 
-        In listed assets on main networks, less what is known to have come back.
+        In listed assets on main networks, less known refunds.
         """
         ...
 
 
 class ConductRecord:
-    """Implements `evaluation.signal_sources.CallerBehaviourSource`."""
+    """Reads an agent's record; implements `evaluation.signal_sources.CallerBehaviourSource`."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ConductRecord:
         self._purchases = purchases
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
-        """As the port says: the newest run, days of passed ones and counts, of 30 days each."""
+        """Return the newest run, days of passed ones, and counts, of 30 days each."""
         now = self._clock.now()
         since = (now - WRAPPERS_FOR).date().isoformat()
         course = await self._course.observed(addresses)
@@ -72,7 +72,7 @@ class ConductRecord:
 
 
 def _passed(run: Run, seen: JsonObject) -> bool:
-    """Whether every step of a run was called, none failed, and some passed."""
+    """Return whether every step of a run was called, none failed, and some passed."""
     outcomes = [
         SCENARIOS[name].weigh(what).outcome
         for name in run.steps

@@ -1,4 +1,4 @@
-"""The obstacle course: its door, and the lane of its steps.
+"""Routes that start a scenario run, and the handler of its steps.
 
 Source: conventions.md#behavioural-evidence.
 """
@@ -30,7 +30,7 @@ from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchang
 from assay.server.route import route, service
 
 CUT = "assay.cut"
-"""The server's extension that breaks a connection off."""
+"""The server's extension that closes a connection abruptly."""
 
 BODY_BYTES_MAX = 64 * 1024
 RECORDED_BYTES = 8 * 1024
@@ -43,15 +43,15 @@ router = APIRouter(tags=["Conduct"])
 
 @dataclass(frozen=True, slots=True)
 class CourseEntrance:
-    """Where runs begin, and how many one address may begin."""
+    """Starts runs, and limits how many one address may start."""
 
     address: str
-    """Where the service is reached, without a slash at the end."""
+    """The service's base address, without a slash at the end."""
     limit: RateLimit
 
     @classmethod
     def at(cls, address: str, clock: Clock, quota_lease: QuotaLease | None) -> "CourseEntrance":
-        """The entrance of the service at an address."""
+        """Return the entrance of the service at an address."""
         return cls(address, rate_limit("course", RUNS_PER_MINUTE, clock, quota_lease))
 
 
@@ -64,7 +64,7 @@ class CourseEntrance:
     answers=wire.InstructionsResponse,
 )
 async def course_instructions(request: Request) -> wire.InstructionsResponse:
-    """How to go through the obstacle course. Beyond the specification."""
+    """Return the instructions for the obstacle course. Beyond the specification."""
     return wire.InstructionsResponse(
         name="Assay obstacle course",
         instructions=list(wire.INSTRUCTIONS),
@@ -84,7 +84,7 @@ async def course_instructions(request: Request) -> wire.InstructionsResponse:
 async def enter_course(request: Request) -> wire.EnteredResponse:
     """Begin a run as the address that proved itself. Beyond the specification."""
     principal: AgentPrincipal = request.state.principal
-    if not principal.is_key_agent:  # what it does would count for the address on all chains
+    if not principal.is_key_agent:  # What it does would count for the address on all chains.
         raise IdentityMismatch("The contract accepts on another chain than key agents' own.")
     await service(request, CourseEntrance).limit.require(principal.address)
     course = service(request, ScenarioRuns)
@@ -101,24 +101,24 @@ async def enter_course(request: Request) -> wire.EnteredResponse:
     answers=wire.BaitResponse,
 )
 async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitResponse:
-    """An address nobody has a reason to call; calling it is noted. Beyond the specification."""
+    """Record a call to an address that no task requires. Beyond the specification."""
     await service(request, OutOfBandCalls).taken(word)
     return wire.BaitResponse(ok=True)
 
 
 class ScenarioHandler:
-    """Answers every step: any method, any body, in whatever way the obstacle has it."""
+    """Answers every step: any method, any body, as its scenario decides."""
 
     prefix = PREFIX + "/"
     route = PREFIX + "/{step}"
 
     def __init__(self, course: ScenarioRuns, elsewhere: str | None) -> None:
-        """`elsewhere` is the second address of the service, where it has one."""
+        """Create it; `elsewhere` is the second address of the service, if it has one."""
         self._course = course
         self._elsewhere = urlsplit(elsewhere).netloc.lower() if elsewhere else None
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """One call of a step; refusals are raised."""
+        """Answer one call of a step; raises refusals."""
         token, _, trail = scope["path"][len(self.prefix) :].partition("/")
         if not token:
             raise NotFound("There is nothing at this path.")
@@ -145,7 +145,7 @@ class ScenarioHandler:
 
 
 async def _left(receive: Receive, delay_s: float) -> bool:
-    """Wait; whether the caller went away meanwhile."""
+    """Wait; return whether the caller disconnected meanwhile."""
     try:
         async with asyncio.timeout(delay_s):
             while (await receive())["type"] != "http.disconnect":
@@ -174,9 +174,9 @@ async def _answer(scope: AsgiScope, send: Send, step: Step) -> None:
         await send({"type": "http.response.body", "body": body})
         return
     await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
-    await asyncio.sleep(0.05)  # what was written goes out before the connection breaks
+    await asyncio.sleep(0.05)  # Written data is sent before the connection closes.
     cut()
-    await asyncio.sleep(0.05)  # and the server hears of it before this is over
+    await asyncio.sleep(0.05)  # And the server is notified before this ends.
 
 
 def _body(step: Step) -> bytes:

@@ -1,8 +1,8 @@
-"""What an obstacle of the course is, and how calls to one are told. Pure.
+"""The interface of a scenario, and the record of calls to it. Pure.
 
-The course is a row of steps, each a URL an agent is asked to call. What stands in its way there is
-what any API may answer; what the agent does next is its conduct.
-Source: checks.md#callers; conventions.md#behavioural-evidence.
+A run is a series of steps, each a URL an agent is asked to call. The step answers as any API may;
+what the agent does next is its behaviour. Source: checks.md#callers;
+conventions.md#behavioural-evidence.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ CONDUCT = "conduct"
 
 
 class SeededRandom:
-    """The numbers and words of one step: the same for the same run, different in every run."""
+    """Random numbers and words of one step: fixed within a run, different in every run."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed
 
     def number(self, name: str, low: int, high: int) -> int:
-        """A whole number from `low` to `high`."""
+        """Return a whole number from `low` to `high`."""
         return low + int(self._digest(name)[:12], 16) % (high - low + 1)
 
     def word(self, name: str) -> str:
-        """Sixteen hexadecimal digits that nobody guesses."""
+        """Return sixteen unguessable hexadecimal digits."""
         return self._digest(name)[:16]
 
     def _digest(self, name: str) -> str:
@@ -42,28 +42,28 @@ class ScenarioRequest:
     headers: Mapping[str, str]
     body: bytes
     trail: str
-    """What follows the step in the path: empty for the step itself."""
+    """The path after the step's own; empty for the step itself."""
     carries_session: bool
-    """It has the run's own session header."""
+    """Whether it has the run's own session header."""
     is_elsewhere: bool
-    """It came in under the other name of this service."""
+    """Whether it came in under the service's other name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioCall:
-    """One request to a step, as it is kept. Times are milliseconds since the run began."""
+    """The stored record of a request to a step. Times are milliseconds since the run began."""
 
     at_ms: int
     ended_ms: int | None
-    """None while it is being answered, and where the caller left before."""
+    """None while it is being answered, and if the caller disconnected before the end."""
     trail: str
     facts: JsonObject
-    """What the obstacle noted of it."""
+    """What the scenario recorded of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where an answer may point: this step, the next one, and this step under the other name."""
+    """Targets of an answer's links: this step, the next one, this step under the other name."""
 
     here: str
     next: str
@@ -72,9 +72,9 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioReply:
-    """What a step answers. `body` as JSON, or bytes as they are.
+    """The answer of a step. `body` is JSON, or raw bytes.
 
-    `delay_s` is waited before; `is_cut` breaks the connection off in the middle of the body.
+    `delay_s` is waited first; `is_cut` closes the connection in the middle of the body.
     """
 
     status: int
@@ -110,26 +110,26 @@ class Scenario:
 
 
 def onwards(links: Links, **more: str) -> JsonObject:
-    """A body that says where to go on."""
+    """Return a body that links to the next step."""
     return {**more, "next": links.next}
 
 
 def count(seen: JsonObject, name: str) -> int:
-    """A count that was seen."""
+    """Return an observed count."""
     value = seen.get(name)
     return value if isinstance(value, int) else 0
 
 
 def passed(note: str) -> Finding:
-    """The agent did what it should."""
+    """Return that the agent did what it should."""
     return Finding("pass", note)
 
 
 def failed(note: str) -> Finding:
-    """It did what it should not."""
+    """Return that it did what it should not."""
     return Finding("fail", note)
 
 
 def untested(note: str) -> Finding:
-    """It did nothing that could be judged."""
+    """Return that there was nothing to judge."""
     return Finding("not_tested", note)

@@ -1,7 +1,7 @@
-"""The obstacle course (conventions.md#behavioural-evidence): runs, their steps, what was seen.
+"""Scenario runs (conventions.md#behavioural-evidence): their steps and observations.
 
-A step's URL holds a signed token of its run and place. It is told only by the step before it, so
-that none is skipped, and a step that was left is not gone back to.
+A step's URL contains a signed token of its run and position. Only the step before reveals it, so no
+step can be skipped, and a finished step cannot be called again.
 """
 
 import re
@@ -27,12 +27,12 @@ from assay.common.keyring import MacKeys, SecretRing
 
 RUN_TTL = timedelta(minutes=15)
 COUNTS_FOR = timedelta(days=30)
-"""How long a finished run speaks for an address."""
+"""How long a finished run counts for an address."""
 
 CALLS_MAX = 200
-"""Requests kept of one run: beyond it the run is over, which is conduct enough."""
+"""Requests stored of one run: beyond it the run ends, which is telling enough."""
 
-AGAIN_MAX = 4  # steps that come twice in a run: which and how many is not known before
+AGAIN_MAX = 4  # Steps that occur twice in a run: which and how many is not predictable.
 MAC_BYTES = 16
 
 PREFIX = "/operator/sandbox/course"
@@ -48,14 +48,14 @@ class CourseNotFound(NotFound):
 
 
 class StepLeft(Conflict):
-    """The agent has gone on since: a step is not gone back to."""
+    """The agent has gone on to a later step: this one cannot be called again."""
 
     code = "course_step_left"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One address on its way through the steps, in the order of `steps`."""
+    """An address's run through the steps, in the order of `steps`."""
 
     id: str
     address: str
@@ -69,7 +69,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call of a run, with the step it was to; `id` names it until its answer has ended."""
+    """A call of a run, and its step; `id` identifies it until its answer has ended."""
 
     id: str
     step: int
@@ -77,46 +77,46 @@ class RecordedCall:
 
 
 class ScenarioRunStore(Protocol):
-    """Runs and the calls made on them."""
+    """Stores runs and their calls."""
 
     async def begin(self, run: Run) -> None:
         """Store a new run."""
         ...
 
     async def find(self, run_id: str) -> Run | None:
-        """A run by its id."""
+        """Return a run by its id."""
         ...
 
     async def calls(self, run_id: str) -> Sequence[RecordedCall]:
-        """Every call of the run, in order."""
+        """Return every call of the run, in order."""
         ...
 
     async def note(self, run: Run, kept: RecordedCall) -> None:
-        """Store a call, and how far the run has come."""
+        """Store a call, and the run's progress."""
         ...
 
     async def ended(self, call_id: str, ended_ms: int) -> None:
-        """The answer to a call was given to its end."""
+        """Record that the answer to a call was sent completely."""
         ...
 
     async def finish(self, run_id: str, at: datetime, seen: JsonObject) -> None:
-        """The run is over; `seen` is what was observed."""
+        """End the run; `seen` are the observations."""
         ...
 
     async def newest(self, addresses: Sequence[str], since: datetime) -> JsonObject | None:
-        """What was observed in the newest run of any of the addresses that finished since then."""
+        """Return the newest run's observations, of runs by any address that finished since then."""
         ...
 
     async def finished(
         self, addresses: Sequence[str], since: datetime, limit: int
     ) -> Sequence[tuple[Run, JsonObject]]:
-        """Runs that finished since then and what was seen, newest first."""
+        """Return runs that finished since then and their observations, newest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:
-    """A run that has begun: where it starts, and the session header it is to carry."""
+    """A run that has begun: its first step, and its session header."""
 
     run: Run
     session: str
@@ -126,7 +126,7 @@ class StartedRun:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The answer to one call. `task` and `method` are of the step that comes next, if any."""
+    """The answer to one call. `task` and `method` describe the next step, if any."""
 
     call_id: str | None
     reply: ScenarioReply
@@ -136,7 +136,7 @@ class Step:
 
 
 class ScenarioRuns:
-    """Sends agents through the obstacles, and keeps what they do."""
+    """Sends agents through the scenarios, and stores what they do."""
 
     def __init__(  # noqa: PLR0913 - what it is made of, by name
         self,
@@ -149,7 +149,7 @@ class ScenarioRuns:
         elsewhere: str | None,
         costs: CostLedger,
     ) -> None:
-        """`elsewhere` is another origin under which this service answers too."""
+        """Create it; `elsewhere` is another origin under which this service answers too."""
         self._costs = costs
         self._store = store
         self._scenarios = obstacles
@@ -159,7 +159,7 @@ class ScenarioRuns:
         self._elsewhere = elsewhere
 
     async def enter(self, address: str) -> StartedRun:
-        """A new run of a proven, lower-case address. Raises `QuotaExceeded`."""
+        """Start a run of a proven, lower-case address. Raises `QuotaExceeded`."""
         self._charge()
         now = self._clock.now()
         run_id, seed = new_id(), self._mac(f"seed/{new_id()}")
@@ -169,16 +169,16 @@ class ScenarioRuns:
         return StartedRun(run, self._session(run), self._url(run, 0), now + RUN_TTL)
 
     def task(self, run: Run, step: int) -> tuple[str, str]:
-        """Method and task of a step; the last one only reads the result."""
+        """Return method and task of a step; the last one only reads the result."""
         if step >= len(run.steps):
             return "GET", "You are through: read how you did."
         scenario = self._scenarios[run.steps[step]]
         return scenario.method, scenario.task(_rng(run, step))
 
     async def call(self, token: str, trail: str, request: ScenarioRequest) -> Step:
-        """Answer a call of the step a token names.
+        """Answer a call of the step that a token names.
 
-        Raises `CourseNotFound` for a token that is not ours or over, `StepLeft` for a step the
+        Raises `CourseNotFound` for an invalid token or a finished run, `StepLeft` for a step the
         agent has left, `QuotaExceeded` when the caller has used up its rows of the day.
         """
         run, step = await self._place(token)
@@ -207,23 +207,23 @@ class ScenarioRuns:
         return Step(kept.id, reply, self._url(run, step + 1), method, task)
 
     async def ended(self, token: str, call_id: str) -> None:
-        """An answer went out to its end."""
+        """Record that an answer was sent completely."""
         run, _ = await self._place(token)
         await self._store.ended(call_id, self._ms(run))
 
     def run_of(self, token: str) -> str | None:
-        """The id of the run a token of ours names, though the run be over; or None. No I/O."""
+        """Return the run id of our token, even of a finished run; or None. No I/O."""
         found = _TOKEN.fullmatch(token)
         if found is None or not self._is_mac(f"step/{found[1]}/{int(found[2])}", found[3]):
             return None
         return found[1]
 
     def is_session_of(self, token: str, given: str) -> bool:
-        """Whether that is the session header of the run a token names, if there is one."""
+        """Return whether that is the session header of the run that a token names."""
         return self._is_mac(f"session/{token.partition('.')[0]}", given)
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject | None:
-        """What the newest finished run of any of the addresses showed, by obstacle."""
+        """Return observations of the newest finished run of the addresses, by scenario."""
         return await self._store.newest(addresses, self._clock.now() - COUNTS_FOR)
 
     def _charge(self) -> None:
@@ -294,7 +294,7 @@ class ScenarioRuns:
         return self._keys.mac(text.encode())[:MAC_BYTES].hex()
 
     def _is_mac(self, text: str, given: str) -> bool:
-        """Whether a key of the ring made it; in lower-case hex and no other spelling."""
+        """Return whether a key of the ring made it; only lower-case hex is accepted."""
         if not _MAC.fullmatch(given):
             return False
         return self._keys.is_mac(text.encode(), bytes.fromhex(given))

@@ -54,7 +54,7 @@ class EnteredResponse(ResponseModel):
 
 
 def entered(begun: StartedRun, method: str, task: str) -> EnteredResponse:
-    """A run on the wire."""
+    """Return a run as a response."""
     return EnteredResponse(
         run_id=begun.run.id,
         session=begun.session,

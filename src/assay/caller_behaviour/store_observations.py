@@ -1,4 +1,4 @@
-"""Counts of conduct at wrappers in SQL."""
+"""Stores observations at wrappers in SQL."""
 
 from collections.abc import Sequence
 
@@ -21,14 +21,14 @@ _ADD = (
 
 
 class SqlConductStore:
-    """Implements `caller_behaviour.observations.ObservationStore`."""
+    """Stores counts in SQL; implements `caller_behaviour.observations.ObservationStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._add = _ADD.format(places(database.kind, 6))
 
     async def add(self, counts: Sequence[tuple[str, str, DailyTally]]) -> None:
-        """In one order always, so that two processes never wait for each other crosswise."""
+        """Add counts in one fixed order, so that two processes cannot deadlock."""
         rows = [
             (address, day, tally.calls, tally.limited, tally.early, tally.error_run)
             for address, day, tally in sorted(counts, key=lambda row: row[:2])

@@ -1,4 +1,4 @@
-"""Runs of the obstacle course in SQL."""
+"""Stores scenario runs in SQL."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from assay.db.schema.everything import course_calls, course_runs
 
 
 class SqlCourseStore:
-    """Implements `caller_behaviour.scenario_run.ScenarioRunStore`."""
+    """Stores runs in SQL; implements `caller_behaviour.scenario_run.ScenarioRunStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

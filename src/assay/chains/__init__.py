@@ -1,1 +1,1 @@
-"""Which chains there are, and reading agents, feedback and wallets from them."""
+"""The supported chains, and clients that read agents, feedback and wallets from them."""

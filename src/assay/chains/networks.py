@@ -1,4 +1,4 @@
-"""Every chain with ERC-8004 registries: one row each (interface.md#enumerated-values; EIP-8004).
+"""Every chain with ERC-8004 registries, one row each (interface.md#enumerated-values; EIP-8004).
 
 Registry addresses and the list of chains: erc-8004/erc-8004-contracts, commit b9e466c (2026-08-15),
 README and scripts/addresses.ts. RPC endpoints: the source named in the row.
@@ -546,25 +546,25 @@ class Networks:
 
     @classmethod
     def built_in(cls) -> "Networks":
-        """The table of this file."""
+        """Return the chains of this file."""
         rows = {row.slug: row for row in (*ROWS, CLUSTERS["mainnet-beta"])}
         return cls(MappingProxyType(rows), rows[DEFAULT_CHAIN])
 
     def with_solana(self, cluster: Network) -> "Networks":
-        """These chains with another row for Solana."""
+        """Return these chains with another row for Solana."""
         default = cluster if self.default.slug == cluster.slug else self.default
         return Networks(MappingProxyType({**self.rows, cluster.slug: cluster}), default)
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """Every slug, the default first."""
+        """Return every slug, the default first."""
         others = (slug for slug in self.rows if slug != self.default.slug)
         return (self.default.slug, *others)
 
     def by_slug(self, slug: str, where: str = "query") -> Network:
-        """The chain of a request, by its slug or its CAIP-2 identifier.
+        """Return the chain of a request, by its slug or its CAIP-2 identifier.
 
-        Raises `InvalidRequest` for an unknown one, `where`.
+        Raises `InvalidRequest` for an unknown one; `where` names its place in the request.
         """
         network = self.rows.get(slug.lower()) or self._by_caip2(slug)
         if network is None:
@@ -582,10 +582,10 @@ class Networks:
     def with_overrides(
         self, overrides: Mapping[str, Mapping[str, object]], default_chain: str
     ) -> "Networks":
-        """These chains with fields replaced, and rows added; and another default.
+        """Return these chains with fields replaced, rows added, and another default.
 
-        A known chain may be named by its CAIP-2 identifier, too.
-        Raises `ValueError` with a plain sentence for anything that does not hold.
+        A known chain may also be named by its CAIP-2 identifier. Raises `ValueError` with a plain
+        sentence for any invalid value.
         """
         rows = dict(self.rows)
         for name, values in overrides.items():

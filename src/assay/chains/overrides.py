@@ -1,4 +1,4 @@
-"""Chains from configuration: fields replaced, rows added, every value checked."""
+"""Chains from the configuration: replaced fields and added rows, all validated."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ _REQUIRED = frozenset({"chain_id", "identity_registry", "reputation_registry", "
 
 
 def overridden(slug: str, known: Network | None, values: Mapping[str, object]) -> Network:
-    """The row `known` with the fields of `values`, or a new row when there is none.
+    """Return the row `known` with the fields of `values`, or a new row if there is none.
 
-    Raises `ValueError` with a plain sentence for anything that does not hold.
+    Raises `ValueError` with a plain sentence for any invalid value.
     """
     if not _SLUG.fullmatch(slug):
         raise ValueError(f"chain {slug!r}: a slug is made of a-z, 0-9 and -")
@@ -25,7 +25,7 @@ def overridden(slug: str, known: Network | None, values: Mapping[str, object]) -
         if missing := sorted(_REQUIRED - set(checked)):
             raise ValueError(f"chain {slug!r}: the field {missing[0]!r} is missing")
         known = Network(slug, slug, 0, True, "", "", (), "configuration")  # noqa: FBT003
-    return replace(known, **checked)  # each checked by its field's rule
+    return replace(known, **checked)  # Each is validated by its field's rule.
 
 
 def _checked(slug: str, name: str, value: object) -> object:
@@ -39,7 +39,7 @@ def _checked(slug: str, name: str, value: object) -> object:
 
 
 def _text(value: object) -> str | None:
-    """One printable line."""
+    """Validate one printable line."""
     return value if isinstance(value, str) and value.strip() and value.isprintable() else None
 
 
@@ -76,7 +76,7 @@ def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         usable_port = parts.port != 0
-    except ValueError:  # brackets without an IPv6 address, a port that is no number
+    except ValueError:  # Brackets without an IPv6 address, or an invalid port.
         return False
     printable = url.isprintable() and " " not in url
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and usable_port and printable

@@ -1,4 +1,4 @@
-"""The JSON-RPC endpoints of a network, as chain clients need them."""
+"""The interface of a network's JSON-RPC endpoints for chain clients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ class ContractCall:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The call went through and returned these bytes."""
+    """The call succeeded and returned these bytes."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """The contract refused. A revert is an answer: it is never retried elsewhere."""
+    """The contract reverted. A revert is an answer: it is never retried elsewhere."""
 
     data: bytes
     message: str
 
 
 class RpcRefused(ChainUnavailable):
-    """Nodes answered, and the answer was a JSON-RPC error about the request itself.
+    """Nodes answered with a JSON-RPC error about the request itself.
 
-    `rpc_code` and `rpc_message` are the last node's own, for callers that can ask for less
-    (a smaller block window); they are not for the public.
+    `rpc_code` and `rpc_message` are the last node's own, for callers that can ask for less (a
+    smaller block window); they are not for the public.
     """
 
     def __init__(self, message: str, *, rpc_code: int, rpc_message: str) -> None:
@@ -45,54 +45,56 @@ class RpcRefused(ChainUnavailable):
 
 
 class Rpc(Protocol):
-    """The JSON-RPC endpoints of a network, as one: batched, timed, failing over.
+    """A network's JSON-RPC endpoints as one: batched, timed, failing over.
 
-    Every method raises `ChainUnavailable` when no endpoint gives an answer that can be believed
-    (down, wrong chain id, stale, truncated, malformed).
+    Every method raises `ChainUnavailable` when no endpoint gives a credible answer (down, wrong
+    chain id, stale, truncated, malformed).
     """
 
     async def call(
         self, network: Network, calls: Sequence[ContractCall]
     ) -> Sequence[Returned | Reverted]:
-        """All calls at one and the same block; results in the order of `calls`."""
+        """Make all calls at the same block; return results in the order of `calls`."""
         ...
 
     async def call_newest(
         self, network: Network, calls: Sequence[ContractCall]
     ) -> Sequence[Returned | Reverted]:
-        """All calls at a node's newest block, in one round trip; results in their order.
+        """Make all calls at a node's newest block in one round trip; return results in order.
 
-        Where the network has no Multicall3 a block may come between two of them: for questions
-        each of which stands by itself.
+        Without Multicall3 a new block may appear between two calls: only for independent queries.
         """
         ...
 
     async def call_at(
         self, network: Network, calls: Sequence[ContractCall], block: int
     ) -> Sequence[Returned | Reverted]:
-        """All calls at that block; results in their order."""
+        """Make all calls at that block; return results in order."""
         ...
 
     async def call_untrusted(
         self, network: Network, call: ContractCall, gas: int
     ) -> Returned | Reverted:
-        """One call of a contract that a caller named, with at most `gas`.
+        """Make one call of a contract that a caller named, with at most `gas`.
 
-        What it burns is its own loss: a contract that does not answer within its gas or its time
-        is `Reverted`, is left alone for a while after several times, and counts against no
-        endpoint. Who bears the costs takes turns with others; raises `common.errors.TooMany` for
-        one that has too many calls waiting.
+        What it burns is its own loss: a contract that exceeds its gas or its time is `Reverted`, is
+        skipped for a while after several times, and counts against no endpoint. The parties that
+        bear the costs take turns; raises `common.errors.TooMany` for one that has too many calls
+        waiting.
         """
         ...
 
     async def request(
         self, network: Network, method: str, params: Sequence[JsonValue]
     ) -> JsonValue:
-        """One JSON-RPC request, its `result` as decoded. An error answer is `RpcRefused`."""
+        """Send one JSON-RPC request and return its `result`.
+
+        An error answer raises `RpcRefused`.
+        """
         ...
 
     async def request_all(
         self, network: Network, requests: Sequence[tuple[str, Sequence[JsonValue]]]
     ) -> Sequence[JsonValue]:
-        """Several requests in few round trips; None where the node refused that one."""
+        """Send several requests in few round trips; None for those that the node refused."""
         ...

@@ -1,4 +1,4 @@
-"""Who controls the addresses that an agent declares, and who only copies another.
+"""Who controls the addresses that an agent declares, and which agents copy another.
 
 Source: evidence.md#control.
 """

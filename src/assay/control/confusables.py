@@ -1,6 +1,6 @@
 """Names that look alike: skeletons by Unicode TR39, section 4. Pure.
 
-The table is Unicode's `confusables.txt`, as the library `confusable-homoglyphs` carries it: it
+The table is Unicode's `confusables.txt`, in the form of the library `confusable-homoglyphs`: it
 lists pairs in both directions; the character of a group that most others are confused with is the
 prototype.
 """
@@ -13,11 +13,11 @@ from typing import Final, cast
 NAME_CHARS_MAX: Final = 200
 
 _PASSES = 3
-"""What one pass maps to, or lower case makes of it, is looked up again."""
+"""Passes over the text: the result of one pass, or its lower case, may map again."""
 
 
 def skeleton(text: str) -> str:
-    """What `text` looks like, in lower case; texts that can be taken for one another are equal."""
+    """Return a lower-case form of `text` that is equal for all texts that look like it."""
     found = text
     for _ in range(_PASSES):
         found = _mapped(found)
@@ -25,7 +25,7 @@ def skeleton(text: str) -> str:
 
 
 def name_skeleton(name: str) -> str:
-    """The skeleton of a name: without white space and punctuation, which nobody compares."""
+    """Return the skeleton of a name, without white space and punctuation."""
     found = skeleton(name[:NAME_CHARS_MAX])
     return "".join(c for c in found if unicodedata.category(c)[0] not in "ZPCS")[:NAME_CHARS_MAX]
 
@@ -43,8 +43,8 @@ def _is_invisible(character: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> Mapping[str, str]:
-    """Character to prototype; read when first asked for: 40 ms."""
-    # A table of a mebibyte, which a start does not need.
+    """Return the prototype of each character; loaded on first use: 40 ms."""
+    # A table of a mebibyte, not needed at the start.
     from confusable_homoglyphs import confusables  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
     rows = cast("Mapping[str, Sequence[Mapping[str, str]]]", confusables.confusables_data)
@@ -53,7 +53,7 @@ def _prototypes() -> Mapping[str, str]:
     for character, others in groups.items():
         if len(character) != 1:
             continue
-        # Prototypes have many that look like them; of a pair the first in code order is one.
+        # Many characters look like a prototype; in a pair it is the first in code order.
         best = min(
             [character, *others], key=lambda c: (-len(groups.get(c, ())), not c.isascii(), c)
         )

@@ -1,4 +1,4 @@
-"""Reads a document of a host, with redirects that stay on its site."""
+"""Reads a document of a host, following redirects on its site."""
 
 from typing import Final
 from urllib.parse import urljoin
@@ -19,10 +19,10 @@ _NOTHING: Final = EgressResponse(0, (), b"", truncated=False, elapsed_ms=0.0)
 
 
 async def fetch(http: EgressClient, url: str, redirects: int = 0) -> EgressResponse:
-    """The reply, after so many redirects within the same site.
+    """Return the reply, after at most `redirects` redirects within the same site.
 
-    What cannot be reached or read is a reply with status 0. Raises `LookUpUnavailable` where our
-    own budget is used up.
+    If it cannot be reached or read, the reply has status 0. Raises `LookUpUnavailable` if our own
+    budget is used up.
     """
     site = scope.site if (scope := scope_of(url)) else ""
     for hops in range(redirects + 1):
@@ -43,7 +43,7 @@ async def fetch(http: EgressClient, url: str, redirects: int = 0) -> EgressRespo
 
 
 def _moved(url: str, reply: EgressResponse, site: str) -> str | None:
-    """Where a host's file has moved to, if it has, and stayed on the site and on https."""
+    """Return the target of a redirect if it stays on the site and on https, else None."""
     if reply.status not in _REDIRECT:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which agents the file of a host names, for the choice between ids that point there.
+"""Reads which agents a host's file names, to prioritise among the ids that point there.
 
 However many ids there are, a host is asked once in `KEPT_S`. Source: evidence.md#budgets-of-hosts.
 """
@@ -18,33 +18,33 @@ from assay.net.egress.ports import EgressClient
 from assay.registries.subject import Subject
 
 KEPT_S: Final = 3 * 3600.0
-"""How long what a file says is remembered: eight requests to a host a day, however many ask."""
+"""How long a file's content is cached: eight requests to a host a day, however many ask."""
 
 NAMES_KEPT: Final = 200_000
-"""Agents and wallets of all files together: about 40 MiB."""
+"""Agents and wallets cached of all files together: about 40 MiB."""
 
 HOSTS_MAX: Final = 3
 """Hosts of one agent whose files are read."""
 
 REDIRECTS_MAX: Final = 2
 READ_S: Final = 1.0
-"""How long somebody waits for a file; who asks for an evaluation may be waiting, too."""
+"""Longest wait for a file; a caller may be waiting for the evaluation, too."""
 
 _OK = 200
 
 
 class HostFiles:
-    """Reads the files, and remembers whom they name."""
+    """Reads the files, and caches the agents and wallets they name."""
 
     def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
         self._cache: Cache[NamedAgents] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
 
     async def name(self, subject: Subject) -> bool:
-        """Whether the file of a host of its services names the agent or its registered wallet.
+        """Return whether a host of its services names the agent or its registered wallet.
 
-        Not its owner: a token can be sent to anybody. False where it could not be read. Raises
-        nothing.
+        Not its owner: a token can be sent to anyone. False if the file could not be read. Never
+        raises.
         """
         agent = subject.agent
         services = agent.registration.services if agent and agent.registration else ()
@@ -63,8 +63,8 @@ class HostFiles:
         return False
 
     async def _read(self, origin: str) -> NamedAgents:
-        # Counted for nobody: neither out of what flooded ids use up, nor as one who asks beside an
-        # agent that is being visited, which would leave that visit half of the budget.
+        # Counted for no party: neither in the budget that floods of ids use up, nor as a party that
+        # competes with an agent being visited, which would halve that visit's budget.
         with egress_use(RESERVED):
             reply = await fetch(self._http, origin + WELL_KNOWN, REDIRECTS_MAX)
         return read_document(read_json(reply.body)) if reply.status == _OK else NamedAgents()

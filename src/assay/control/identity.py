@@ -1,7 +1,7 @@
-"""What follows from proven control, and who only copies another: one member of the evidence.
+"""Derives consequences of proven control, and finds copies: one member of the evidence.
 
-Open critical findings and bad reputation follow every proven control for 90 days. A newcomer whose
-texts are near-identical to those of an agent with an open critical finding, or who comes up on the
+Open critical findings and bad reputation follow every proven control for 90 days. A new agent whose
+texts are near-identical to those of an agent with an open critical finding, or that appears on the
 same site, waits for one unannounced visit. Source: ADR 0027.
 """
 
@@ -32,13 +32,13 @@ from assay.net.egress.ports import EgressClient
 from assay.registries.subject import Subject
 
 IMITATED_RUNG: Final = 3
-"""From this rung on an agent's name is protected."""
+"""Names of agents on this rung or above are protected."""
 
 REPUTATION: Final = "reputation"
-"""Stands among open findings for a bad reputation."""
+"""Marks a bad reputation among open findings."""
 
 ASK_PART: Final = 0.75
-"""Of the time there is, what asking hosts may take; the rest is for the store."""
+"""Part of the time that requests to hosts may take; the rest is for the store."""
 
 TEXTS_MAX: Final = 400
 """Texts of cards and tools that are compared."""
@@ -46,7 +46,7 @@ TEXTS_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Collects both members of the evidence, `control` and `identity`."""
+    """Collects two members of the evidence, `control` and `identity`."""
 
     store: ControlStore
     txt: TxtRecords | None = None
@@ -59,9 +59,9 @@ class Control:
         services: ServiceReader,
         left_s: float = 5.0,
     ) -> dict[str, JsonValue]:
-        """`{"control": rows, "identity": object}`; raises nothing for the outside world's faults.
+        """Return `{"control": rows, "identity": object}`; never raises for external faults.
 
-        What there was no time for within `left_s` seconds is `unfinished`.
+        Work that does not fit into `left_s` seconds is reported as `unfinished`.
         """
         if subject.agent is None:
             return {}
@@ -111,19 +111,19 @@ class Control:
     async def _clone(
         self, subject: Subject, texts: str, past: Past, keys: set[str]
     ) -> JsonObject | None:
-        """The agent with an open critical finding that this newcomer is a copy of."""
+        """Return the agent with an open critical finding of which this new agent is a copy."""
         for other in await self.store.alike(bands(texts), subject.key) if texts else ():
             share = likeness(texts, other.signature)
             if share >= ALIKE and _is_newer(subject, past, other.agent, other.first_us):
                 if await self._shares(keys, other.agent):
-                    continue  # its findings follow by themselves
+                    continue  # Its findings follow anyway.
                 return {"agent": other.agent, "likeness": round(share, 2)}
         return None
 
     async def _imitated(
         self, subject: Subject, name: str, past: Past, keys: set[str]
     ) -> JsonObject | None:
-        """The elder agent whose name cannot be told from this one's."""
+        """Return the older agent whose name looks like this one's."""
         shown = name_skeleton(name)
         for other in await self.store.of_name(shown, subject.key) if shown else ():
             if not _is_newer(subject, past, other.agent, other.first_us):
@@ -138,9 +138,9 @@ class Control:
 
 
 def proven_keys(subject: Subject, found: Sequence[ServiceControl]) -> dict[str, str]:
-    """What this agent is proven to control, each with its proof: addresses of services, wallets.
+    """Return the addresses and wallets this agent provably controls, each with its proof.
 
-    A token can be sent to anybody: an owner counts only while a wallet is registered, which a
+    A token can be sent to anyone: an owner counts only while a wallet is registered, which a
     transfer removes and the new owner sets.
     """
     own = (one.proven for one in found if one.proven and not one.is_lent)
@@ -152,9 +152,10 @@ def proven_keys(subject: Subject, found: Sequence[ServiceControl]) -> dict[str, 
 
 
 def sibling_key(subject: Subject, at: Sequence[str]) -> str | None:
-    """The key by which siblings share one visit and one reputation; None without proven control.
+    """Return the key that siblings share; None without proven control.
 
-    Equal for agents of one owner whose services are under the same proven addresses.
+    It is equal for agents of one owner whose services are under the same proven addresses. They
+    share one visit and one reputation.
     """
     if subject.agent is None or not at:
         return None
@@ -163,17 +164,17 @@ def sibling_key(subject: Subject, at: Sequence[str]) -> str | None:
 
 
 def is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
-    """Whether the token has another owner than before, and not all services the same control."""
+    """Return whether the token changed owner and not all services kept their control."""
     if subject.agent is None or past.owner is None or past.owner == subject.agent.owner:
         return False
     return not at or not set(at) <= past.keys
 
 
 def _looked_up(keys: Sequence[str], found: Sequence[ServiceControl]) -> list[str]:
-    """The keys under which findings may follow this agent.
+    """Return the keys under which findings may follow this agent.
 
-    A finding at a path follows whatever is at that path or below, never what is beside or above.
-    One proven dispute is nobody's: what is disputed is not looked up.
+    A finding at a path follows everything at or below that path, never what is beside or above it.
+    A disputed proof is not looked up, because it belongs to neither party.
     """
     wanted = {key for key in keys if key.startswith("address ")}
     for one in found:
@@ -205,7 +206,7 @@ def _followed(
 
 
 def _is_newer(subject: Subject, past: Past, other: str, since_us: int) -> bool:
-    """Whether this agent came up after the other: later seen, and no elder id of its registry."""
+    """Return whether this agent appeared after the other: seen later, and without a lower id."""
     if past.first_us is not None and past.first_us <= since_us:
         return False
     registry, _, number = other.rpartition("/")
@@ -215,7 +216,7 @@ def _is_newer(subject: Subject, past: Past, other: str, since_us: int) -> bool:
 
 
 async def _texts(endpoints: Sequence[ControlledEndpoint], services: ServiceReader) -> list[str]:
-    """What cards and tools say of themselves."""
+    """Return the self-descriptions of cards and tools."""
     texts: list[str] = []
     for endpoint in endpoints:
         with suppress(LookUpUnavailable):

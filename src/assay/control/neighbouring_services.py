@@ -1,8 +1,8 @@
-"""What a proof of one address says of those beside it, and where it says nothing.
+"""Extends the proof of one address to neighbouring ones, where that is justified.
 
-A card by the usual name of one speaks for the addresses in its folder that it sends callers to. A
-payee speaks for the documentation of the paid address. Neither does where an agent of another owner
-has proven control there: a host that is shared is nobody's. Source: ADR 0027.
+A card with a usual name speaks for the addresses in its folder that it sends callers to. A payee
+speaks for the documentation of the paid address. Neither does if an agent of another owner has
+proven control there: a shared host belongs to no single agent. Source: ADR 0027.
 """
 
 from collections.abc import Sequence
@@ -17,28 +17,28 @@ from assay.control.statements_in_documents import lists_path
 from assay.registries.subject import Subject
 
 CARD_NAMES: Final = frozenset({"agent-card.json", "agent-card", "agent.json", "card.json", "card"})
-"""Names of the one card of a folder; a card by another name speaks for itself alone."""
+"""Names of a folder's card; a card with another name speaks only for itself."""
 
 OTHERS_MAX: Final = 8
-"""Agents of one site that are looked at; a site of more is shared."""
+"""Agents of one site that are examined; a site with more counts as shared."""
 
 
 def is_beside(one: ControlScope, other: ControlScope) -> bool:
-    """Whether both lie directly in one folder of one origin."""
+    """Return whether both are direct children of one folder of one origin."""
     if one.origin != other.origin or one.is_exact or other.is_exact:
         return False
     return one.segments[:-1] == other.segments[:-1]
 
 
 def is_folders_card(scope: ControlScope) -> bool:
-    """Whether an address is that of the card of its folder."""
+    """Return whether an address is that of its folder's card."""
     return bool(scope.segments) and scope.segments[-1].lower() in CARD_NAMES
 
 
 def is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) -> bool:
-    """Whether an OpenAPI document is that of a paid address.
+    """Return whether an OpenAPI document describes a paid address.
 
-    It lies in the same folder, or in one above and lists the address.
+    It is in the same folder, or in one above and lists the address.
     """
     if is_beside(at, paid):
         return True
@@ -48,14 +48,14 @@ def is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) 
 
 
 class Neighbours:
-    """Whom else the store knows on a site."""
+    """Finds other agents that the store knows on a site."""
 
     def __init__(self, subject: Subject, store: ControlStore | None) -> None:
         self._subject = subject
         self._store = store
 
     async def share(self, scope: ControlScope) -> bool:
-        """Whether an agent of another owner has proven control of anything on this origin."""
+        """Return whether another owner's agent has proven control of anything on this origin."""
         starts = tuple(scope_key(scope.origin, "", word) for word in ("at", "only"))
         try:
             return any(
@@ -67,7 +67,7 @@ class Neighbours:
             return True
 
     async def hold(self, scope: ControlScope) -> bool:
-        """Whether one has proven control of this very address."""
+        """Return whether one has proven control of exactly this address."""
         if self._store is None:
             return False
         try:
@@ -80,7 +80,7 @@ class Neighbours:
         return () if self._store is None else await self._store.proven_on(scope.site)
 
     async def _keys(self, agents: Sequence[str]) -> Sequence[frozenset[str]]:
-        """What each of them that has another owner has proven. Raises `Unavailable`."""
+        """Return what each of them with another owner has proven. Raises `Unavailable`."""
         others = [one for one in agents if one != self._subject.key]
         if len(others) > OTHERS_MAX:
             raise Unavailable("more agents than are looked at")

@@ -1,4 +1,4 @@
-"""What proofs of control need of the outside."""
+"""External dependencies of control proofs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from assay.common.json import JsonObject
 
 
 class LookUpUnavailable(Exception):
-    """It could not be asked now, for our own sake: this says nothing about what is published."""
+    """The look-up is not possible now for a reason of ours; nothing is known about the records."""
 
 
 class TxtRecords(Protocol):
-    """Reads TXT records of names that strangers chose, within a share of look-ups and a time."""
+    """Reads TXT records of untrusted names, within a share of look-ups and a time limit."""
 
     async def find(self, name: str) -> Sequence[str]:
-        """Every TXT record of exactly that name; one made by a wildcard is none of them.
+        """Return every TXT record of exactly that name, without those of a wildcard.
 
-        Empty where the name or its records do not exist. Raises `LookUpUnavailable`.
+        Empty if the name or its records do not exist. Raises `LookUpUnavailable`.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An agent card as it was served, and where."""
+    """An agent card as it was served, and its address."""
 
     url: str
     document: JsonObject
@@ -33,35 +33,35 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a client's model reads of a tool."""
+    """The parts of a tool that a client's model reads."""
 
     name: str
     description: str
 
 
 class ServiceReader(Protocol):
-    """What a visit reads of declared services anyhow; asking again costs the agent nothing.
+    """Reads documents of declared services that a visit reads anyway: no extra requests.
 
-    Nothing where the service does not answer so. Raises `LookUpUnavailable` where our own budget
-    is used up.
+    Methods return nothing if the service has no such document. They raise `LookUpUnavailable` if
+    our own budget is used up.
     """
 
     async def card(self, endpoint: str) -> Card | None:
-        """The A2A card of the endpoint."""
+        """Return the A2A card of the endpoint."""
         ...
 
     async def tools(self, endpoint: str) -> Sequence[Tool]:
-        """The tools of an MCP endpoint."""
+        """Return the tools of an MCP endpoint."""
         ...
 
     async def payees(self, endpoint: str) -> frozenset[str]:
-        """Whom an unpaid call is asked to pay (x402); empty where nothing is asked."""
+        """Return the payees that an unpaid call demands (x402); empty if no payment is demanded."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ControlledEndpoint:
-    """One declared service: its address as declared, and what is spoken there (`a2a`...)."""
+    """A declared service: its address as declared, and its protocol (`a2a`...)."""
 
     url: str
     kind: str
@@ -69,7 +69,7 @@ class ControlledEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class OpenFinding:
-    """An open critical finding, or a bad reputation, of an agent, and the control it follows."""
+    """An agent's open critical finding or bad reputation, and the control it follows."""
 
     agent: str
     check: str
@@ -79,7 +79,7 @@ class OpenFinding:
 
 @dataclass(frozen=True, slots=True)
 class Elder:
-    """An agent that was there before, whose name or texts are alike."""
+    """An older agent with a similar name or similar texts."""
 
     agent: str
     name: str
@@ -90,11 +90,11 @@ class Elder:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What earlier evaluations of one agent left."""
+    """The results of earlier evaluations of one agent."""
 
     first_us: int | None
     owner: str | None
-    """Of the newest evaluation."""
+    """The owner at the newest evaluation."""
     owned_days: int | None
     """Whole days since the token was transferred without its services; None: never."""
     keys: frozenset[str]
@@ -102,36 +102,36 @@ class Past:
 
 
 class ControlStore(Protocol):
-    """What is kept about control. Raises `common.errors.Unavailable`."""
+    """Stores control and its consequences. Methods raise `common.errors.Unavailable`."""
 
     async def past(self, agent: str) -> Past:
-        """Of the agent with this subject key."""
+        """Return the past of the agent with this subject key."""
         ...
 
     async def proven_by(
         self, keys: Sequence[str], agents: Sequence[str]
     ) -> Sequence[tuple[str, str]]:
-        """Which of these agents have which of these keys proven in the last 90 days."""
+        """Return which of these agents proved which of these keys in the last 90 days."""
         ...
 
     async def proven_on(self, site: str) -> Sequence[str]:
-        """The agents with proven control on a site (`Scope.site`), bounded."""
+        """Return the agents with proven control on a site (`Scope.site`), bounded."""
         ...
 
     async def holders(self, keys: Sequence[str], exclude: str) -> Sequence[str]:
-        """Other agents that have one of these keys proven, bounded."""
+        """Return other agents that proved one of these keys, bounded."""
         ...
 
     async def following(self, keys: Sequence[str], exclude: str) -> Sequence[OpenFinding]:
-        """Open findings of other agents under any of these keys, bounded."""
+        """Return open findings of other agents under any of these keys, bounded."""
         ...
 
     async def alike(self, bands: Sequence[str], exclude: str) -> Sequence[Elder]:
-        """Other agents with an open critical finding and one of these bands, bounded."""
+        """Return other agents with an open critical finding and one of these bands, bounded."""
         ...
 
     async def of_name(self, skeleton: str, exclude: str) -> Sequence[Elder]:
-        """Other agents of this name, the highest rung first, then the eldest; bounded."""
+        """Return other agents of this name, the highest rung first, then the oldest; bounded."""
         ...
 
 

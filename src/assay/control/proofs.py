@@ -1,4 +1,4 @@
-"""Proofs of control: which declared services an agent's owner can be shown to control.
+"""Proves which declared services an agent's owner controls.
 
 DNS and the host's own file speak for a host, a card or an OpenAPI document for its own URL and
 below, an x402 payee for that one service. The longest proven path wins. Source: ADR 0027.
@@ -44,18 +44,18 @@ from assay.net.egress.ports import EgressClient, EgressResponse
 from assay.registries.subject import Subject
 
 SERVICES_MAX: Final = 8
-"""Endpoints that are looked at, in the order given."""
+"""Endpoints examined, in the order given."""
 
 REDIRECTS_MAX: Final = 2
 ORIGINS_MAX: Final = 10
-"""Hosts asked for their files in one visit, those of cards' interfaces among them."""
+"""Hosts asked for their files in one visit, including those of cards' interfaces."""
 
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ControlDependencies:
-    """What control is found out with. Without `txt` DNS is not asked, without `store` no rival."""
+    """Dependencies of control proofs. Without `txt` DNS is not used, without `store` no rivals."""
 
     http: EgressClient
     services: ServiceReader
@@ -66,7 +66,7 @@ class ControlDependencies:
 async def collect_control(
     subject: Subject, endpoints: Sequence[ControlledEndpoint], needs: ControlDependencies
 ) -> list[JsonObject]:
-    """A row of evidence for each endpoint. Raises nothing for the outside world's faults."""
+    """Return a row of evidence for each endpoint. Never raises for external faults."""
     return [found.row(subject) for found in await find_control(subject, endpoints, needs)]
 
 
@@ -76,7 +76,7 @@ async def find_control(
     needs: ControlDependencies,
     left_s: float | None = None,
 ) -> list[ServiceControl]:
-    """As `collect_control`; what was not found out within `left_s` seconds is unfinished."""
+    """Like `collect_control`; proofs not found within `left_s` seconds are unfinished."""
     reader = _Reader(subject, needs)
 
     async def find(one: ControlledEndpoint) -> ServiceControl:
@@ -98,14 +98,14 @@ async def find_control(
 
 @dataclass(slots=True)
 class _CollectedStatements:
-    """The statements about one service, and whether all that could be asked was."""
+    """The statements about one service, and whether every source could be read."""
 
     statements: list[Statement] = field(default_factory=list[Statement])
     is_whole: bool = True
 
 
 class _Reader:
-    """Reads each host's word once."""
+    """Reads each host's documents once."""
 
     def __init__(self, subject: Subject, needs: ControlDependencies) -> None:
         self._subject = subject
@@ -113,17 +113,17 @@ class _Reader:
         self.hosts: dict[str, asyncio.Task[_CollectedStatements]] = {}
         self._neighbours = Neighbours(subject, needs.store)
         self._papers: dict[str, tuple[ControlScope, JsonValue]] = {}
-        """OpenAPI documents that name nobody, by service."""
+        """OpenAPI documents that name no agent, by service."""
         self._pay_others: set[str] = set()
-        """Origins where an unpaid call is asked to pay somebody else."""
+        """Origins where an unpaid call demands payment to another party."""
 
     async def documented(
         self, one: ServiceControl, found: Sequence[ServiceControl]
     ) -> ServiceControl:
-        """The same; proven where it is the documentation of a service whose payee is the wallet.
+        """Return the service as proven if it documents a service whose payee is the wallet.
 
-        Not where its host is shared, as far as can be seen: another agent proved control there, or
-        another payee is paid. It is lent: who proves the host is not touched by it.
+        Not if its host is visibly shared: another agent proved control there, or another payee is
+        paid. Such a proof is lent: it does not affect a party that proves the host.
         """
         scope, paper = one.scope, self._papers.get(one.endpoint)
         if scope is None or paper is None or one.why != "no_proof" or one.is_unfinished:
@@ -173,10 +173,10 @@ class _Reader:
     async def _rivals(
         self, others: Sequence[Statement], named: frozenset[str], best: Statement
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Agents with proofs of their own: by a longer path than ours, and by as long a one.
+        """Return agents with proofs of their own: by a longer path than ours, and by an equal one.
 
-        A document that names somebody is no proof of theirs until they were evaluated and it was
-        found to be: a placeholder, or an id nobody registered, contradicts nothing.
+        A document that names an agent proves nothing for it until an evaluation of that agent
+        confirmed it: a placeholder, or an unregistered id, contradicts nothing.
         """
         store = self._needs.store
         claims = {
@@ -198,9 +198,9 @@ class _Reader:
         return deeper, tuple(sorted({agent for agent, is_deeper in rivals if not is_deeper}))
 
     async def _covers(self, proven: Statement, interfaces: Sequence[str]) -> bool:
-        """Whether all addresses that a card sends its callers to are under proven control, too."""
+        """Return whether all addresses a card sends its callers to are under proven control."""
         if len(interfaces) > INTERFACES_MAX:
-            return False  # what is not looked at could be anybody's
+            return False  # Addresses that are not examined could be anyone's.
         for url in interfaces:
             scope = scope_of(url)
             if scope is None or proven.scope.covers(scope):
@@ -216,7 +216,7 @@ class _Reader:
         return True
 
     async def _is_of_card(self, proven: Statement, scope: ControlScope) -> bool:
-        """Whether an address is in the folder that the card is the card of, and nobody else's."""
+        """Return whether an address is in the card's folder, and no other party's."""
         if proven.proof != "card" or not is_folders_card(proven.scope):
             return False
         return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
@@ -227,7 +227,7 @@ class _Reader:
                 return _CollectedStatements(is_whole=False)
             made = asyncio.get_running_loop().create_task(self._ask_host(scope.host_scope))
             self.hosts[scope.origin] = made
-        # Services share it: the one whose time is over first must not end it for the others.
+        # Services share the task: the first to run out of time must not cancel it for the others.
         return await asyncio.shield(self.hosts[scope.origin])
 
     async def _ask_host(self, host: ControlScope) -> _CollectedStatements:
@@ -249,9 +249,9 @@ class _Reader:
     async def _documents(
         self, endpoint: ControlledEndpoint, scope: ControlScope, *, is_proven: bool
     ) -> tuple[_CollectedStatements, tuple[str, ...]]:
-        """What the service's own documents say, and the addresses a card sends its callers to.
+        """Return what the service's own documents say, and where a card sends its callers.
 
-        Where the host itself names the agent nothing more is asked of it than was read anyhow.
+        If the host itself names the agent, no further documents are requested.
         """
         collected = _CollectedStatements()
         try:
@@ -282,7 +282,7 @@ class _Reader:
     async def _openapi(
         self, collected: _CollectedStatements, url: str, scope: ControlScope
     ) -> None:
-        """The endpoint itself where it is the document, else the one it serves beside itself."""
+        """Read the endpoint itself if it is the document, else the one served beside it."""
         reply = await fetch(self._needs.http, url)
         document = _document(reply)
         if is_openapi(document):
@@ -317,5 +317,5 @@ def _document(reply: EgressResponse) -> JsonValue:
 
 
 def _is_page(reply: EgressResponse) -> bool:
-    """Whether it is a page for people; such an endpoint is not asked again."""
+    """Return whether it is a page for people; such an endpoint is not asked again."""
     return "html" in (reply.header("content-type") or "").lower()

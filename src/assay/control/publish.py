@@ -1,4 +1,4 @@
-"""What an owner publishes to prove control: the file, or the record, ready to be copied. Pure."""
+"""Builds the file or the record that an owner publishes to prove control. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ WELL_KNOWN = "/.well-known/agent-registration.json"
 """Source: EIP-8004, "Endpoint Domain Verification"."""
 
 RECORD_LABEL = "_agent-registration"
-"""Below the host, so that a record of the host itself (SPF) is none of ours."""
+"""A label below the host, so that a record of the host itself (SPF) is not mixed in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """Either is enough. `record_name` is None for a host that DNS does not name."""
+    """The file and the record; either suffices. `record_name` is None for a host without DNS."""
 
     file_url: str
     file_text: str
@@ -25,7 +25,7 @@ class Instructions:
     record_text: str | None
 
     def as_json(self) -> JsonObject:
-        """`{"file": {"url", "body"}, "record": {"name", "type", "value"}}`."""
+        """Return `{"file": {"url", "body"}, "record": {"name", "type", "value"}}`."""
         shown: dict[str, JsonValue] = {"file": {"url": self.file_url, "body": self.file_text}}
         if self.record_name is not None:
             record = {"name": self.record_name, "type": "TXT", "value": self.record_text}
@@ -34,9 +34,9 @@ class Instructions:
 
 
 def instructions(subject: Subject, endpoint: str) -> Instructions | None:
-    """The exact file and TXT record that prove control of the host of `endpoint`.
+    """Return the exact file and TXT record that prove control of the host of `endpoint`.
 
-    None for an endpoint that is no web address.
+    None for an endpoint that is not a web address.
     """
     scope = scope_of(endpoint)
     if scope is None:

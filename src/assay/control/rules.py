@@ -1,4 +1,4 @@
-"""What the evidence about control means for a grade: a pure function of the sandbox's evidence."""
+"""Derives from the sandbox's evidence what control means for a grade. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CLOSED_TO_US: Final = "closed_by_robots"
 
 @dataclass(frozen=True, slots=True)
 class ControlReason:
-    """Why an agent is held at rung 0: a slug, a sentence, and the service where it is one's."""
+    """Why an agent is held at rung 0: a slug, a sentence, and the service if it concerns one."""
 
     code: str
     sentence: str
@@ -39,7 +39,7 @@ _WHY = {
 
 
 def unproven(data: JsonObject) -> tuple[ControlReason, ...]:
-    """A reason for every service whose control is not proven; of what was not finished, none."""
+    """Return a reason for every service whose control is not proven, except unfinished ones."""
     return tuple(
         ControlReason(
             CONTROL_UNPROVEN,
@@ -54,9 +54,9 @@ def unproven(data: JsonObject) -> tuple[ControlReason, ...]:
 
 
 def undecided(data: JsonObject) -> tuple[ControlReason, ...]:
-    """Services whose control is disputed or was not found out: the rung that was held stays.
+    """Return services whose control is disputed or unknown: they keep the current rung.
 
-    None is earned by them.
+    They never earn a rung.
     """
     found: list[ControlReason] = []
     for row in _rows(data, "control"):
@@ -73,10 +73,11 @@ def undecided(data: JsonObject) -> tuple[ControlReason, ...]:
 
 
 def ceiling_reasons(data: JsonObject) -> tuple[ControlReason, ...]:
-    """Why this agent is held at rung 0 for whom it copies or stands beside.
+    """Return why this agent is held at rung 0 because of another agent.
 
-    A copy, and a newcomer on the site of an open critical finding, until one unannounced visit is
-    passed; an imitator of a name, and whom a bad reputation follows, for as long as that is so.
+    A copy, and a new agent on the site of an open critical finding, until it passes one unannounced
+    visit; an imitator of a name, and an agent that a bad reputation follows, for as long as that is
+    so.
     """
     identity = _identity(data)
     found: list[ControlReason] = []
@@ -103,7 +104,7 @@ def ceiling_reasons(data: JsonObject) -> tuple[ControlReason, ...]:
 
 
 def closed_to_us(data: JsonObject) -> tuple[ControlReason, ...]:
-    """Services that robots.txt closes to us: nothing is known of them."""
+    """Return services that robots.txt closes to us: nothing is known of them."""
     return tuple(
         ControlReason(
             CLOSED_TO_US,
@@ -120,12 +121,12 @@ def closed_to_us(data: JsonObject) -> tuple[ControlReason, ...]:
 def _robots_of(endpoint: str) -> str:
     try:
         return urljoin(endpoint, "/robots.txt")
-    except ValueError:  # evidence that others made
+    except ValueError:  # Evidence that other visits produced.
         return "/robots.txt"
 
 
 def inherited(data: JsonObject) -> tuple[ControlReason, ...]:
-    """Open critical findings of other agents under the same proven control: they count as own."""
+    """Return open critical findings of other agents under the same proven control: they count."""
     return tuple(
         ControlReason(
             str(row.get("check")),
@@ -137,7 +138,7 @@ def inherited(data: JsonObject) -> tuple[ControlReason, ...]:
 
 
 def owned_days(data: JsonObject) -> int | None:
-    """Whole days since a transfer that left the services under other control; None: no limit.
+    """Return whole days since a transfer that changed the services' control; None: no limit.
 
     Rungs 2 to 4 count no day before that.
     """
@@ -146,7 +147,7 @@ def owned_days(data: JsonObject) -> int | None:
 
 
 def shown_imitation(data: JsonObject) -> str | None:
-    """The elder agent of the same name, scored or not."""
+    """Return the older agent of the same name, scored or not."""
     imitates = _identity(data).get("imitates")
     return str(imitates.get("agent")) if is_object(imitates) else None
 

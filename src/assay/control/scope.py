@@ -1,8 +1,9 @@
-"""What a proof of control speaks for: an origin, and a path of it and all below. Pure.
+"""The scope of a control proof: an origin, and a path with everything below. Pure.
 
-A URL has one spelling here, the one that is dialled: case, a trailing dot, full-width letters and
-default ports make no second host. A path that servers read in different ways (dot segments,
-encoded slashes, empty segments) is never below anything: only its host can speak for it.
+Each URL has one spelling here, the one that is dialled: case, a trailing dot, full-width letters
+and default ports do not make a second host. A path that servers read in different ways (dot
+segments, encoded slashes, empty segments) is never below another path: only its host can speak for
+it.
 """
 
 import hashlib
@@ -29,7 +30,8 @@ _ENCODED = re.compile(r"%(2e|2f|5c|25|3b|23|3f|00)", re.IGNORECASE)
 class ControlScope:
     """An origin and the segments of a path; no segments: the whole host.
 
-    With `is_exact` it is that one URL and nothing below it: one with a query, or an odd path.
+    With `is_exact` it is that one URL without anything below it: a URL with a query, or an
+    ambiguous path.
     """
 
     origin: str
@@ -41,32 +43,35 @@ class ControlScope:
 
     @property
     def host_scope(self) -> "ControlScope":
-        """The whole host of it."""
+        """Return the scope of its whole host."""
         return ControlScope(self.origin, self.host, self.port)
 
     @property
     def shown_origin(self) -> str:
-        """The origin as people write it: without the port that its scheme has anyway."""
+        """Return the origin for display: without the default port of its scheme."""
         usual = {"https": ":443", "http": ":80"}[self.origin.partition(":")[0]]
         return self.origin.removesuffix(usual)
 
     @property
     def key(self) -> str:
-        """Names the scope in stores: `at https://a.example:443/path`."""
+        """Return the scope's name in stores: `at https://a.example:443/path`."""
         return scope_key(self.origin, self.exact_url if self.is_exact else "/".join(self.segments))
 
     @property
     def site(self) -> str:
-        """Names whose site it is: the registrable domain, with the port where it is no web port.
+        """Return the site: the registrable domain, with the port unless it is a web port.
 
-        By the Public Suffix List with its private section. A literal address stands for itself.
+        Uses the Public Suffix List with its private section. A literal address is its own site.
         """
         port = "" if self.port in _WEB_PORTS else f":{self.port}"
         return f"site {domain_of(self.host)}{port}"
 
     @property
     def has_name(self) -> bool:
-        """Whether DNS can speak for the host: literal addresses and single labels have no zone."""
+        """Return whether DNS can speak for the host.
+
+        Literal addresses and single labels have no zone.
+        """
         try:
             ip_address(self.host)
         except ValueError:
@@ -74,7 +79,7 @@ class ControlScope:
         return False
 
     def covers(self, other: "ControlScope") -> bool:
-        """Whether `other` is this address or below it, by whole segments."""
+        """Return whether `other` is this address or below it, by whole segments."""
         if self.origin != other.origin:
             return False
         if not self.segments and not self.is_exact:
@@ -85,7 +90,7 @@ class ControlScope:
 
 
 def scope_key(origin: str, path: str, word: str = "at") -> str:
-    """The key of an origin and a path of it, at most `KEY_CHARS_MAX` characters."""
+    """Return the key of an origin and a path of it, at most `KEY_CHARS_MAX` characters."""
     address = f"{origin}/{path.removeprefix('/')}"
     if len(address) > KEY_CHARS_MAX - len(word) - 1:
         address = hashlib.sha256(address.encode()).hexdigest()
@@ -93,7 +98,7 @@ def scope_key(origin: str, path: str, word: str = "at") -> str:
 
 
 def scope_of(url: str) -> ControlScope | None:
-    """The scope of a URL and what is below it; None for what is no address that is called."""
+    """Return the scope of a URL and everything below it; None for an address we never call."""
     target = parse_target(url, _ANY)
     if not isinstance(target, Target):
         return None
@@ -106,9 +111,9 @@ def scope_of(url: str) -> ControlScope | None:
 
 
 def document_scope(url: str) -> ControlScope | None:
-    """What a document at `url` speaks for: its own URL and below.
+    """Return the scope that a document at `url` speaks for: its own URL and below.
 
-    One in a `.well-known` folder speaks for what holds the folder.
+    A document in a `.well-known` folder speaks for that folder's parent.
     """
     scope = scope_of(url)
     if scope is None or scope.is_exact:
@@ -119,12 +124,12 @@ def document_scope(url: str) -> ControlScope | None:
 
 
 def _segments(path: str) -> tuple[str, ...] | None:
-    """The segments, percent-decoded; None where servers could read the path in several ways."""
+    """Return the decoded segments; None if servers could read the path in several ways."""
     if _ENCODED.search(path):
         return None
     parts = path.strip("/").split("/") if path.strip("/") else []
     if path.removeprefix("/").removesuffix("/") != "/".join(parts):
-        return None  # empty segments at an end
+        return None  # Empty segments at the end.
     decoded = [unquote_to_bytes(part) for part in parts]
     if any(not part or part in {b".", b".."} or _ODD.search(part) for part in decoded):
         return None

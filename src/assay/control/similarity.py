@@ -1,8 +1,8 @@
-"""Whether two agents say the same of themselves: MinHash over shingles of normalised words. Pure.
+"""Compares agents' self-descriptions: MinHash over shingles of normalised words. Pure.
 
 Sources: Broder, "On the resemblance and containment of documents" (1997); Li, Owen and Zhang, "One
-permutation hashing" (2012). What differs between copies on purpose is taken out first: names,
-addresses, numbers, order of tools, letter case, invisible characters and letters that look alike.
+permutation hashing" (2012). What a copy changes on purpose is removed first: names, addresses,
+numbers, order of tools, letter case, invisible characters and look-alike letters.
 """
 
 import hashlib
@@ -14,29 +14,29 @@ from typing import Final
 from assay.control.confusables import skeleton
 
 WORDS: Final = 3
-"""Of one shingle."""
+"""Words in one shingle."""
 
 SHINGLES_MIN: Final = 24
-"""Shorter texts are alike by chance: a greeting, a template's one tool."""
+"""Shorter texts are similar by chance: a greeting, a template's only tool."""
 
 TEXT_CHARS_MAX: Final = 8_192
-"""Read of all texts of an agent together: a few milliseconds."""
+"""Characters read of all texts of an agent together: a few milliseconds."""
 
 HASHES: Final = 64
 BANDS: Final = 16
 ALIKE: Final = 0.8
-"""Estimated share of common shingles from which two are near-identical. Two that share 0.8 have a
-band in common with probability above 0.999."""
+"""Estimated share of common shingles from which two agents are near-identical. Two that share 0.8
+have a band in common with probability above 0.999."""
 
 _HASH_BYTES = 4
 _ADDRESS = re.compile(r"https?://\S+|\b0x[0-9a-f]+\b|[\w.+-]+@[\w-]+\.\w+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d[\d.,:]*\b")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]+")
-"""Chinese, Japanese and Korean are written without spaces: each character is a word."""
+"""Matches words; Chinese, Japanese and Korean have no spaces, so each character is a word."""
 
 
 def signature(texts: Iterable[str], names: Iterable[str] = ()) -> str:
-    """The signature of an agent's texts, in hex; empty where they are too short to be told apart.
+    """Return the signature of an agent's texts in hex; empty if they are too short to compare.
 
     `names` are the agent's own, which a copy changes.
     """
@@ -53,7 +53,7 @@ def signature(texts: Iterable[str], names: Iterable[str] = ()) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """The estimated share of common shingles, 0 to 1; 0 where a signature is missing."""
+    """Return the estimated share of common shingles, 0 to 1; 0 if a signature is missing."""
     if not one or len(one) != len(other):
         return 0.0
     size = 2 * _HASH_BYTES
@@ -62,7 +62,7 @@ def likeness(one: str, other: str) -> float:
 
 
 def bands(found: str) -> Sequence[str]:
-    """Keys of which near-identical signatures share one at least."""
+    """Return keys of which near-identical signatures share at least one."""
     size = len(found) // BANDS
     return [f"{at:x}{found[at * size : (at + 1) * size]}" for at in range(BANDS)] if found else []
 
@@ -73,7 +73,7 @@ def _words(text: str) -> list[str]:
 
 
 def _least(shingles: set[str]) -> list[bytes]:
-    """The least hash of each bucket; an empty bucket has that of the next full one."""
+    """Return the least hash of each bucket; an empty bucket takes that of the next full one."""
     buckets: list[bytes] = [b""] * HASHES
     for shingle in shingles:
         digest = hashlib.blake2b(shingle.encode(), digest_size=_HASH_BYTES + 1).digest()

@@ -1,4 +1,4 @@
-"""What one document says of an address, and what follows for a service. Pure."""
+"""A document's statement about an address, and its result for a service. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,38 +12,38 @@ from assay.registries.subject import Subject
 Proof = Literal["dns", "well_known", "card", "openapi", "x402_payee"]
 
 STRONGEST_FIRST: tuple[Proof, ...] = ("dns", "well_known", "card", "openapi", "x402_payee")
-"""Which of several proofs of one address is shown."""
+"""Order in which one of several proofs of an address is shown."""
 
 
 def only_key(scope: ControlScope) -> str:
-    """Names one address without what is below it, in stores."""
+    """Return the name in stores of one address without what is below it."""
     return scope_key(scope.origin, "/".join(scope.segments) or scope.exact_url, "only")
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one document says, and of which addresses."""
+    """A document's statement, and the addresses it covers."""
 
     proof: Proof
     scope: ControlScope
     named: NamedAgents
     is_ours: bool
     has_below: bool = True
-    """Whether it speaks for what is below `scope`, too."""
+    """Whether it also speaks for addresses below `scope`."""
 
     def speaks_for(self, service: ControlScope) -> bool:
-        """Whether the service lies in what it speaks for."""
+        """Return whether it covers the service."""
         return self.scope.covers(service) if self.has_below else self.scope == service
 
     @property
     def key(self) -> str:
-        """Names what is proven, in stores."""
+        """Return the name in stores of what is proven."""
         return self.scope.key if self.has_below else only_key(self.scope)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceControl:
-    """What was found out of one service."""
+    """The result of the control proof for one service."""
 
     endpoint: str
     scope: ControlScope | None
@@ -53,10 +53,10 @@ class ServiceControl:
     why: str | None = None
     is_unfinished: bool = False
     is_lent: bool = False
-    """The proof is that of another address of the host: it leaves no key of its own."""
+    """Whether the proof is that of another address of the host: it leaves no key of its own."""
 
     def row(self, subject: Subject) -> JsonObject:
-        """The service's row of the evidence; without a proof it says what to publish."""
+        """Return the service's row of the evidence; without a proof it says what to publish."""
         shown: dict[str, JsonValue] = {
             "service": self.endpoint.encode("utf-8", "replace").decode(),
             "proof": self.proven.proof if self.proven else None,

@@ -1,7 +1,7 @@
-"""What a host, a card or a record says of agents: read from documents of strangers. Pure.
+"""Reads which agents a host, a card or a record names, from untrusted documents. Pure.
 
-EIP-8004's form is a list `registrations` of `{agentId, agentRegistry}`, the registry in CAIP-10.
-A wallet is an address, plain or in CAIP-10.
+EIP-8004's form is a list `registrations` of `{agentId, agentRegistry}`, the registry in CAIP-10. A
+wallet is an address, plain or in CAIP-10.
 """
 
 import json
@@ -23,20 +23,20 @@ from assay.net.egress.grpc_address import GRPC, grpc_origins
 from assay.registries.subject import Subject
 
 BYTES_MAX: Final = 256 * 1024
-"""Largest document that is read: some two thousand registrations. More is no proof."""
+"""Largest document that is read: some two thousand registrations. A larger one proves nothing."""
 
 VALUES_MAX: Final = 20_000
 DEPTH_MAX: Final = 40
 TEXT_CHARS_MAX: Final = 300
 MEMBERS_MAX: Final = 64
-"""Extensions of a card that are looked into."""
+"""Extensions of a card that are examined."""
 
 INTERFACES_MAX: Final = 8
-"""Addresses a card may send its callers to; what is beyond is not looked at."""
+"""Addresses of a card's interfaces that are examined."""
 
 RECORD_AGENT: Final = "agent-registration="
 RECORD_WALLET: Final = "agent-wallet="
-"""How a TXT record at `_agent-registration.<host>` names an agent, and a wallet."""
+"""How a TXT record at `_agent-registration.<host>` names a wallet."""
 
 _LISTS = ("registrations", "x-agent-registrations", "x-registrations")
 _WALLETS = ("agentWallet", "x-agent-wallet", "wallet", "walletAddress", "x-wallet")
@@ -45,14 +45,14 @@ _AGENT_ID = re.compile(r"[0-9]{1,78}|[1-9A-HJ-NP-Za-km-z]{32,44}")
 
 @dataclass(frozen=True, slots=True)
 class NamedAgents:
-    """The agents (`registry/id`) and wallets that a document names; nothing else counts of it."""
+    """The agents (`registry/id`) and wallets that a document names; nothing else of it counts."""
 
     agents: frozenset[str] = frozenset()
     wallets: frozenset[str] = frozenset()
 
 
 def names(named: NamedAgents, subject: Subject) -> bool:
-    """Whether the document names this agent by id, or its owner or wallet."""
+    """Return whether the document names this agent by id, or its owner or wallet."""
     agent = subject.agent
     if agent is None:
         return False
@@ -62,13 +62,13 @@ def names(named: NamedAgents, subject: Subject) -> bool:
 
 
 def agent_name(registry: str, agent_id: str) -> str:
-    """One spelling of an agent: EVM registries are in lower case."""
+    """Return the one spelling of an agent: EVM registries are in lower case."""
     shown = registry.lower() if registry.startswith("eip155:") else registry
     return f"{shown}/{agent_id}"
 
 
 def read_json(body: bytes) -> JsonValue:
-    """The JSON value of a bounded document; None for anything else."""
+    """Return the JSON value of a bounded document; None for anything else."""
     if len(body) > BYTES_MAX or has_values_beyond(body, VALUES_MAX):
         return None
     if is_nested_beyond(body, DEPTH_MAX):
@@ -80,10 +80,10 @@ def read_json(body: bytes) -> JsonValue:
 
 
 def read_document(document: JsonValue) -> NamedAgents:
-    """What a registration file, an agent card or an OpenAPI document names.
+    """Return what a registration file, an agent card or an OpenAPI document names.
 
     Only members of these names count, at the top, in `info`, `provider`, and in extensions and
-    their parameters: a text that quotes an id or address names nobody.
+    their parameters: a text that quotes an id or address names no agent.
     """
     if not is_object(document):
         return NamedAgents()
@@ -97,7 +97,7 @@ def read_document(document: JsonValue) -> NamedAgents:
 
 
 def read_records(records: Iterable[str]) -> NamedAgents:
-    """What TXT records name: `agent-registration=<registry>/<id>`, `agent-wallet=<address>`."""
+    """Read TXT records: `agent-registration=<registry>/<id>`, `agent-wallet=<address>`."""
     agents: set[str] = set()
     wallets: set[str] = set()
     for record in records:
@@ -112,7 +112,7 @@ def read_records(records: Iterable[str]) -> NamedAgents:
 
 
 def payees_named(payees: frozenset[str], subject: Subject) -> bool:
-    """Whether every payee of a service is this agent's registered wallet."""
+    """Return whether every payee of a service is this agent's registered wallet."""
     wallet = subject.agent.wallet if subject.agent else None
     return bool(payees) and wallet is not None and {p.lower() for p in payees} == {wallet.lower()}
 
@@ -145,14 +145,14 @@ def _agents(listed: JsonValue) -> set[str]:
 
 
 def _is_id(agent_id: int | str) -> bool:
-    """A token id in decimal, or a Solana asset's key."""
+    """Return whether it is a token id in decimal, or a Solana asset's key."""
     if isinstance(agent_id, int) and not 0 <= agent_id < 2**256:
         return False
     return _AGENT_ID.fullmatch(str(agent_id)) is not None
 
 
 def _address(text: str) -> str:
-    """One spelling of an address; of CAIP-10 (`eip155:1:0x...`) the address."""
+    """Return the one spelling of an address; of CAIP-10 (`eip155:1:0x...`) the address."""
     if len(text) > TEXT_CHARS_MAX:
         return ""
     address = text.strip().rpartition(":")[2]
@@ -160,7 +160,7 @@ def _address(text: str) -> str:
 
 
 def interfaces_of(card: JsonObject) -> tuple[str, ...]:
-    """The addresses a card sends its callers to, and one beyond the most that are looked at."""
+    """Return the addresses a card sends its callers to, at most one more than are examined."""
     listed: list[tuple[JsonValue, JsonValue]] = [(card.get("preferredTransport"), card.get("url"))]
     for name, binding in _BINDINGS.items():
         rows = card.get(name)
@@ -174,18 +174,18 @@ _BINDINGS = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "
 
 
 def _called_at(binding: JsonValue, url: str) -> str:
-    """The URL; of a gRPC interface, that of the origin where it is called."""
+    """Return the URL; for a gRPC interface, the origin at which it is called."""
     origins = grpc_origins(url) if binding == GRPC else ()
     return origins[-1] if origins else url
 
 
 def is_openapi(document: JsonValue) -> bool:
-    """Whether it says that it is an OpenAPI document, of any version."""
+    """Return whether it declares itself an OpenAPI document, of any version."""
     return is_object(document) and ("openapi" in document or "swagger" in document)
 
 
 def lists_path(document: JsonValue, path: str) -> bool:
-    """Whether an OpenAPI document describes an operation at exactly that path."""
+    """Return whether an OpenAPI document describes an operation at exactly that path."""
     paths = document.get("paths") if is_object(document) else None
     if not is_object(document) or not is_object(paths):
         return False
@@ -204,6 +204,6 @@ def _path(url: str) -> str:
 
 
 def subject_key(name: str) -> str:
-    """The subject key (`eip155:1/22`) of an agent as documents name it."""
+    """Return the subject key (`eip155:1/22`) of an agent as documents name it."""
     registry, _, agent_id = name.rpartition("/")
     return f"{registry.rpartition(':')[0]}/{agent_id}"

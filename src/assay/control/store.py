@@ -1,4 +1,4 @@
-"""Proven control and what follows it, as new evaluations and the scheduler ask for it, in SQL."""
+"""Stores proven control and its consequences in SQL, for evaluations and the scheduler."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ _IDENTITIES, _BANDS = agent_identities.c, content_bands.c
 
 
 class SqlControlStore:
-    """Implements `control.ports.ControlStore`; `ControlRecords` writes what it reads."""
+    """Reads what `ControlRecords` writes; implements `control.ports.ControlStore`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -64,7 +64,8 @@ class SqlControlStore:
             select(_FINDINGS.subject_key, _FINDINGS.check_name, _KEYS.key, _FINDINGS.opened_us)
             .join(control_keys, _KEYS.subject_key == _FINDINGS.subject_key)
             .where(_KEYS.key.in_(keys), _FINDINGS.subject_key != exclude)
-            # A former owner answers for what was open while it was theirs, and for nothing later.
+            # A former owner answers for findings opened during their ownership, and for no later
+            # ones.
             .where(_KEYS.disputed.is_(False), _KEYS.seen_us >= _FINDINGS.opened_us)
             .where(self._is_kept(_FINDINGS.seen_us))
             .order_by(_FINDINGS.opened_us, _FINDINGS.subject_key, _FINDINGS.check_name, _KEYS.key)
@@ -108,7 +109,7 @@ class SqlControlStore:
         return [Elder(r.subject_key, skeleton, r.rung, r.signature, r.first_us) for r in rows]
 
     async def siblings(self, group: str) -> Sequence[str]:
-        """The agents that share one visit and one reputation, by their `identity.group`."""
+        """Return the agents that share one visit and one reputation, by their `identity.group`."""
         statement = (
             select(_IDENTITIES.subject_key)
             .where(_IDENTITIES.group_key == group)
@@ -118,7 +119,7 @@ class SqlControlStore:
         return await self._agents(statement)
 
     async def proven_on(self, site: str) -> Sequence[str]:
-        """Agents with proven control on a `ControlScope.site`, for shares of its budget."""
+        """Return agents with proven control on a `ControlScope.site`, for shares of its budget."""
         statement = (
             select(_KEYS.subject_key)
             .where(_KEYS.key == site, _KEYS.proof == "site", self._is_kept(_KEYS.seen_us))
@@ -139,7 +140,7 @@ class SqlControlStore:
         return await self._agents(statement)
 
     async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
-        """Implements `evaluation.deposits.ProvenPaths`, as the next one."""
+        """Implement `evaluation.deposits.ProvenPaths`."""
         statement = (
             select(_KEYS.key)
             .where(_KEYS.subject_key == agent, _KEYS.proof != "site", _KEYS.key.like("at http%"))
@@ -151,7 +152,10 @@ class SqlControlStore:
     async def paths_of_others(
         self, agent: str, origin: str, at_most: int
     ) -> Sequence[ControlScope]:
-        """Those of disputed control, too: what is doubtful goes to nobody."""
+        """Return paths of other agents, including disputed ones.
+
+        A doubtful path belongs to no one.
+        """
         statement = (
             select(_KEYS.key)
             .where(_KEYS.key.startswith(f"at {origin}/", autoescape=True))
@@ -163,7 +167,7 @@ class SqlControlStore:
         return _scopes(await self._agents(statement))
 
     async def remove(self, before: datetime, at_most: int) -> int:
-        """Remove what was last seen before then, so many rows of each kind; how many."""
+        """Remove rows last seen before then, a bounded number of each kind; return how many."""
         before_us = to_us(before)
         keyed = (
             (control_keys, (_KEYS.subject_key, _KEYS.key), _KEYS.seen_us),
@@ -192,6 +196,6 @@ class SqlControlStore:
 
 
 def _scopes(keys: Sequence[str]) -> list[ControlScope]:
-    """The addresses that keys name; a long one is kept as a hash, and names none."""
+    """Return the addresses that keys name; a long one is stored as a hash, which names none."""
     found = (scope_of(key.partition(" ")[2]) for key in keys)
     return [scope for scope in found if scope is not None]

@@ -1,7 +1,7 @@
-"""TXT records, by the configured name servers; the names are strangers' (proofs of control).
+"""Reads TXT records of untrusted names by the configured name servers (control proofs).
 
-Only the name servers of the system are asked, never those of a stranger. Look-ups have shares by
-domain, as those of addresses have.
+Only the system's name servers are asked, never those that another party names. Look-ups have shares
+by domain, like those of addresses.
 """
 
 import asyncio
@@ -21,28 +21,28 @@ from assay.net.egress.url import is_inside_name
 
 LOOKUPS = SlotShare(32, 16)
 DOMAIN = SlotShare(4, 2)
-"""Look-ups under way: of all names, and of names of one domain."""
+"""Concurrent look-ups: of all names, and of names of one domain."""
 
 LOOKUP_S = 2.0
 WAIT_S = 2.0
-"""What one look-up may take, and what it waits for its turn."""
+"""Time limit of one look-up, and of its wait for a slot."""
 
 RECORDS_MAX = 100
 RECORD_CHARS_MAX = 1024
 
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){1,20}")
-"""Names as targets have them; the library reads escapes in others, and breaks on some."""
+"""Names as targets have them; in other names the library reads escapes, and some break it."""
 
 
 class DnsTxtRecords:
-    """Implements `control.ports.TxtRecords`.
+    """Reads TXT records by DNS; implements `control.ports.TxtRecords`.
 
-    What a wildcard of the zone answers for a name that nobody can have made is left out: it was
-    not published for this host.
+    What a wildcard of the zone answers, also for a random name, is left out: it was not published
+    for this host.
     """
 
     def __init__(self, resolver: dns.asyncresolver.Resolver | None = None) -> None:
-        """Without `resolver` the system's configuration; none there: DNS is never asked."""
+        """Use `resolver`, or the system's configuration; without either, DNS is never used."""
         self._resolver = resolver or _configured()
         self._slots = Slots()
 
@@ -85,7 +85,7 @@ async def _look_up(resolver: dns.asyncresolver.Resolver, name: str) -> list[str]
         )
     except (dns.resolver.NXDOMAIN, dns.name.LabelTooLong, dns.name.NameTooLong):
         return []
-    except Exception as error:  # hostile answers break the library in ways it does not declare
+    except Exception as error:  # Hostile answers raise errors that the library does not declare.
         raise LookUpUnavailable(str(error)) from error
     records: list[str] = []
     for rdata in list(answer)[:RECORDS_MAX]:

@@ -1,1 +1,1 @@
-"""Stores over SQLite and PostgreSQL, from one text."""
+"""Stores over SQLite and PostgreSQL, from the same SQL."""

@@ -1,4 +1,4 @@
-"""How each database is reached: the URL, the driver, and what makes its connections safe."""
+"""Connects to each database: the URL, the driver, and the settings that make connections safe."""
 
 import asyncio
 import os
@@ -17,27 +17,27 @@ from assay.common.errors import InvalidRequest
 DatabaseKind: TypeAlias = Literal["sqlite", "postgresql"]
 
 POOL_SIZE = 8
-"""Connections of one process; PostgreSQL takes 100 from all of them unless told otherwise."""
+"""Connections of one process; by default PostgreSQL accepts 100 from all of them."""
 
 CACHE_KIB = 32_768
 CHECKPOINT_PAGES = 16_384
-"""What SQLite keeps of a file in each connection's memory, and how much it writes beside the file
-before it puts it in its place. Its own 2 MB and 4 MB are too little for an index of millions of
-calls: every page was read and written many times over, 175 us a row instead of 46
-(`bench/analytics.py`, 200,000 rows)."""
+"""Pages of a file that SQLite caches in each connection's memory, and pages written to the WAL
+before a checkpoint. Its defaults of 2 MB and 4 MB are too small for an index of millions of calls:
+every page was read and written many times over, 175 us a row instead of 46 (`bench/analytics.py`,
+200,000 rows)."""
 
 _WAL_RETRY_S = 0.01
 
 WRITES = "assay_writes"
-"""The execution option that says a transaction will write."""
+"""The execution option that marks a transaction as writing."""
 
 
 class DatabaseUrlError(ValueError):
-    """The database URL cannot be used; the message says why, and never the URL itself."""
+    """The database URL cannot be used; the message says why but never contains the URL."""
 
 
 def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, DatabaseKind]:
-    """The engine for a URL, and which kind of database it is. Nothing is connected yet.
+    """Return the engine for a URL, and its kind of database. Nothing is connected yet.
 
     `wait_s` bounds the wait for a connection, and for another process's lock on an SQLite file.
     Raises `DatabaseUrlError`.
@@ -51,9 +51,9 @@ def open_engine(url: str, wait_s: float) -> tuple[AsyncEngine, DatabaseKind]:
 
 
 def connect_sqlite(path: str, wait_s: float) -> sqlite3.Connection:
-    """A connection of our own, as safe as the engine's; for one thread at a time.
+    """Return a separate connection with the engine's safe settings, for one thread at a time.
 
-    Begins no transaction by itself. Raises `sqlite3.Error`.
+    It begins no transaction by itself. Raises `sqlite3.Error`.
     """
     _keep_private(path)
     connection = sqlite3.connect(
@@ -71,7 +71,7 @@ def connect_sqlite(path: str, wait_s: float) -> sqlite3.Connection:
 
 
 def _sqlite(path: str, wait_s: float) -> AsyncEngine:
-    """The path is taken literally, `?` and `%` included: a data directory may be called so."""
+    """Open an SQLite engine. The path is taken literally, `?` and `%` included."""
     if path in {"", ":memory:"}:
         raise DatabaseUrlError("the database URL must name a file: sqlite:///path")
     engine = create_async_engine(
@@ -80,7 +80,7 @@ def _sqlite(path: str, wait_s: float) -> AsyncEngine:
         pool_size=POOL_SIZE,
         max_overflow=0,
         pool_timeout=wait_s,
-        pool_use_lifo=True,  # the one used last has in its memory what is needed next
+        pool_use_lifo=True,  # The connection used last has the pages needed next in its memory.
         hide_parameters=True,
     )
 
@@ -98,10 +98,11 @@ def _sqlite(path: str, wait_s: float) -> AsyncEngine:
 
 
 def _keep_private(path: str) -> None:
-    """Password hashes are in it. The -wal and -shm files take over the mode.
+    """Make the file readable by its owner only: it holds password hashes.
 
-    Only a file that is not there is opened: closing one that SQLite has open would drop the
-    locks of the whole process on it (https://sqlite.org/howtocorrupt.html, 2.2).
+    The -wal and -shm files inherit the mode. Only a missing file is opened: closing one that SQLite
+    has open would drop the locks of the whole process on it (https://sqlite.org/howtocorrupt.html,
+    2.2).
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -116,10 +117,10 @@ def _prepare_sqlite(connection: Any, wait_s: float) -> None:  # noqa: ANN401
 
 
 def _set_pragmas(cursor: Any) -> None:  # noqa: ANN401
-    """WAL lets readers and the one writer work at once; synchronous=FULL makes a commit durable.
+    """Set WAL, so that readers and the one writer run at once, and durable commits.
 
-    With NORMAL a power cut could take back the last commits: a used challenge would be fresh
-    again, a revoked key alive.
+    With `synchronous=NORMAL` a power cut could lose the last commits: a used challenge would be
+    valid again, a revoked key active.
     """
     for pragma in (
         "synchronous=FULL",
@@ -131,7 +132,7 @@ def _set_pragmas(cursor: Any) -> None:  # noqa: ANN401
 
 
 def _turn_to_wal(cursor: Any, deadline_s: float, wait: Callable[[], object]) -> None:  # noqa: ANN401
-    """A fresh file is turned once, and SQLite does not wait for whoever is turning it: we do."""
+    """Switch a new file to WAL once; SQLite does not wait for another process doing so, we do."""
     while True:
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
@@ -148,16 +149,17 @@ async def _wait_for_the_other(_driver: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A read is one statement, and that is a transaction by itself."""
+    """Begin a transaction for writes only: a read is one statement, a transaction by itself."""
     if connection.get_execution_options().get(WRITES):
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _postgresql(url: str, wait_s: float) -> AsyncEngine:
-    """The URL goes to the driver as it is: options and several hosts as libpq knows them.
+    """Open a PostgreSQL engine.
 
-    READ COMMITTED is asked for whatever the server's default: a statement must see what was
-    committed while it waited for a lock, or a chain of snapshots would fork.
+    The URL goes to the driver unchanged, with options and several hosts as libpq supports them.
+    READ COMMITTED is set whatever the server's default: a statement must see what was committed
+    while it waited for a lock, or a chain of snapshots would fork.
     """
     import asyncpg  # noqa: PLC0415 - an installation on SQLite does without it  # pyright: ignore[reportMissingTypeStubs]
 
@@ -166,7 +168,7 @@ def _postgresql(url: str, wait_s: float) -> AsyncEngine:
         asyncpg.exceptions.UndefinedObjectError,
         asyncpg.exceptions.InvalidParameterValueError,
     )
-    # The driver has no types.
+    # The driver has no type annotations.
     dial = cast("Callable[..., Awaitable[object]]", asyncpg.connect)  # pyright: ignore[reportUnknownMemberType]
 
     async def connect() -> object:
@@ -203,10 +205,10 @@ def _refuse_bound(
 
 
 def refuse_unstorable(rows: Iterable[Iterable[object]]) -> None:
-    """Text no database can hold is its sender's mistake, and no failure of the database.
+    """Refuse text that no database can store: that is the sender's error, not the database's.
 
-    What is wrong with one text is wrong with all of them in a row: one look for thousands.
-    Raises `InvalidRequest`.
+    All texts are checked joined together, which is one check for thousands. Raises
+    `InvalidRequest`.
     """
     text = "".join([value for row in rows for value in row if type(value) is str])
     if "\0" in text or not (text.isascii() or _is_encodable(text)):

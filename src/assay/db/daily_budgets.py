@@ -1,4 +1,4 @@
-"""Budgets of a day, counted exactly: of any number of processes none takes what is not left."""
+"""Daily budgets, counted exactly across any number of processes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +36,7 @@ class DailyBudgets:
     async def take_within(
         self, transaction: SqlTransaction, name: str, day: int, limit: int
     ) -> bool:
-        """Whether there was a unit left. Names are always taken in one order."""
+        """Take a unit; return whether one was left. Callers must take names in one fixed order."""
         if limit <= 0:
             return False
         values = {"name": name, "day": day, "a_limit": limit}
@@ -44,11 +44,11 @@ class DailyBudgets:
 
     @staticmethod
     async def give_back_within(transaction: SqlTransaction, name: str, day: int) -> None:
-        """A unit that was not needed."""
+        """Return a unit that was not needed."""
         await transaction.change(_GIVE_BACK, {"a_name": name, "a_day": day})
 
     async def take_all(self, limits: Sequence[tuple[str, int]], day: int) -> str | None:
-        """Take a unit of each budget, or of none: then the name of one that is used up."""
+        """Take a unit of every budget, or none; return the name of a budget that is used up."""
 
         async def work(transaction: SqlTransaction) -> str | None:
             taken: list[str] = []
@@ -63,14 +63,14 @@ class DailyBudgets:
         return await self._database.change(work)
 
     async def used(self, names: Sequence[str], day: int) -> Mapping[str, int]:
-        """What was taken of some budgets; those of which nothing was are left out."""
+        """Return the units taken of these budgets; untouched budgets are left out."""
         statement = _USED.where(_ROWS.c.name.in_(names), _ROWS.c.day == day)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).all()
         return {name: int(used) for name, used in rows}
 
     async def forget(self, before_day: int) -> int:
-        """Remove budgets of earlier days; how many there were."""
+        """Delete budgets of earlier days; return how many there were."""
         async with self._database.write() as connection:
             removed = await connection.execute(delete(_ROWS).where(_ROWS.c.day < before_day))
             return removed.rowcount

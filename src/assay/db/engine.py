@@ -1,4 +1,4 @@
-"""One database, SQLite or PostgreSQL, and the two ways to use it: read and write."""
+"""A database, SQLite or PostgreSQL, and the ways to read and write it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,10 +18,10 @@ from assay.db.migrate import is_current, upgrade
 from assay.db.sql_transaction import SessionTransaction, Work
 
 USE_S = 15.0
-"""How long one use of the database may take in all, waiting included."""
+"""Time limit of one use of the database, waiting included."""
 
 MIGRATION_S = 3600.0
-"""How long a migration may take, or wait for another process's."""
+"""Time limit of a migration, or of waiting for another process's."""
 
 T = TypeVar("T")
 
@@ -30,15 +30,15 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class DataRefused(Unavailable):
-    """The database answered that it cannot hold a value: too long, too large, of no sense."""
+    """The database rejected a value: too long, too large or invalid."""
 
 
 class Database:
-    """Opened by `open`; every store of the service stands on one of these."""
+    """A database, opened by `open`; every store of the service uses one."""
 
     def __init__(self, engine: AsyncEngine, kind: DatabaseKind, use_s: float) -> None:
         self._engine = engine
-        # A read is one statement, and that is a transaction by itself: no BEGIN, no ROLLBACK.
+        # A read is one statement, which is a transaction by itself: no BEGIN, no ROLLBACK.
         self._reading = (
             engine if kind == "sqlite" else engine.execution_options(isolation_level="AUTOCOMMIT")
         )
@@ -47,7 +47,7 @@ class Database:
         self._uses, self._idle = 0, asyncio.Event()
         self._idle.set()
         self._is_closed = False
-        # SQLite's own waiting is by polling and not in turn; under load somebody waits too long.
+        # SQLite itself waits by polling and without order; under load some caller waits too long.
         self._turns: AbstractAsyncContextManager[object] = (
             asyncio.Lock() if kind == "sqlite" else nullcontext()
         )
@@ -60,30 +60,30 @@ class Database:
 
     @classmethod
     async def open(cls, url: str, use_s: float = USE_S) -> "Database":
-        """`sqlite:///path` or `postgresql://...`. Nothing is connected yet.
+        """Open `sqlite:///path` or `postgresql://...`. Nothing is connected yet.
 
-        Raises `DatabaseUrlError`; what only the server can say of the URL, the first use raises.
+        Raises `DatabaseUrlError`; errors that only the server can detect are raised on first use.
         """
         engine, kind = open_engine(url, wait_s=_own_wait_s(use_s))
         return cls(engine, kind, use_s)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[AsyncConnection]:
-        """A connection for one statement that reads.
+        """Yield a connection for one statement that reads.
 
-        Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that
-        no database can hold.
+        Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that no
+        database can store.
         """
         async with self._used(self._use_s), self._reading.connect() as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self, use_s: float | None = None) -> AsyncGenerator[AsyncConnection]:
-        """A transaction: committed at the end, rolled back on any exception. Never within another.
+        """Yield a transaction: committed at the end, rolled back on any exception. Never nested.
 
-        On SQLite it takes the write lock at its beginning, so that a transaction that reads
-        before it writes never fails half-way for another's sake. Raises like `read`;
-        `IntegrityError` passes through.
+        On SQLite it takes the write lock at its beginning, so that a transaction that reads before
+        it writes never fails half-way because of another. Raises like `read`; `IntegrityError`
+        passes through.
         """
         limit_s = self._use_s if use_s is None else use_s
         async with self._used(limit_s), self._turns, self._engine.connect() as plain:
@@ -92,12 +92,12 @@ class Database:
                 yield connection
 
     async def change(self, work: Work[T], *, is_sure: bool = False) -> T:
-        """A short transaction of statements alone: its result, once it is committed.
+        """Run a short transaction of statements only; return its result once it is committed.
 
         On SQLite it shares its commit with whatever else is waiting, and costs a tenth of `write`.
-        `is_sure`: once it has changed anything, it fails only where the database does; whatever
-        shares its commit fails with it then. Of two that are under way, which is first is not
-        said. Raises like `write`.
+        `is_sure`: after its first change it fails only if the database does, and then everything
+        that shares its commit fails too. The order of two concurrent calls is unspecified. Raises
+        like `write`.
         """
         if self._writers is not None:
             return await self._done(self._writers[0], work, is_sure=is_sure)
@@ -105,7 +105,7 @@ class Database:
             return await work(SessionTransaction(connection, self.lock))
 
     async def look(self, work: Work[T]) -> T:
-        """One statement that reads; as cheap. Raises like `read`."""
+        """Run one statement that reads, as cheaply as `change`. Raises like `read`."""
         if self._writers is not None:
             return await self._done(self._writers[1], work)
         async with self.read() as connection:
@@ -113,7 +113,7 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, use_s: float) -> AsyncGenerator[AsyncConnection]:
-        """A transaction that sees one moment, however long it takes, and holds up no writer.
+        """Yield a transaction with one consistent snapshot that never blocks writers.
 
         For reading, and for temporary tables of its own. Raises like `read`.
         """
@@ -124,7 +124,7 @@ class Database:
             yield connection
 
     async def migrate(self) -> None:
-        """Bring the schema up to date; of several processes one does, the others wait.
+        """Bring the schema up to date; one process does so while the others wait.
 
         Raises `SchemaTooNew`.
         """
@@ -137,18 +137,18 @@ class Database:
             await connection.run_sync(upgrade)
 
     async def lock(self, connection: AsyncConnection, name: str) -> None:
-        """Within a write: wait for every other writer that locked the same name."""
+        """Wait, within a write, for every other writer that locked the same name."""
         if self.kind == "postgresql":
             statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 8004))")
             await connection.execute(statement, {"name": name})
 
     async def ping(self) -> None:
-        """Ask the database for an answer. Raises `Unavailable`."""
+        """Check that the database answers. Raises `Unavailable`."""
         async with self.read() as connection:
             await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
-        """Close every connection, when what uses them has ended; later uses are `Unavailable`."""
+        """Close every connection after its current use; later uses raise `Unavailable`."""
         self._is_closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(self._use_s):
@@ -159,7 +159,10 @@ class Database:
 
     @asynccontextmanager
     async def _used(self, limit_s: float) -> AsyncGenerator[None]:
-        """The driver's failures as `Unavailable`; a broken constraint is the store's to see."""
+        """Turn the driver's failures into `Unavailable`.
+
+        Constraint violations pass to the store.
+        """
         self._begin()
         try:
             async with asyncio.timeout(limit_s):
@@ -172,7 +175,7 @@ class Database:
             self._end()
 
     async def _done(self, writer: GroupCommitWriter, work: Work[T], *, is_sure: bool = False) -> T:
-        """As within `_used`, whose context managers cost more than the rest: calls wait here."""
+        """Run work like `_used`, without context managers: they cost more than the rest here."""
         self._begin()
         try:
             return await writer.do(work, self._use_s, is_sure=is_sure)
@@ -204,21 +207,21 @@ def _translated(error: Exception) -> Unavailable:
 
 
 def _own_wait_s(use_s: float) -> float:
-    """A wait ends first by itself: a statement that waits inside SQLite cannot be called off."""
+    """Return a shorter wait for SQLite itself, whose waiting statements cannot be cancelled."""
     return use_s * 2 / 3
 
 
 def to_us(moment: datetime) -> int:
-    """Microseconds since 1970, exactly: how times are stored."""
+    """Return microseconds since 1970, exactly: how times are stored."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def from_us(microseconds: int) -> datetime:
-    """The inverse of `to_us`."""
+    """Return the time of `to_us` again."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def _is_about_data(error: Exception) -> bool:
-    """Whether it failed for what it was to store: SQLSTATE class 22, or the driver's own check."""
+    """Return whether the stored value caused it: SQLSTATE class 22, or the driver's own check."""
     state = getattr(getattr(error, "orig", None), "sqlstate", None)
     return isinstance(error, DataError) or str(state).startswith("22")

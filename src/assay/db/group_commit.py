@@ -1,8 +1,8 @@
-"""Short transactions of many callers on SQLite: one thread, one commit for all that are waiting.
+"""Group commit on SQLite: one thread commits the short transactions of all waiting callers.
 
-A statement that crosses to another thread and back costs more processor time than SQLite takes to
-run it, and a commit waits for the disk. Here a whole piece of work crosses once, with all that
-came while the last commit was waiting, and nobody is answered before their common commit.
+Passing a statement to another thread and back costs more processor time than SQLite takes to run
+it, and a commit waits for the disk. Here a whole transaction is passed once, together with all that
+arrived during the last commit, and no caller is answered before their common commit.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from assay.db.sql_transaction import DriverTransaction, Work
 T = TypeVar("T")
 
 AT_ONCE = 64
-"""Pieces of work in one transaction: each holds up the others by some 0.1 ms."""
+"""Transactions in one commit: each delays the others by about 0.1 ms."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,11 +36,10 @@ class PendingTransaction:
 
 
 class GroupCommitWriter:
-    """One connection to an SQLite file, used by one thread, for work that writes or only reads.
+    """A connection to an SQLite file, used by one thread, for work that writes or only reads.
 
-    What fails is undone by itself and fails nobody else, but for what said that it is sure; a
-    commit that fails, fails for all whose work was in it. Work whose caller has gone before it
-    began is left out.
+    Failed work is rolled back alone and fails no other, unless it was marked sure. A failed commit
+    fails all work in it. Work whose caller was cancelled before it began is skipped.
     """
 
     def __init__(
@@ -51,7 +50,10 @@ class GroupCommitWriter:
         *,
         writes: bool,
     ) -> None:
-        """`turns` is held during a transaction; `wait_s` bounds waiting for other processes."""
+        """Create it; `turns` is held during a transaction.
+
+        `wait_s` bounds waiting for other processes.
+        """
         self._path = path
         self._wait_s = wait_s
         self._turns = turns
@@ -63,10 +65,10 @@ class GroupCommitWriter:
         self._is_closed = False
 
     async def do(self, work: Work[T], limit_s: float, *, is_sure: bool = False) -> T:
-        """Its result, once it is committed.
+        """Run work and return its result once it is committed.
 
-        `is_sure`: once it has changed anything, it fails only where the database does; that spares
-        it two statements. Raises what it raises, `TimeoutError` after `limit_s`, and `Unavailable`.
+        `is_sure`: after its first change it fails only if the database does; that saves two
+        statements. Raises what the work raises, `TimeoutError` after `limit_s`, and `Unavailable`.
         """
         if self._is_closed:
             raise _closed()
@@ -83,9 +85,9 @@ class GroupCommitWriter:
             timer.cancel()
 
     def close(self) -> None:
-        """Let what has begun end, then end the thread; everything else is `Unavailable`.
+        """Let running work end, then end the thread; all other work raises `Unavailable`.
 
-        It waits, and is therefore not for the thread of the loop.
+        It blocks, so it must not run in the event loop's thread.
         """
         self._is_closed = True
         self._thread.submit(self._forget)
@@ -106,11 +108,11 @@ class GroupCommitWriter:
         finally:
             self._runner = None
             left, self._waiting = (*some, *self._waiting), []
-            for ticket in left:  # none, unless this was closed or called off
+            for ticket in left:  # Empty only if this was closed or the work cancelled.
                 _answer(ticket, _Failed(_closed()))
 
     def _commit_group(self, tickets: Sequence[PendingTransaction]) -> list[Any]:
-        """What each came to: its result, or the exception. In the thread."""
+        """Run the work and commit; return each result or exception. Runs in the writer's thread."""
         try:
             transaction = DriverTransaction(self._opened())
             if not self._writes:
@@ -133,24 +135,25 @@ class GroupCommitWriter:
             run("SAVEPOINT work")
             outcome = self._alone(ticket, transaction)
             if isinstance(outcome, _Failed):
-                run("ROLLBACK TO work")  # raises where SQLite has undone everything itself
+                run("ROLLBACK TO work")  # Raises if SQLite has already rolled everything back.
             run("RELEASE work")
             outcomes.append(outcome)
         run("COMMIT")
         return outcomes
 
     def _surely(self, ticket: PendingTransaction, transaction: DriverTransaction) -> object:
-        """Its outcome; raised where it fails and has changed something, for all are undone then."""
+        """Run sure work; raise if it fails after a change, since then all work is rolled back."""
         before = transaction.own.total_changes
         outcome = self._alone(ticket, transaction)
         is_clean = transaction.own.total_changes == before and transaction.own.in_transaction
-        if isinstance(outcome, _Failed) and not is_clean:  # or SQLite has undone everything itself
+        # Or SQLite has already rolled everything back.
+        if isinstance(outcome, _Failed) and not is_clean:
             raise _unusable(repr(outcome.error)) from outcome.error
         return outcome
 
     @staticmethod
     def _alone(ticket: PendingTransaction, transaction: DriverTransaction) -> object:
-        if ticket.done.done():  # its caller has gone, or has waited long enough
+        if ticket.done.done():  # Its caller was cancelled or timed out.
             return None
         try:
             return _result(ticket.work(transaction))
@@ -164,7 +167,7 @@ class GroupCommitWriter:
         return self._connection
 
     def _undo(self) -> None:
-        """Leave no transaction behind; a connection that will not even do that is given up."""
+        """Leave no transaction open; drop a connection that cannot even roll back."""
         try:
             if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -179,12 +182,12 @@ class GroupCommitWriter:
 
 
 def _be_patient() -> None:
-    """Let this thread run when the loop's has nothing to do, instead of at once when it is woken.
+    """Let this thread run when the loop's has nothing to do, instead of as soon as it is woken.
 
-    Both need the interpreter's lock: what runs at once only takes turns with the loop, and each
-    turn costs more than a row. Source: sched(7), SCHED_BATCH.
+    Both need the interpreter's lock: a thread that runs at once only alternates with the loop, and
+    each switch costs more than a row. Source: sched(7), SCHED_BATCH.
     """
-    with suppress(AttributeError, OSError):  # not of this system, or not for us
+    with suppress(AttributeError, OSError):  # Not supported by this system, or not permitted.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
@@ -202,7 +205,7 @@ def _unusable(detail: str) -> Unavailable:
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:
-    """What work comes to that has nothing to wait for."""
+    """Run a coroutine that never waits, and return its result."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -226,7 +229,7 @@ def _answer(ticket: PendingTransaction, outcome: object) -> None:
 
 
 def _translated(error: Exception) -> Exception:
-    """The driver's failures as those of every other use of the database: one kind for stores."""
+    """Return the driver's failure as the exception that all other database uses raise."""
     if isinstance(error, sqlite3.IntegrityError):
         return IntegrityError(None, None, error)
     if isinstance(error, sqlite3.Error):

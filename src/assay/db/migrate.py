@@ -1,17 +1,17 @@
-"""Versioned migrations, run from code: no configuration file, nothing for an operator to call."""
+"""Runs versioned migrations from code: no configuration file and no command for operators."""
 
 from sqlalchemy import Connection, inspect, text
 
 HEAD = "0041"
-"""The newest file in `migrations/versions`; a test holds the two together."""
+"""The newest file in `migrations/versions`; a test checks that the two agree."""
 
 
 class SchemaTooNew(RuntimeError):
-    """The database was made by a newer version of the service."""
+    """The database was created by a newer version of the service."""
 
 
 def is_current(connection: Connection) -> bool:
-    """Whether nothing is to be done: the usual start, which then does without Alembic."""
+    """Return whether the schema is up to date, which lets the usual start skip Alembic."""
     if not inspect(connection).has_table("alembic_version"):
         return False
     statement = text("SELECT version_num FROM alembic_version")
@@ -21,9 +21,9 @@ def is_current(connection: Connection) -> bool:
 def upgrade(connection: Connection) -> None:
     """Apply every migration the database lacks, inside the caller's transaction.
 
-    Raises `SchemaTooNew` when the database knows a migration this code does not.
+    Raises `SchemaTooNew` if the database has a migration unknown to this code.
     """
-    # Imported when there is something to migrate: it costs a start a tenth of a second.
+    # Imported only when needed: it costs a start a tenth of a second.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.runtime.migration import MigrationContext  # noqa: PLC0415

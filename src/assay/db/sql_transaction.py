@@ -1,4 +1,4 @@
-"""Where statements of a short transaction are asked, whichever way they reach the database."""
+"""Runs the statements of a short transaction, on either path to the database."""
 
 import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -29,14 +29,14 @@ Values: TypeAlias = Mapping[str, object]
 
 
 class SqlTransaction(Protocol):
-    """Where a piece of work asks its statements, in a transaction that somebody else ends."""
+    """Runs the statements of one piece of work; the caller ends the transaction."""
 
     async def rows(self, statement: Executable, values: Values) -> Sequence[SqlRow]:
-        """Every row of a question."""
+        """Return every row of a query."""
         ...
 
     async def change(self, statement: Executable, values: Values) -> int:
-        """How many rows a statement changed."""
+        """Return how many rows a statement changed."""
         ...
 
     async def lock(self, name: str) -> None:
@@ -45,16 +45,16 @@ class SqlTransaction(Protocol):
 
     @property
     def connection(self) -> AsyncConnection:
-        """For text in the database's own words: `exec_driver_sql`, and nothing else."""
+        """For SQL text in the database's own dialect: use only `exec_driver_sql`."""
         ...
 
 
 Work: TypeAlias = Callable[[SqlTransaction], Coroutine[Any, Any, T]]
-"""Waits for its desk and for nothing else; may be undone and is then not begun again."""
+"""A piece of work awaits only its `SqlTransaction`. It may be rolled back and is not retried."""
 
 
 class DriverTransaction:
-    """Implements `SqlTransaction` on a connection of the same thread: nothing in it ever waits."""
+    """Implements `SqlTransaction` on a connection of the same thread, where nothing ever waits."""
 
     __slots__ = ("own",)
 
@@ -68,11 +68,11 @@ class DriverTransaction:
         return self._run(statement, values).rowcount
 
     async def lock(self, name: str) -> None:
-        del name  # the one writer is alone
+        del name  # There is only one writer.
 
     @property
     def connection(self) -> AsyncConnection:
-        # Whoever takes it asks `exec_driver_sql` of it alone, as `SqlTransaction` says.
+        # Callers use only its `exec_driver_sql`, as `SqlTransaction` says.
         return cast("AsyncConnection", _DriverText(self.own))
 
     def _run(self, statement: Executable, values: Values) -> sqlite3.Cursor:
@@ -100,7 +100,7 @@ class _DriverText:
 
 
 class SessionTransaction:
-    """Implements `SqlTransaction` on a connection of the toolkit's."""
+    """Implements `SqlTransaction` on an SQLAlchemy connection."""
 
     def __init__(
         self, connection: AsyncConnection, lock: Callable[[AsyncConnection, str], Any]
@@ -119,13 +119,13 @@ class SessionTransaction:
 
 
 def places(kind: DatabaseKind, count: int, start: int = 1) -> str:
-    """So many places for values, in text in the database's own words."""
+    """Return this many placeholders for values, in the database's own dialect."""
     numbers = range(start, start + count)
     return ", ".join("?" if kind == "sqlite" else f"${number}" for number in numbers)
 
 
 def texts(kind: DatabaseKind, name: str) -> Select[Any]:
-    """The texts of a JSON array that is bound to a name: a list of any length in one statement."""
+    """Select the texts of a JSON array parameter: a list of any length in one statement."""
     named = bindparam(name, type_=Text)
     if kind == "sqlite":
         return select(func.json_each(named).table_valued("value").c.value)
@@ -134,11 +134,13 @@ def texts(kind: DatabaseKind, name: str) -> Select[Any]:
 
 @lru_cache(maxsize=256)
 def _compiled(statement: Executable) -> tuple[str, Sequence[str], Values]:
-    """SQLite's text, the names of its places in order, and the values that never change.
+    """Return the SQLite text, the parameter names in order, and the constant values.
 
-    Statements are made once a process, and so is this; whoever makes them anew pays for it anew.
+    Statements are built once a process, so each is compiled once; building a statement per call
+    would compile it each time.
     """
     compiled = cast("ClauseElement", statement).compile(dialect=sqlite_dialect())
-    made = cast("SQLCompiler", compiled)  # what every statement compiles to; a type does not
+    # Every statement compiles to this; the type does not say so.
+    made = cast("SQLCompiler", compiled)
     fixed = {name: bind.value for name, bind in made.binds.items() if not bind.required}
     return str(made), cast("list[str]", made.positiontup), fixed

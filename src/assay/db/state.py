@@ -1,4 +1,4 @@
-"""Short-lived facts in SQL: durable, and shared by every process on the database."""
+"""Short-lived entries in SQL: durable, and shared by every process on the database."""
 
 from sqlalchemy import text
 
@@ -8,7 +8,7 @@ from assay.db.engine import Database, to_us
 
 PURGE_EVERY_S = 10.0
 PURGE_MAX = 5000
-"""Entries removed at a time, so that nobody who puts one waits for the removal of millions."""
+"""Entries removed at a time, so that no `put` waits for the removal of millions."""
 
 _PUT = (
     "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"
@@ -23,13 +23,13 @@ _PURGE = text(
     " (SELECT key FROM state WHERE expires_us <= :now_us ORDER BY expires_us LIMIT :at_most)"
     " AND expires_us <= :now_us RETURNING 1"
 )
-"""The time is asked twice: an entry put anew since the inner question must stay."""
+"""The time is checked twice: an entry replaced since the inner query must stay."""
 
 
 class SqlSharedState:
-    """Implements `common.shared_state.SharedState`.
+    """Stores short-lived entries; implements `common.shared_state.SharedState`.
 
-    What has ended is removed by those who put something, a bounded number every few seconds.
+    Each `put` may remove expired entries, a bounded number every few seconds.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -40,7 +40,7 @@ class SqlSharedState:
     async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:
         values = self._values(key, value, ttl_s)
         await self._purge_when_due()
-        # Short work, whose commits are shared: whoever proves an address puts one.
+        # Short transactions share their commits; every agent that proves an address makes one.
         values["now_us"] = self._now_us()
         return bool(
             await self._database.change(
@@ -64,18 +64,18 @@ class SqlSharedState:
         return rows[0]["value"] if rows else None
 
     async def _purge_when_due(self) -> None:
-        """Before the put, not after: a put that was done must not be told as a failure."""
+        """Remove expired entries before the put: a completed put must not be reported as failed."""
         now_s = self._clock.monotonic_s()
         if now_s < self._purge_at_s:
             return
         self._purge_at_s = now_s + PURGE_EVERY_S
         async with self._database.write() as connection:
-            # Two that purge at once could wait for each other's rows crosswise.
+            # Two concurrent purges could deadlock on each other's rows.
             await self._database.lock(connection, "purge of state")
             values = {"now_us": self._now_us(), "at_most": PURGE_MAX}
             removed = (await connection.execute(_PURGE, values)).all()
         if len(removed) == PURGE_MAX:
-            self._purge_at_s = now_s  # more is left: the next put goes on with it
+            self._purge_at_s = now_s  # More entries remain: the next put continues.
 
     def _values(self, key: str, value: str, ttl_s: float) -> dict[str, str | int]:
         check_entry(key, value)

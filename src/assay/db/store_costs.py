@@ -1,4 +1,4 @@
-"""What callers cost in a day, in SQL: one ledger for every process on the database."""
+"""Daily costs of callers in SQL: one ledger for every process on the database."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -14,15 +14,15 @@ from assay.db.schema.costs import daily_costs
 from assay.db.sql_transaction import SqlRow, SqlTransaction, places, texts
 
 ROWS_MAX: Final = 50_000
-"""Rows of one kind and day; beyond, those that cost least go first: a bearer who has spent much is
-not forgotten for others who spent little."""
+"""Rows of one kind and day. Beyond it the lowest costs are removed first, so that many cheap
+bearers cannot make an expensive one forgotten."""
 
 TRIM_EVERY_S: Final = 60.0
 _ROWS = daily_costs
 
 
 class SqlCostStore:
-    """Implements `common.costs.CostStore`."""
+    """Counts costs in SQL; implements `common.costs.CostStore`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -61,7 +61,7 @@ class SqlCostStore:
             return _counts((await connection.execute(statement)).mappings().all())
 
     async def remove(self, before_day: int, at_most: int) -> int:
-        """Remove counts of earlier days; how many there were."""
+        """Delete counts of earlier days; return how many were deleted."""
         key = tuple_(_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day)
         old = select(_ROWS.c.bearer, _ROWS.c.cost, _ROWS.c.day).where(_ROWS.c.day < before_day)
         async with self._database.write() as connection:

@@ -25,10 +25,10 @@ from assay.db.sql_transaction import SqlTransaction
 
 PURGE_EVERY_S = 10.0
 PURGE_MAX = 5000
-"""Rows removed at a time: no claim waits for the removal of millions."""
+"""Rows removed at a time, so that no claim waits for the removal of millions."""
 
 ASKING_MAX = 64
-"""Of those who were refused and count as asking: that there are others is all that matters."""
+"""Largest number of refused requesters kept as asking: it only matters that there are others."""
 
 _ROWS = egress_usage
 _LIVE = (_ROWS.c.budget == bindparam("a_budget"), _ROWS.c.expires_us > bindparam("now_us"))
@@ -85,9 +85,10 @@ class _Left:
 
 
 class SqlBudgetLedger:
-    """Implements `common.egress_budget.BudgetLedger`, on the wall clock all processes share.
+    """Counts egress usage, on the wall clock that all processes share.
 
-    A clock put back keeps what was counted for longer, one put forward forgives what it skips.
+    Implements `common.egress_budget.BudgetLedger`. If the clock is set back, counts last longer; if
+    it is set forward, the skipped time is forgiven.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -120,7 +121,7 @@ class SqlBudgetLedger:
 
     async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
         now_us = self._now_us()
-        # In one order for all, so that no two wait for each other crosswise.
+        # In one order for all, so that no two deadlock.
         ordered = sorted(claims, key=lambda claim: _hashed(claim.key))
 
         async def work(transaction: SqlTransaction) -> int:
@@ -186,12 +187,12 @@ class SqlBudgetLedger:
         now_us = self._now_us()
 
         async def work(transaction: SqlTransaction) -> int:
-            # Two that purge at once could wait for each other's rows crosswise.
+            # Two concurrent purges could deadlock on each other's rows.
             await transaction.lock("purge of egress")
             return await transaction.change(_PURGE, {"now_us": now_us})
 
         if await self._database.change(work) == PURGE_MAX:
-            self._purge_at_s = now_s  # more is left: the next claim goes on with it
+            self._purge_at_s = now_s  # More rows remain: the next claim continues.
 
     def _now_us(self) -> int:
         return to_us(self._clock.now())
@@ -220,16 +221,16 @@ async def _left(
 async def _reserved_left(
     transaction: SqlTransaction, key: str, ceiling: Ceiling, use: EgressUse, now_us: int
 ) -> list[_Left]:
-    """What the use's account, and its agent, have left, where others ask for the same budget."""
+    """Return what the use's account and agent have left while others ask for the same budget."""
     counted = await transaction.rows(_RESERVED, {"a_budget": _hashed(key), "now_us": now_us})
     asking = await transaction.rows(_RESERVED, {"a_budget": _asking(key), "now_us": now_us})
     found: list[_Left] = []
     mine = _asker(use).split("/")
     for part in range(len(mine)):
         if not (part or use.account):
-            continue  # a scheduled visit is no account's
+            continue  # A scheduled visit belongs to no account.
         if all(row["asker"].split("/")[part] == mine[part] for row in (*counted, *asking)):
-            continue  # nobody else asks
+            continue  # No other account asks.
         own = [row for row in counted if row["asker"].split("/")[part] == mine[part]]
         requests = ceiling.requests // RESERVED_PART - sum(row["requests"] for row in own)
         size_bytes = ceiling.size_bytes // RESERVED_PART - sum(int(row["bytes"]) for row in own)
@@ -238,7 +239,7 @@ async def _reserved_left(
 
 
 async def _note_asking(transaction: SqlTransaction, claim: EgressClaim, now_us: int) -> None:
-    """Remember who was refused in the reserved class, so that others leave it room."""
+    """Record a refused request of the reserved class, so that others leave room for it."""
     if claim.use.use_class is not UseClass.RESERVED or not claim.use.agent:
         return
     asker = _asker(claim.use)
@@ -257,7 +258,7 @@ async def _note_asking(transaction: SqlTransaction, claim: EgressClaim, now_us: 
 
 
 def _asker(use: EgressUse) -> str:
-    """What the account column holds: the account, or account and agent of a reserved use."""
+    """Return the account column's value: the account, or account and agent of a reserved use."""
     if use.use_class is not UseClass.RESERVED:
         return use.account
     return f"{_short(use.account)}/{_short(use.agent)}" if use.agent else ""

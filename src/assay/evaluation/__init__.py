@@ -1,1 +1,1 @@
-"""From what visits saw to a verdict: checks, history, drift, the ladder and its policy."""
+"""Turns visits into a verdict: checks, history, drift, the ladder and its policy."""

@@ -1,9 +1,9 @@
-"""One visit and those before it -> the evidence an evaluation rests on.
+"""Combines one visit with earlier ones into the evidence of an evaluation.
 
-The sandbox evidence gets two members: `visit`, how this visit came about, and `history`, what all
-visits of the window say together. Where this visit adds nothing, the evidence of the newest
-evaluation stands: an open trigger re-rolls nothing, and gives no new hash.
-Source: evidence.md#pooling-of-visits, #drift.
+The sandbox evidence gets two members: `visit`, how this visit came about, and `history`, the
+combined result of all visits in the window. If this visit adds nothing, the evidence of the newest
+evaluation is kept: an open trigger cannot re-roll a result, and gives no new hash. Source:
+evidence.md#pooling-of-visits, #drift.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,22 +46,21 @@ from assay.probing.ports import Probe, Severity
 from assay.registries.subject import Subject
 
 Judge: TypeAlias = Callable[[Evidence, Mapping[str, Probe]], Sequence[CheckFinding]]
-"""What every check of a visit concludes, by the visit alone: `raw_findings` of the sandbox."""
+"""Returns the conclusions of every check from one visit alone: `raw_findings` of the sandbox."""
 
 HOST_CHARS_MAX: Final = 255
 
 RECHECKED_WITHIN: Final = timedelta(days=6)
-"""How old the newest whole visit may be that a re-check confirms. With the day that a re-check
-stands at most, no result is reused for longer than the seven days of every other."""
+"""Largest age of the newest whole visit that a re-check confirms. Together with the lifetime of a
+re-check, at most a day, no result is reused for longer than the seven days of every other."""
 
 CONTROL: Final = ("control", "identity", "entry")
-"""Members of the evidence that announced visits alone collect: no customer asks who controls a
-host, or carries what was deposited. What the newest of them found stands, no matter who timed it.
-"""
+"""Members of the evidence that only announced visits collect: a customer does not ask who controls
+a host, and carries no deposited credential. The newest result counts, whoever timed the visit."""
 
 
 class VisitHistory:
-    """Reads what earlier visits saw, and judges the newest one by it."""
+    """Reads the results of earlier visits, and judges the newest one by them."""
 
     def __init__(self, store: VisitStore, clock: Clock, judge: Judge) -> None:
         self._store = store
@@ -74,9 +73,9 @@ class VisitHistory:
         probes: Mapping[str, Probe],
         asked: EvaluationRequest,
     ) -> str | None:
-        """Why a visit that was made could not be finished, if so: it says nothing of the agent.
+        """Return why a visit could not be finished, or None; unfinished visits prove nothing.
 
-        What saw a critical failure counts as it is, and so does the last try.
+        A visit that saw a critical failure counts as it is, and so does the last try.
         """
         evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
         if evidence is None or asked.is_last_try or not is_unfinished(evidence):
@@ -95,7 +94,10 @@ class VisitHistory:
         newest: Evaluation | None,
         asked: EvaluationRequest,
     ) -> AccumulatedEvidence:
-        """The evidence with its history; a key agent has none. `tools`: sandbox and probes."""
+        """Return the evidence with its history; a key agent has none.
+
+        `tools`: sandbox and probes.
+        """
         sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
         if subject.agent is None:
             return AccumulatedEvidence(collected)
@@ -144,14 +146,14 @@ class VisitHistory:
         probes: Mapping[str, Probe],
         asked: EvaluationRequest,
     ) -> AccumulatedEvidence:
-        """What an evaluation rests on that made no visit of its own."""
+        """Return what an evaluation without a visit of its own rests on."""
         if asked.shared is not None:
             return earlier_evidence.after_sibling(collected, asked.shared)
         seen = next(c.evidence for c in collected if c.signal is SignalName.SANDBOX)
         return earlier_evidence.after_recheck(collected, seen, self._judge(seen, probes))
 
     async def is_known(self, subject: Subject, newest: Evaluation | None) -> bool:
-        """Whether a whole visit is recent enough for re-checks to confirm what it found."""
+        """Return whether a whole visit is recent enough for re-checks to confirm its result."""
         if subject.agent is None or evidence_of(newest) is None:
             return False
         since = self._clock.now() - RECHECKED_WITHIN
@@ -160,7 +162,10 @@ class VisitHistory:
 
 
 def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, str]) -> str | None:
-    """What an evaluation lacked of ours, if anything: a host's budget, or events of the chain."""
+    """Return what of ours was missing for an evaluation.
+
+    A host's budget, or events of the chain.
+    """
     evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
     if evidence is not None and evidence.data.get("why") == EGRESS_BUDGET:
         return EGRESS_BUDGET
@@ -170,7 +175,7 @@ def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, st
 def seen_by(
     subject: Subject, found: AccumulatedEvidence, pending: str | None, asked: EvaluationRequest
 ) -> ScheduleEvidence:
-    """What the evaluation means for the agent's next visit."""
+    """Return what the evaluation means for the agent's next visit."""
     evidence = next((c.evidence for c in found.collected if c.signal is SignalName.SANDBOX), None)
     control = evidence.data.get("control") if evidence is not None else None
     rows = [row for row in control if is_object(row)] if is_array(control) else []
@@ -191,7 +196,7 @@ _REASONS: Final[Mapping[str, VisitReason]] = {
 
 
 def _host(subject: Subject) -> str:
-    """The registrable domain of the first service that can be called."""
+    """Return the registrable domain of the first service that can be called."""
     for visited in declared_services(subject)[0]:
         host = urlsplit(visited.service.endpoint).hostname
         if host:
@@ -200,7 +205,7 @@ def _host(subject: Subject) -> str:
 
 
 def _shows_more(record: VisitRecord, visits: Sequence[VisitRecord]) -> bool:
-    """Whether what the visit saw takes the place of what stands, and not only refutes it."""
+    """Return whether the visit's evidence replaces the current one, and not only refutes it."""
     return bool(record.critical or record.findings) or FirstLooks(visits).take(record)
 
 
@@ -213,21 +218,21 @@ def _is_recheck(sandbox: SignalResult | None) -> bool:
 
 
 def _is_absent_for_now(evidence: Evidence, found: History) -> bool:
-    """Whether the agent was not there, and that is not yet more than a moment's absence."""
+    """Return whether the agent is absent, but not yet for longer than a moment."""
     reachable = found.pooled.get("reachable")
     is_absent = evidence.data["status"] != "tested" and evidence.data.get("why") in ABSENT
     return is_absent and reachable is not None and reachable.outcome == "pass"
 
 
 def _is_closed(evidence: Evidence) -> bool:
-    """Whether a visit without credentials found nothing open."""
+    """Return whether a visit without credentials found no open service."""
     listed = evidence.data.get("services")
     rows = [row for row in listed if is_object(row)] if is_array(listed) else []
     return bool(rows) and all(row.get("state") == CLOSED for row in rows)
 
 
 def _has_failed(record: VisitRecord, before: History) -> bool:
-    """Whether a check failed that did not count as failed before."""
+    """Return whether a check failed that did not count as failed before."""
     return any(
         seen != "passed" and (name not in before.pooled or before.pooled[name].outcome == "pass")
         for name, seen in record.outcomes.items()

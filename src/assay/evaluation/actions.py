@@ -1,4 +1,4 @@
-"""What to do about a service whose function is not proven, in one sentence each. Pure."""
+"""Sentences that say how to prove a service's function. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ UNFINISHED: Final = "unfinished"
 def how_to_enter(
     seen: Evidences, services: Mapping[str, list[JsonObject]], best: Mapping[str, str]
 ) -> str:
-    """What opens services that answer 401 or 403, if the best of their kind does."""
+    """Return how to open services that answer 401 or 403, if the best of their kind does."""
     entry = member(seen.behaviour, "entry")
     listed = entry.get("closed")
     closed = {str(one) for one in listed} if is_array(listed) else set[str]()
@@ -39,7 +39,7 @@ def how_to_enter(
 
 
 def what_to_publish(services: Mapping[str, list[JsonObject]], best: Mapping[str, str]) -> str:
-    """What makes an agent provable of which no input is known that it answers."""
+    """Return how to make an agent provable for which no answered input is known."""
     kinds = sorted(
         kind
         for kind, listed in services.items()
@@ -63,7 +63,7 @@ _TO_PUBLISH: Final[Mapping[str, str]] = {
 
 
 def how_to_sell(policy: LadderPolicy) -> str:
-    """What proves a service that takes payment and shows nothing free."""
+    """Return how to prove a service that takes payment and offers nothing free."""
     return (
         "Serve an operation that is free, and list it beside the paid ones in the API's"
         " openapi.json, with values that it knows as testInputs in"

@@ -1,4 +1,4 @@
-"""Attestations found on chain by recipient and trusted attester.
+"""Finds attestations on chain by recipient and trusted attester.
 
 Source: interface.md#attestation-context.
 """
@@ -30,7 +30,7 @@ from assay.evaluation.model import Attestation, Handle
 TTL_S = 300.0
 BUDGET_S = 2.5
 LOOKED_AT = 10
-"""Attestations of one address that are read, newest first."""
+"""Attestations read of one address, newest first."""
 
 TEXT_CHARS_MAX = 200
 
@@ -41,7 +41,7 @@ _WORD_CHARS = 66
 
 @dataclass(frozen=True, slots=True)
 class EasSource:
-    """One schema on one chain, and who is believed there."""
+    """A schema on a chain, and its trusted attesters."""
 
     network: Network
     eas: str
@@ -52,7 +52,7 @@ class EasSource:
 
 
 def eas_source(row: Mapping[str, object], networks: Networks) -> EasSource:
-    """A configured source; raises `ValueError` with a plain sentence."""
+    """Parse a configured source; raises `ValueError` with a plain sentence."""
     names = {"chain", "eas", "schema", "fields", "attesters", "sinceBlock"}
     if unknown := sorted(row.keys() - names):
         raise ValueError(f"an attestation source has an unknown member {unknown[0]!r}")
@@ -79,7 +79,7 @@ def eas_source(row: Mapping[str, object], networks: Networks) -> EasSource:
 
 
 class EasAttestations:
-    """Implements `evaluation.signal_sources.AttestationSource` over EAS."""
+    """Reads attestations from EAS; implements `evaluation.signal_sources.AttestationSource`."""
 
     def __init__(self, rpc: Rpc, sources: Sequence[EasSource], clock: Clock) -> None:
         self._rpc = rpc
@@ -91,7 +91,7 @@ class EasAttestations:
         return await self._known.get(address, lambda: self._find(address))
 
     async def _find(self, address: str) -> Attestation | None:
-        """The first source that has one; all of them are asked at once."""
+        """Return the attestation of the first source that has one; all are queried at once."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._of_source(s, address)) for s in self._sources]
         answers = [task.result() for task in tasks]
@@ -106,7 +106,7 @@ class EasAttestations:
     async def _of_source(
         self, source: EasSource, address: str
     ) -> Attestation | ChainUnavailable | None:
-        """A fault as a value: one source's must not hide another's answer."""
+        """Query one source; return a fault as a value: it must not hide another source's answer."""
         try:
             return await self._read(source, address)
         except ChainUnavailable as error:
@@ -148,7 +148,10 @@ def _call(source: EasSource, log: EventLog) -> ContractCall:
 
 
 def _holds(one: OnchainAttestation, source: EasSource, address: str, now_s: int) -> bool:
-    """The contract's own `isAttestationValid` says only that it exists (eas.md#attestations)."""
+    """Validate the attestation: the contract's `isAttestationValid` only checks its existence.
+
+    Source: eas.md#attestations.
+    """
     return (
         one.schema == source.schema
         and one.attester in source.attesters
@@ -173,7 +176,7 @@ def _attestation(one: OnchainAttestation, source: EasSource) -> Attestation:
 
 
 def _handles(fields: Mapping[str, AttestationField]) -> tuple[Handle, ...]:
-    """`source` and `handle` (or lists of them), else each text under its own name."""
+    """Return `source` and `handle` (or lists of them), else each text under its own name."""
     handles = _many(fields.get("handle") or fields.get("handles"))
     if handles:
         sources = _many(fields.get("source") or fields.get("sources"))
@@ -192,7 +195,7 @@ def _one(field: AttestationField | None) -> str | None:
 
 
 def _url(field: AttestationField | None) -> str | None:
-    """Only what a browser may safely follow: a dashboard will show it as a link."""
+    """Return the URL only if it is safe for a browser: a dashboard will show it as a link."""
     text = _one(field)
     return text if text is not None and text.startswith("https://") else None
 

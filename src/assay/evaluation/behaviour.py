@@ -1,8 +1,8 @@
-"""What a visit's evidence says of an agent: findings, what they are worth, and for people. Pure.
+"""Derives findings, their worth and a summary from a visit's evidence. Pure.
 
-What checks are worth together, and which of them could have failed, is `evaluation.checks`. A
-critical failure caps the whole score below 35 (conventions.md#signals-and-score). What did not
-finish is left out and reported.
+`evaluation.checks` combines checks, and decides which of them could have failed. A critical failure
+caps the whole score below 35 (conventions.md#signals-and-score). Unfinished checks are left out and
+reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from assay.registries.subject import Subject
 
 
 def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
-    """What the evidence is worth, with the least and the most that unmade checks leave open."""
+    """Return the evidence's worth, with the least and the most that missing checks allow."""
     behaviour = evidence.data
     judged = findings(evidence, probes) if behaviour["status"] == "tested" else []
     history = behaviour.get("history")
@@ -95,10 +95,10 @@ _WHY = {
 
 
 def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[CheckFinding]:
-    """What every probe and obstacle that applies concludes, by name; unfinished ones too.
+    """Return the conclusion of every probe and scenario that applies, by name.
 
-    A pass that could not have been a failure is `not_tested`. Where visits of the window were
-    pooled, that is what all of them say, and not the newest one.
+    Unfinished ones are included. A pass that could not have been a failure is `not_tested`. If
+    visits of the window were pooled, it is the conclusion of all of them, not of the newest one.
     """
     rows, history = raw_findings(evidence, probes), evidence.data.get("history")
     if not is_object(history):
@@ -107,7 +107,7 @@ def findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[CheckFindi
 
 
 def _pooled(row: CheckFinding, history: JsonObject) -> Finding:
-    """The finding on one check over all visits; critical ones fail while they are open."""
+    """Return the finding on one check over all visits; critical ones fail while they are open."""
     pooled, critical = history.get("pooled"), history.get("openCritical")
     counted = pooled.get(row.name) if is_object(pooled) else None
     if not is_object(counted):
@@ -124,7 +124,7 @@ def _pooled(row: CheckFinding, history: JsonObject) -> Finding:
 
 
 def raw_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[CheckFinding]:
-    """The same of the newest visit alone."""
+    """Return the findings of the newest visit alone."""
     seen, conduct = evidence.data.get("probes"), evidence.data.get("conduct")
     rows: list[CheckFinding] = []
     for name, what in sorted(seen.items()) if is_object(seen) else ():
@@ -141,9 +141,9 @@ _UNFINISHED = Finding("not_tested", "The visit's time or requests were used up b
 
 
 def critical_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[str]:
-    """The checks whose critical finding this evidence opens or keeps open.
+    """Return the checks whose critical finding this evidence opens or keeps open.
 
-    Those of others under the same control are none of its own.
+    Findings of other agents under the same control are not included.
     """
     rows = evidence.data.get("findings")
     if is_array(rows):
@@ -160,7 +160,7 @@ def critical_findings(evidence: Evidence, probes: Mapping[str, Probe]) -> list[s
 
 
 def betrayed(seen: RoundResult, probes: Mapping[str, Probe]) -> bool:
-    """Whether a visit that was cut short saw what no lack of budget can make: it counts."""
+    """Return whether an aborted visit saw a failure that no lack of budget can cause: it counts."""
     return any(
         is_object(what)
         and probes[name].severity is Severity.CRITICAL
@@ -170,7 +170,7 @@ def betrayed(seen: RoundResult, probes: Mapping[str, Probe]) -> bool:
 
 
 def ceiling_data(subject: Subject, seen: RoundResult, probes: Mapping[str, Probe]) -> JsonObject:
-    """What keeps the agent on rung 0 beside what its services do: absent where nothing does."""
+    """Return what keeps the agent on rung 0 besides its services' results, if anything does."""
     file = subject.agent.registration if subject.agent else None
     waiting = waiting_checks(seen, probes)
     failed = sorted(
@@ -192,10 +192,10 @@ def status_of(
     *,
     replied: bool,
 ) -> tuple[str, str | None]:
-    """Whether there was behaviour to judge, and why not.
+    """Return whether there was behaviour to judge, and why not.
 
-    Where `reachable` did not finish, any reply will do: a service that keeps us waiting on purpose
-    must not get out of what the other probes found.
+    If `reachable` did not finish, any reply suffices: a service that delays us on purpose must not
+    escape the findings of the other probes.
     """
     if not visited:
         return "inconclusive", "opted_out" if refused else "no_service"
@@ -209,14 +209,14 @@ def status_of(
 
 
 def _entry(entry: JsonValue) -> JsonObject:
-    """Which services a deposited credential opened, and what came of each credential."""
+    """Return which services a deposited credential opened, and the result of each credential."""
     if not is_object(entry):
         return {}
     return {name: entry[name] for name in ("entered", "credentials") if name in entry}
 
 
 def summary(evidence: Evidence, probes: Mapping[str, Probe]) -> JsonObject:
-    """The evidence for people: status, counts, and every probe that applies with its verdict."""
+    """Return a readable summary: status, counts, and every applicable probe with its verdict."""
     rows = findings(evidence, probes)
     seen = evidence.data.get("probes")
     values = list(seen.values()) if is_object(seen) else []

@@ -1,4 +1,4 @@
-"""Encrypted snapshot data on disk, addressed by content (conventions.md#snapshots)."""
+"""Stores encrypted snapshot data on disk, addressed by content (conventions.md#snapshots)."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ from assay.common.errors import Unavailable
 from assay.common.secretbox import SecretBox
 
 IPFS_S = 10.0
-"""How long a node may take for one block."""
+"""Time limit of a node for one block."""
 
 _CID = re.compile(r"[a-z2-7]{50,70}")
 _ASSOCIATED = b"assay.snapshot"
@@ -23,13 +23,16 @@ _PUT = {"cid-codec": "raw", "mhtype": "sha2-256", "pin": "true"}
 
 
 def cid_v1_raw(data: bytes) -> str:
-    """CIDv1, raw codec (0x55), sha2-256 (0x12), base32 lower case. Source: multiformats CID."""
+    """Return the CIDv1: raw codec (0x55), sha2-256 (0x12), base32 lower case.
+
+    Source: multiformats CID.
+    """
     digest = b"\x01\x55\x12\x20" + hashlib.sha256(data).digest()
     return "b" + base64.b32encode(digest).decode("ascii").lower().rstrip("=")
 
 
 class LocalSnapshotBlobs:
-    """A blockstore: one file per block, named by its content id."""
+    """A blockstore on disk: one file per block, named by its content id."""
 
     def __init__(self, folder: Path, box: SecretBox) -> None:
         self._folder = folder
@@ -61,7 +64,10 @@ class LocalSnapshotBlobs:
         return await asyncio.to_thread(self._trim, bytes_max, at_most)
 
     def _trim(self, bytes_max: int, at_most: int) -> int:
-        """What several processes trim at once is removed once; a file that is gone is skipped."""
+        """Remove the oldest blocks.
+
+        Several processes may trim at once, and missing files are skipped.
+        """
         rows: list[tuple[float, int, str]] = []
         with suppress(FileNotFoundError), os.scandir(self._folder) as found:
             for entry in found:
@@ -82,13 +88,13 @@ class LocalSnapshotBlobs:
 
     @staticmethod
     def _remove(block: Path) -> None:
-        with suppress(OSError):  # the next round tries again
+        with suppress(OSError):  # The next round tries again.
             block.unlink(missing_ok=True)
 
     def _write(self, cid: str, block: bytes) -> None:
-        """Whole or not at all: a crash leaves a nameless temporary file, never half a block."""
+        """Write a block atomically: a crash leaves a temporary file, never a partial block."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._folder.stat().st_mode & 0o077:  # made by an earlier version
+        if self._folder.stat().st_mode & 0o077:  # Made by an earlier version.
             self._folder.chmod(0o700)
         temporary = self._folder / f".{cid}.{os.getpid()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -98,9 +104,10 @@ class LocalSnapshotBlobs:
 
 
 class IpfsSnapshotBlobs:
-    """Blocks put on an IPFS node through its HTTP API; the node is one the operator configured.
+    """Puts blocks on the operator's IPFS node through its HTTP API.
 
-    Source: Kubo RPC API, `/api/v0/block/put`. The content id is computed here, not believed.
+    Source: Kubo RPC API, `/api/v0/block/put`. The content id is computed here, not taken from the
+    node.
     """
 
     def __init__(self, api: str, box: SecretBox) -> None:
@@ -132,13 +139,13 @@ class IpfsSnapshotBlobs:
         return _opened(self._box, cid, answer.content) if answer.is_success else None
 
     async def remove(self, uri: str) -> None:
-        """Unpinned; the node's own garbage collection removes it."""
+        """Unpin the block; the node's own garbage collection removes it."""
         unpin = self._url.replace("/block/put", "/pin/rm")
         with suppress(httpx2.HTTPError):
             await self._opened().post(unpin, params={"arg": uri.removeprefix("ipfs://")})
 
     async def trim(self, bytes_max: int, at_most: int) -> int:
-        """The node bounds its own store."""
+        """Remove nothing: the node bounds its own store."""
         del bytes_max, at_most
         return 0
 
@@ -154,7 +161,7 @@ class IpfsSnapshotBlobs:
 
 
 class NoSnapshotBlobs:
-    """Storing is switched off."""
+    """Stores nothing: storing is switched off."""
 
     async def store(self, data: bytes) -> str | None:
         del data
@@ -173,7 +180,7 @@ class NoSnapshotBlobs:
 
 
 def _opened(box: SecretBox, cid: str, block: bytes) -> bytes:
-    """The data of a block; raises `ValueError` when it was tampered with."""
+    """Return the data of a block; raises `ValueError` if it was tampered with."""
     if cid_v1_raw(block) != cid:
         raise ValueError("the block does not match its content id")
     return box.open(block, _ASSOCIATED)

@@ -1,4 +1,4 @@
-"""What rung 1 of a key agent asks of the evidence. Pure."""
+"""The demands of rung 1 of a key agent. Pure."""
 
 from assay.evaluation.demands import (
     CHAIN_SIGNAL,
@@ -13,7 +13,7 @@ from assay.evaluation.policy import LadderPolicy
 
 
 def caller(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 1 of a key agent: the caller suite on several days, and one thing that is scarce."""
+    """Return the demands: the caller scenarios on several days, and one scarce proof."""
     conduct = member(seen.behaviour, "conduct")
     days = number(conduct, "passedDays")
     scarce = sorted(_scarce(seen, policy, number(conduct, "paidUsd")))
@@ -49,7 +49,7 @@ def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
     human, listed, attested = seen.of("personhood"), seen.of("self"), seen.of("attestation")
     found: set[str] = set()
     if isinstance(human.get("level"), str):
-        found.add("personhood")  # one proof stands behind one agent: the store sees to it
+        found.add("personhood")  # One proof backs one agent: the store enforces that.
     if listed.get("holds") is True and number(listed, "agents") == 1:
         found.add("personhood")
     if attested.get("attested") is True and attested.get("sharedWith") == 0:

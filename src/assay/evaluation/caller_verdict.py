@@ -1,4 +1,4 @@
-"""The verdict on an agent as a caller, from what was observed of it. Pure."""
+"""Judges an agent as a caller by its observed behaviour. Pure."""
 
 from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
 from assay.caller_behaviour.scenarios import SCENARIOS
@@ -7,16 +7,16 @@ from assay.evaluation.checks import CheckFinding
 from assay.probing.ports import Severity
 
 LIMITED_MIN = 3
-"""429s seen before anything is said about how they are taken."""
+"""429s needed before their handling is judged."""
 
 EARLY_SHARE = 1 / 3
 CALLS_MIN = 10
 ERROR_RUN = 10
-"""Equal errors in a row, on one path of one wrapper, that are a loop."""
+"""Equal errors in a row, on one path of one wrapper, that count as a loop."""
 
 
 def judged_conduct(seen: JsonObject) -> list[CheckFinding]:
-    """Every finding about a caller, by name. `seen` is what a `ConductSource` observed."""
+    """Return every finding about a caller, by name; `seen` comes from a `CallerBehaviourSource`."""
     course, wrappers = seen.get("course"), seen.get("wrappers")
     rows: list[CheckFinding] = []
     for name, what in sorted(course.items()) if is_object(course) else ():

@@ -1,7 +1,7 @@
-"""The causes of a score, each with the score without it: recomputed by the score's own function.
+"""Finds the causes of a score, each with the score without it, by the score's own function.
 
-Nothing is estimated: the evidence is replaced by what it would be with one thing put right, and
-is graded again. What cannot be known beforehand, such as future feedback, is given as the most.
+Nothing is estimated: the evidence is replaced by what it would be with one cause removed, and is
+graded again. Unpredictable effects, such as future feedback, are given as an upper bound.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _BEST: Mapping[SignalName, JsonObject] = {
     SignalName.PERSONHOOD: {"level": "orb"},
     SignalName.WALLET: {"rules": 2, "spentUsd": "20"},
 }
-"""Evidence of a signal at its best, where it does not depend on what others say."""
+"""The best possible evidence of a signal, if it does not depend on other parties."""
 
 _ACTIONS: Mapping[SignalName, tuple[str, str]] = {
     SignalName.SANDBOX: (
@@ -72,19 +72,19 @@ class _Passed:
         self.name, self.family, self.severity = probe.name, probe.family, probe.severity
 
     async def collect(self, visit: ProbeSession) -> JsonObject | None:
-        """Collects nothing."""
+        """Collect nothing."""
         del visit
         return None
 
     def weigh(self, seen: JsonObject) -> Finding:
-        """Passes, whatever was seen."""
+        """Return a pass, whatever was seen."""
         del seen
         return Finding("pass", "It is put right.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Graded:
-    """A score, and the evidence it was made of."""
+    """A score, and the evidence it was made from."""
 
     agent_id: str
     collected: tuple[SignalResult, ...]
@@ -93,7 +93,7 @@ class _Graded:
 
 
 class Explainer:
-    """Explains scores; pure, and as deterministic as the score."""
+    """Explains scores; pure and deterministic."""
 
     def __init__(
         self,
@@ -112,17 +112,17 @@ class Explainer:
         found: Score,
         selected: frozenset[SignalName] = frozenset(),
     ) -> Explanation:
-        """Why the score is not higher, and what would raise it.
+        """Return why the score is not higher, and what would raise it.
 
-        What the next rung of the ladder asks for is part of it. `improve` is empty only where
-        nothing would raise the score.
+        The missing demands of the next rung are part of it. `improve` is empty only if nothing
+        would raise the score.
         """
         graded = _Graded(agent_id, tuple(collected), found, selected or BASE_SIGNALS)
         causes = [*self._checks(graded), *self._signals_of(graded), *self._bonus(graded)]
         return explained(causes, found.value, self._asks(found), found.before_ceiling)
 
     def _asks(self, found: Score) -> list[RungAsk]:
-        """What the next rung asks for and is not there, and where its ceiling is."""
+        """Return the missing demands of the next rung, with its ceiling."""
         rung = found.place.rung + 1
         return [
             RungAsk(one.name, one.asks, LADDER_DOCS, self._rules.ladder.ceilings[rung], one.action)
@@ -130,19 +130,19 @@ class Explainer:
         ]
 
     def judged(self, seen: SignalResult) -> SignalResult:
-        """The signal with its evidence judged again, after that has changed."""
+        """Return the signal with its changed evidence judged again."""
         weighed = self._signals[seen.signal].weigh(seen.evidence, self._probes)
         return replace(seen, weighed=weighed)
 
     def _after(self, graded: _Graded, changed: SignalResult) -> float:
-        """The score with this in place of what the signal saw."""
+        """Return the score with this signal in place of the collected one."""
         others = (c for c in graded.collected if c.signal is not changed.signal)
         missing = {name: "" for name in graded.score.unavailable if name is not changed.signal}
         every = (*others, changed)
         return grade_score(graded.agent_id, every, missing, self._rules, graded.selected).value
 
     def _checks(self, graded: _Graded) -> Iterator[Cause]:
-        """What probes and tests of conduct found, and what was not asked for want of time."""
+        """Yield failed probes and scenarios, and checks that were skipped for lack of time."""
         seen = next((c for c in graded.collected if c.signal is SignalName.SANDBOX), None)
         if seen is None or SignalName.SANDBOX not in graded.selected:
             return
@@ -179,10 +179,10 @@ class Explainer:
             )
 
     def _passing(self, seen: SignalResult, names: frozenset[str]) -> SignalResult:
-        """What the signal would be worth if these had passed."""
+        """Return the signal's worth if these checks had passed."""
         data = _without_failures(seen.evidence.data, names)
         swapped = {
-            # a cast: a probe's name is of its class, and here of the instance
+            # A cast: a probe's name is a class attribute, and here an instance attribute.
             name: cast("Probe", _Passed(probe)) if name in names else probe
             for name, probe in self._probes.items()
         }
@@ -191,7 +191,7 @@ class Explainer:
         return replace(seen, evidence=evidence, weighed=weighed)
 
     def _signals_of(self, graded: _Graded) -> Iterator[Cause]:
-        """What every selected signal could add beyond what it does."""
+        """Yield what every selected signal could add."""
         by_signal = {c.signal: c for c in graded.score.contributions}
         for name in sorted(graded.selected):
             part = by_signal.get(name)
@@ -213,7 +213,7 @@ class Explainer:
             yield Cause(name.value, finding, action, docs, after, at_most=not is_exact)
 
     def _best(self, name: SignalName) -> tuple[SignalResult, bool]:
-        """A signal at its best, and whether that is what the action named leads to."""
+        """Return a signal at its best, and whether the named action leads exactly there."""
         data, signal = _BEST.get(name), self._signals.get(name)
         if data is None or signal is None:
             return SignalResult(name, Evidence({}), SignalScore(100.0, 1.0)), False
@@ -222,7 +222,7 @@ class Explainer:
         return SignalResult(name, evidence, weighed), name is not SignalName.WALLET
 
     def _bonus(self, graded: _Graded) -> Iterator[Cause]:
-        """What a proven human would add on top."""
+        """Yield what a proven human would add."""
         name = SignalName.PERSONHOOD
         if name in graded.selected or name not in self._signals:
             return
@@ -239,7 +239,7 @@ class Explainer:
 
 
 def _without_failures(data: JsonObject, names: frozenset[str]) -> JsonObject:
-    """The evidence with what was unfinished as seen, and without failures of conduct."""
+    """Return the evidence with unfinished checks as seen, and without failures of behaviour."""
     probes, conduct = data.get("probes"), data.get("conduct")
     changed: JsonObject = data
     if is_object(probes):

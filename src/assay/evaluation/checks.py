@@ -1,8 +1,8 @@
-"""What checks say together, and which of them could have failed. Pure.
+"""Combines checks, and decides which of them could have failed. Pure.
 
-A pass is evidence only where the check could have failed: the service it is about works. What
-passes because there was nothing to see (nothing answers, 404 to everything) proves nothing, and a
-check that no agent can fail never does. A failure is always evidence.
+A pass is evidence only if the check could have failed: the service it is about works. A check that
+passes because there was nothing to see (no answer, 404 to everything), or that no agent can fail,
+proves nothing. A failure is always evidence.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from assay.evaluation.proofs import function_rows
 from assay.probing.ports import Finding, Severity
 
 CheckClass = Literal["passed", "failed", "not_made"]
-"""What all visits of the window say of one check."""
+"""The result of one check over all visits of the window."""
 
 WEIGHTS: Mapping[Severity, float] = {
     Severity.INFO: 0.0,
@@ -23,23 +23,23 @@ WEIGHTS: Mapping[Severity, float] = {
     Severity.MAJOR: 3.0,
     Severity.CRITICAL: 6.0,
 }
-"""What a check counts for. A decision, so that one critical finding outweighs a page of minor ones
-and a passed critical check is worth having. Checks that cannot fail count for nothing."""
+"""The weight of a check. A decision, so that one critical finding outweighs a page of minor ones
+and a passed critical check is worth having. Checks that cannot fail have no weight."""
 
 FAILURE_COUNTS: Final = 2.0
-"""How much more a failure says than a pass. A decision: nearly every agent passes nearly every
-check, so what tells them apart is what they fail; an agent that answers every other call must not
-grade like one that answers all."""
+"""How much more a failure counts than a pass. A decision: nearly every agent passes nearly every
+check, so failures distinguish agents; an agent that answers every other call must not grade like
+one that answers all."""
 
 HALF_SURE_AT: Final = 10.0
 """Weight of checks at which confidence is one half: three major ones and one minor."""
 
 FUNCTION: Final = "function"
-"""Prefix of the checks that are proofs of function, one for each kind of service."""
+"""Prefix of the checks that prove function, one for each kind of service."""
 
 FUNCTION_WEIGHT: Final = 6.0
-"""What a proof of function counts for. A decision: as much as a critical check, for doing what it
-says is what an agent is there for."""
+"""The weight of a proof of function. A decision: as much as a critical check, because an agent
+exists to do what it says."""
 
 CRITICAL_CAP: Final = 34.99
 """Highest score with a critical failure. Source: conventions.md#signals-and-score."""
@@ -52,7 +52,7 @@ _ABOUT: Final[Mapping[str, frozenset[str]]] = {
     "payment": _HTTP,
     "ssrf": frozenset({"mcp"}),
 }
-"""Kinds of services that checks of a family are about; those of other families are about any."""
+"""Kinds of services that checks of a family are about; other families are about any kind."""
 
 _NEEDED_BY: Final[Mapping[str, frozenset[str]]] = {
     "a2a": frozenset({"a2a", "grpc"}),
@@ -60,17 +60,17 @@ _NEEDED_BY: Final[Mapping[str, frozenset[str]]] = {
     "injection": frozenset({"a2a", "mcp"}),
     "ssrf": frozenset({"mcp"}),
 }
-"""Kinds of declared services at which checks of a family apply, though they saw nothing."""
+"""Kinds of declared services at which checks of a family apply, even if they saw nothing."""
 
 _FREE_TEXT: Final = frozenset({"registration"})
-"""What every agent has to read, and costs nothing to write."""
+"""Text that every agent has to read, and that costs nothing to write."""
 
 NOT_SEEN: Final = "There was nothing to see that could have failed."
 
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """A finding with the name, family and severity of what found it."""
+    """A finding with the name, family and severity of its check."""
 
     name: str
     family: str
@@ -80,7 +80,7 @@ class CheckFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckTally:
-    """One check over all visits of the window: whether it passed or failed, or was not made."""
+    """One check over all visits of the window: whether it passed, failed, or was not made."""
 
     name: str
     severity: Severity
@@ -90,20 +90,20 @@ class CheckTally:
 
     @property
     def outcome(self) -> CheckClass:
-        """What all visits say together."""
+        """Return the combined result of all visits."""
         return "failed" if self.failed else "passed" if self.passed else "not_made"
 
     @property
     def weight(self) -> float:
-        """What it counts for."""
+        """Return its weight."""
         return FUNCTION_WEIGHT if self.name.startswith(FUNCTION) else WEIGHTS[self.severity]
 
 
 def working_kinds(behaviour: JsonObject) -> frozenset[str]:
-    """The kinds of which a service was shown to work.
+    """Return the kinds of which a service was shown to work.
 
-    Evidence of before there were proofs of function says it by the answers it has: a greeting that
-    was answered, tools that were listed, a payment that was asked for as it should be.
+    Evidence from before proofs of function shows it by its answers: an answered greeting, listed
+    tools, a correct payment demand.
     """
     listed = function_rows(behaviour)
     if listed is not None:
@@ -120,7 +120,7 @@ def working_kinds(behaviour: JsonObject) -> frozenset[str]:
 def only_what_could_fail(
     judged: Sequence[CheckFinding], behaviour: JsonObject
 ) -> list[CheckFinding]:
-    """The same, with every pass that could not have been a failure as not tested."""
+    """Return the rows with every pass that could not have been a failure as not tested."""
     working = working_kinds(behaviour)
     seen = member(behaviour, "probes")
     return [
@@ -133,7 +133,7 @@ def only_what_could_fail(
 
 def _could_fail(one: CheckFinding, seen: JsonObject, working: frozenset[str]) -> bool:
     if one.family == "conduct":
-        return True  # somebody called, and was seen doing so
+        return True  # A caller was observed.
     if one.severity is Severity.INFO:
         return False
     if one.family == "poisoning" and seen.keys() <= _FREE_TEXT:
@@ -144,7 +144,7 @@ def _could_fail(one: CheckFinding, seen: JsonObject, working: frozenset[str]) ->
 
 
 def applicable_unseen(behaviour: JsonObject, families: Mapping[str, str]) -> list[str]:
-    """Checks that apply to what is declared and saw nothing, by name; `families` by check."""
+    """Return applicable checks that saw nothing, by name; `families` by check."""
     declared = {str(row.get("kind")) for row in rows(behaviour, "services") or []}
     declared |= {str(row.get("kind")) for row in rows(behaviour, "function") or []}
     seen = member(behaviour, "probes")
@@ -158,9 +158,9 @@ def applicable_unseen(behaviour: JsonObject, families: Mapping[str, str]) -> lis
 def pooled(
     judged: Sequence[CheckFinding], history: JsonObject, severities: Mapping[str, Severity]
 ) -> list[CheckTally]:
-    """Every check that applies, by name: what all visits of the window say of it together.
+    """Return every applicable check by name, with the combined result of all visits.
 
-    Where the history has an outcome of a check, that is it, the newest visit included.
+    If the history has an outcome of a check, that is used; it includes the newest visit.
     """
     earlier = member(history, "pooled")
     now = {one.name: one for one in judged}
@@ -170,7 +170,7 @@ def pooled(
         outcome = past.get("outcome") or (None if one is None else one.finding.outcome)
         severity = severities[name] if one is None else one.severity
         if severity is Severity.INFO:
-            continue  # nobody can fail it
+            continue  # No agent can fail it.
         tested.append(
             CheckTally(
                 name,
@@ -186,10 +186,11 @@ def pooled(
 
 
 def function_checks(behaviour: JsonObject) -> list[CheckTally]:
-    """Proofs of function: by kind, whether a service of it does what it says.
+    """Return proofs of function: by kind, whether a service of it does what it says.
 
-    What refuses or cannot be reached is no check made: other checks and the ladder say that. Nor is
-    what one visit that others timed saw, until it is confirmed, nor an inconclusive visit.
+    A service that refuses or cannot be reached counts as not checked: other checks and the ladder
+    cover that. The same holds for what a single visit timed by others saw, until it is confirmed,
+    and for inconclusive visits.
     """
     if behaviour.get("status") != "tested":
         return []
@@ -211,7 +212,7 @@ def function_checks(behaviour: JsonObject) -> list[CheckTally]:
 
 
 def worth(tested: Sequence[CheckTally]) -> tuple[float, float]:
-    """Value 0 to 100 and confidence 0 to 1 of checks: 50 and 0 where none could be made.
+    """Return value 0 to 100 and confidence 0 to 1 of checks: 50 and 0 if none could be made.
 
     Value: 100 x passed / (passed + 2 x failed), weighted by severity. Confidence: w / (w + 10) for
     a weight w of the checks that were made.
@@ -226,7 +227,7 @@ def worth(tested: Sequence[CheckTally]) -> tuple[float, float]:
 
 
 def supposed(tested: Sequence[CheckTally], *, passes: bool) -> list[CheckTally]:
-    """The same, as if every check that could not be made had passed, or failed."""
+    """Return the checks as if every one that could not be made had passed, or failed."""
     return [
         replace(t, passed=passes, failed=not passes) if t.outcome == "not_made" else t
         for t in tested
@@ -234,7 +235,7 @@ def supposed(tested: Sequence[CheckTally], *, passes: bool) -> list[CheckTally]:
 
 
 def critical_failures(tested: Sequence[CheckTally], behaviour: JsonObject) -> list[str]:
-    """What caps the score: sentences of critical failures, corroborated where that is recorded."""
+    """Return sentences of the critical failures that cap the score, corroborated if recorded."""
     listed = rows(behaviour, "findings")
     sure = {
         str(row.get("check"))

@@ -1,8 +1,8 @@
-"""Announced visits beside unannounced ones: what both saw of one agent, as rows of findings. Pure.
+"""Compares announced with unannounced visits to one agent, as rows of findings. Pure.
 
-Compared are fingerprints of what is deterministic, and critical checks, which have a right answer.
-What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out.
-Source: evidence.md#cloaking.
+It compares fingerprints of deterministic facts, and critical checks, which have a right answer.
+What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out. Source:
+evidence.md#cloaking.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from assay.probing.cloaking import CloakingSighting, Difference, differences
 from assay.probing.unannounced import ANNOUNCED_ONLY
 
 CLOAKING: Final = "cloaking"
-"""Names the finding among critical checks."""
+"""The finding's name among critical checks."""
 
 FACTS: Final = frozenset({"tools", "schema", "price", "payee", "card"})
-"""Facts of fingerprints that do not depend on who asks."""
+"""Facts of fingerprints that do not depend on the caller."""
 
 FIX: Final = "Serve every caller the same tools, schemas, prices, payees and card."
 _SURE, _WARNED = 0.9, 0.3
@@ -26,7 +26,7 @@ _SURE, _WARNED = 0.9, 0.3
 def compared(
     visits: Sequence[VisitRecord], critical_checks: frozenset[str] = frozenset()
 ) -> list[Difference]:
-    """What always differs between the two kinds of visit; `visits` in the order of their times."""
+    """Return what always differs between both kinds of visit; `visits` in order of time."""
     names = critical_checks - ANNOUNCED_ONLY
     return differences(
         [one for order, visit in enumerate(visits) for one in _sightings(order, visit, names)]
@@ -34,7 +34,7 @@ def compared(
 
 
 def row_of(found: Sequence[Difference]) -> JsonObject | None:
-    """Differences as one row of findings: critical where one is a finding, else a warning."""
+    """Return differences as one row of findings: critical if one is a finding, else a warning."""
     if not found:
         return None
     is_open = any(difference.is_finding for difference in found)

@@ -1,7 +1,7 @@
 """Credentials that an agent's owner deposits, so that services behind a log-in can be evaluated.
 
-Sealed at rest, opened for visits alone, and sent only to the address they were deposited for.
-Source: evidence.md#services-behind-a-log-in; ADR 0039.
+They are sealed at rest, opened only for visits, and sent only to the address they were deposited
+for. Source: evidence.md#services-behind-a-log-in; ADR 0039.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,25 +31,25 @@ from assay.registries.subject import Subject
 
 PER_AGENT_MAX: Final = 4
 PER_OWNER_MAX: Final = 20
-"""Credentials of one agent, and of all agents of one owner."""
+"""Most credentials of one agent, and of all agents of one owner."""
 
 URL_CHARS_MAX: Final = 300
 
 CONTROL_COUNTS: Final = timedelta(days=30)
-"""How old the evaluation may be that proved control of the address a credential is sent to."""
+"""Largest age of the evaluation that proved control of the address a credential is sent to."""
 
 KEPT_UNUSED: Final = timedelta(days=90)
-"""A credential that no visit used for so long is erased."""
+"""A credential that no visit used for this long is erased."""
 
 OWNER_KNOWN: Final = timedelta(minutes=1)
-"""How old what is known of an agent's owner may be: who looks with less erases nothing newer."""
+"""Largest age of the known owner of an agent: an older view must not erase newer deposits."""
 
 OTHERS_MAX: Final = 200
-"""Addresses of others below one of ours; where there are more, nothing is sent."""
+"""Addresses of other agents below one of ours; if there are more, nothing is sent."""
 
 
 class ServiceCredentials:
-    """Takes deposits, and opens them for visits. Implements `EvaluationCredentials`."""
+    """Stores deposits, and opens them for visits; implements `EvaluationCredentials`."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ServiceCredentials:
         clock: Clock,
         is_ours: Callable[[str], bool],
     ) -> None:
-        """`is_ours` tells whether a value holds a credential for this service itself."""
+        """Create it; `is_ours` tells whether a value is a credential for this service itself."""
         self._store = store
         self._secrets = secrets
         self._control = control
@@ -67,10 +67,10 @@ class ServiceCredentials:
         self._is_ours = is_ours
 
     async def deposit(self, subject: Subject, asked: NewCredential) -> DepositedCredential:
-        """Keep a credential for one of the agent's services, in place of the one there was.
+        """Store a credential for one of the agent's services, replacing an earlier one.
 
         Raises `InvalidRequest` naming every problem, `ControlUnproven` and
-        `CredentialLimitReached`. Whether the caller speaks for the agent is for the caller to show.
+        `CredentialLimitReached`. The caller must already be authorised for the agent.
         """
         agent = subject.agent
         scope = scope_of(asked.url) if len(asked.url) <= URL_CHARS_MAX else None
@@ -99,7 +99,7 @@ class ServiceCredentials:
         return made
 
     async def list(self, subject: Subject) -> Sequence[DepositedCredential]:
-        """The agent's, oldest first, without what they are."""
+        """Return the agent's credentials, oldest first, without their values."""
         agent = subject.agent
         if agent is None:
             return []
@@ -112,22 +112,22 @@ class ServiceCredentials:
             raise CredentialNotFound("The agent has no credential of this id.")
 
     async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
-        """Those for services that the agent declares and controls now. Raises nothing."""
+        """Return those for services that the agent declares and controls now. Never raises."""
         try:
             found = [await self._opened(subject, one) for one in await self.list(subject)]
         except Unavailable:
-            return ()  # then the visit sees what anybody sees
+            return ()  # Then the visit uses no credential.
         return [one for one in found if one is not None]
 
     async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
-        """Keep what came of them in a visit. Raises nothing."""
+        """Record their results in a visit. Never raises."""
         del subject
         if outcomes:
             with suppress(Unavailable):
                 await self._store.note(outcomes, self._clock.now())
 
     async def reseal(self) -> int:
-        """Seal again what an older key of the ring sealed; how many there were."""
+        """Seal again what an older key of the ring sealed; return how many there were."""
         count, last = 0, ""
         while rows := await self._store.after(last, OTHERS_MAX):
             last = rows[-1].id
@@ -154,7 +154,7 @@ class ServiceCredentials:
     async def _others(
         self, subject: Subject, scope: ControlScope
     ) -> tuple[ControlScope, ...] | None:
-        """Addresses of others below `scope`; None where control of it is not proven.
+        """Return addresses of others below `scope`; None if its control is not proven.
 
         On a shared host the longest proven path wins.
         """
@@ -183,12 +183,12 @@ class ServiceCredentials:
             place = _place(kept.id, kept.subject_key, kept.owner)
             value = self._secrets.open(kept.sealed, place).decode("ascii")
         except ValueError:
-            return None  # sealed by a key that is gone: the owner deposits it again
+            return None  # Sealed by a removed key: the owner must deposit it again.
         return EvaluationCredential(kept.id, scope, kept.place, kept.name, value, others)
 
 
 def _url_problem(subject: Subject, scope: ControlScope | None) -> str | None:
-    """Why nothing can be deposited for an address, or None."""
+    """Return why nothing can be deposited for an address, or None."""
     if scope is None or scope.is_exact:
         return f"must be an http(s) address of at most {URL_CHARS_MAX} characters, without a query"
     if not is_safe_way(scope):
@@ -200,11 +200,11 @@ def _url_problem(subject: Subject, scope: ControlScope | None) -> str | None:
 
 
 def _url(scope: ControlScope) -> str:
-    """The address in its one spelling."""
+    """Return the address in its canonical spelling."""
     path = "/".join(quote(segment, safe="") for segment in scope.segments)
     return f"{scope.shown_origin}/{path}"
 
 
 def _place(credential_id: str, subject_key: str, owner: str) -> bytes:
-    """What a sealed credential is bound to."""
+    """Return the associated data that a sealed credential is bound to."""
     return f"service credential/{credential_id}/{subject_key}/{owner}".encode()

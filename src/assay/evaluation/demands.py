@@ -1,4 +1,4 @@
-"""What rungs 2 to 4 ask of the evidence. Pure."""
+"""The demands of rungs 2 to 4. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,67 +18,67 @@ CHAIN_SIGNAL, BEHAVIOUR_SIGNAL = "8004", "sandbox"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One thing a rung asks for, and whether it is there."""
+    """A demand of a rung, and whether it is met."""
 
     rung: int
     name: str
     state: State
     asks: str
-    """What is asked for, in one sentence, with what there is now."""
+    """The demand in one sentence, with the current value."""
     why: str = ""
-    """A slug where there is more to say than that it is not there."""
+    """A slug for the reason, if there is more to say than that it is missing."""
     is_fault: bool = False
-    """It is not met because of something known against the agent, not for want of knowledge."""
+    """Whether it is unmet because of known faults of the agent, not for lack of evidence."""
     action: str = ""
-    """What to do about it, with the exact file or record where there is one."""
+    """What to do about it, with the exact file or record if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidences:
-    """The evidence of one evaluation by signal; what is absent or malformed is empty."""
+    """The evidence of one evaluation by signal; absent or malformed evidence is empty."""
 
     by_signal: Mapping[str, JsonObject]
     unavailable: frozenset[str]
 
     def of(self, signal: str) -> JsonObject:
-        """A signal's evidence."""
+        """Return a signal's evidence."""
         return self.by_signal.get(signal, {})
 
     @property
     def behaviour(self) -> JsonObject:
-        """What visits saw."""
+        """Return the evidence of visits."""
         return self.of(BEHAVIOUR_SIGNAL)
 
     @property
     def history(self) -> JsonObject:
-        """What earlier visits inside the window saw."""
+        """Return the evidence of earlier visits inside the window."""
         return member(self.behaviour, "history")
 
     @property
     def reached_rung(self) -> int:
-        """The rung the agent stood on before."""
+        """Return the agent's previous rung."""
         return int(number(self.history, "heldRung"))
 
     def days_of(self, of: JsonObject, name: str) -> float:
-        """A number of days, none of them before a transfer that left the services behind."""
+        """Return a number of days, not counting days before a transfer without the services."""
         owned_days = rules.owned_days(self.behaviour)
         return min(number(of, name), inf if owned_days is None else owned_days)
 
 
 def member(of: JsonObject, name: str) -> JsonObject:
-    """A member that is an object; empty without one."""
+    """Return a member that is an object; empty if there is none."""
     found = of.get(name)
     return found if is_object(found) else {}
 
 
 def rows(of: JsonObject, name: str) -> list[JsonObject] | None:
-    """The objects of a member that is an array; None without one."""
+    """Return the objects of a member that is an array; None if there is none."""
     found = of.get(name)
     return [row for row in found if is_object(row)] if is_array(found) else None
 
 
 def number(of: JsonObject, name: str) -> float:
-    """A member that is a number, or text of one; 0 without one."""
+    """Return a member that is a number, or a text of one; 0 if there is none."""
     value: JsonValue = of.get(name)
     if isinstance(value, bool):
         return 0.0
@@ -92,18 +92,19 @@ def number(of: JsonObject, name: str) -> float:
 
 
 def at_least(rung: int, name: str, value: float, asked: float, unit: str) -> Demand:
-    """A demand for a number."""
+    """Return a demand for a number."""
     asks = f"At least {asked:g} {unit}; there {'is' if value == 1 else 'are'} {value:g}."
     return Demand(rung, name, "met" if value >= asked else "missing", asks)
 
 
 def no_critical_finding(seen: Evidences) -> Demand:
-    """No critical finding is open. One sighting is not yet a finding: it is looked at again."""
+    """Require that no critical finding is open; a single sighting is checked again first."""
     asks = "No open critical finding"
     listed = [row for row in rows(seen.behaviour, "findings") or [] if _is_critical(row)]
     older = _names(seen.history.get("openCritical"))
     followed = [reason.sentence.rstrip(".") for reason in rules.inherited(seen.behaviour)]
-    if rows(seen.behaviour, "findings") is None:  # nobody corroborates: what was seen counts
+    # Corroboration is not possible: the sighting counts.
+    if rows(seen.behaviour, "findings") is None:
         older |= _names(seen.behaviour.get("criticalFailed"))
     sure = [row for row in listed if number(row, "sightings") >= 2]  # noqa: PLR2004 - corroborated
     if sure or older or followed:
@@ -132,7 +133,7 @@ def _names(listed: JsonValue) -> set[str]:
 
 
 def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 2: visits at times the agent did not choose."""
+    """Return rung 2's demands: visits at times the agent did not choose."""
     past = seen.history
     days = partial(seen.days_of, past)
     visits = number(past, "scheduled")
@@ -172,7 +173,7 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
 
 
 def only_entered(seen: Evidences) -> list[str]:
-    """The services that alone of their kind work, and open only to a deposited credential."""
+    """Return services that alone of their kind work, and open only to a deposited credential."""
     entry = member(seen.behaviour, "entry")
     listed = entry.get("entered")
     entered = {str(one) for one in listed} if is_array(listed) else set[str]()
@@ -186,10 +187,10 @@ def only_entered(seen: Evidences) -> list[str]:
 
 
 def _independent_traffic(seen: Evidences, policy: LadderPolicy, behind: list[str]) -> Demand:
-    """What stands for unannounced visits where only a credential that the owner gave us opens.
+    """Require independent traffic in place of unannounced visits for credentialed services.
 
-    Its owner recognises every visit by it. So others have to have used the service: those whom
-    rung 3 asks for, as fewer can be made up for a few dollars.
+    The owner recognises every visit by the credential. So others must have used the service: as
+    many as rung 3 requires, since fewer can be faked for a few dollars.
     """
     states = {one.state for one in used(seen, policy)}
     state: State = "missing" if "missing" in states else "unknown" if "unknown" in states else "met"
@@ -208,7 +209,7 @@ def _independent_traffic(seen: Evidences, policy: LadderPolicy, behind: list[str
 
 
 def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 3: customers whose money did not come back."""
+    """Return rung 3's demands: customers whose money was not returned."""
     found = member(seen.of(CHAIN_SIGNAL), "customers")
     days = partial(seen.days_of, found)
     largest, asked = number(found, "largestShare"), policy.used_largest_share
@@ -237,7 +238,7 @@ def used(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
 
 
 def vouched(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """Rung 4: something that is lost, or somebody who answers, if the agent turns bad."""
+    """Return rung 4's demands: a stake that is lost, or a guarantor, if the agent misbehaves."""
     found = member(seen.of(CHAIN_SIGNAL), "customers")
     vouchers = sorted(_vouchers(seen, policy))
     has = ", ".join(vouchers) or "none"
@@ -269,7 +270,7 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
         found.add("attester")
     trusted = [value for who, value in _validations(chain) if who in policy.vouched_by]
     if max(trusted, default=-1.0) >= policy.vouched_response:
-        found.add("attester")  # the same kind of voucher: both together are one
+        found.add("attester")  # The same kind of voucher: both together count once.
     if number(member(chain, "stake"), "usd") >= policy.vouched_stake_usd:
         found.add("stake")
     agents = number(listed, "agents") if listed.get("holds") is True else 0.0
@@ -284,7 +285,7 @@ def _vouchers(seen: Evidences, policy: LadderPolicy) -> set[str]:
 
 
 def _validations(chain: JsonObject) -> list[tuple[str, float]]:
-    """Validators and what they answer."""
+    """Return validators and their answers."""
     listed = chain.get("validations")
     return [
         (str(row[0]).lower(), number({"value": row[1]}, "value"))
@@ -294,7 +295,7 @@ def _validations(chain: JsonObject) -> list[tuple[str, float]]:
 
 
 def _unless_unread(seen: Evidences, demands: list[Demand]) -> list[Demand]:
-    """Chain data that could not be read neither earns a rung nor takes one away."""
+    """Mark demands as unknown if chain data could not be read: no rung is earned or lost."""
     if CHAIN_SIGNAL not in seen.unavailable:
         return demands
     return [Demand(d.rung, d.name, "unknown", d.asks, "unread") for d in demands]

@@ -1,4 +1,4 @@
-"""A deposited credential, its refusals, and what is asked of whoever keeps it."""
+"""A deposited credential, its refusals, and the interface of its store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ from assay.probing.deposited_access import EntryOutcome
 
 
 class CredentialLimitReached(Conflict):
-    """The agent, or its owner, has as many credentials deposited as there may be."""
+    """The agent, or its owner, has the maximum number of deposited credentials."""
 
     code = "credential_limit_reached"
 
 
 class ControlUnproven(Conflict):
-    """Nobody has shown that the agent controls the address."""
+    """The agent's control of the address is not proven."""
 
     code = "control_unproven"
 
 
 class CredentialNotFound(NotFound):
-    """The agent has no credential of this id."""
+    """The agent has no credential with this id."""
 
     code = "credential_not_found"
 
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """What an owner deposits: the address it is for, and how it is sent there."""
+    """A new deposit: the address it is for, and how it is sent there."""
 
     url: str
     place: Place
@@ -41,14 +41,14 @@ class NewCredential:
 
 @dataclass(frozen=True, slots=True)
 class DepositedCredential:
-    """A credential as it is kept; what it is stays sealed."""
+    """A stored credential; its value stays sealed."""
 
     id: str
     subject_key: str
     chain: str
     agent_id: str
     owner: str
-    """Who owned the agent then: nobody else's visits use it."""
+    """The agent's owner at the deposit: visits under another owner do not use it."""
     url: str
     place: Place
     name: str
@@ -56,67 +56,67 @@ class DepositedCredential:
     created_at: datetime
     used_at: datetime | None = None
     outcome: EntryOutcome | None = None
-    """What came of it in the last visit that had it."""
+    """Its result in the last visit that used it."""
 
 
 class SealsSecrets(Protocol):
     """Seals secrets under a ring of keys."""
 
     def seal(self, data: bytes, associated: bytes) -> bytes:
-        """The sealed form, bound to `associated`."""
+        """Return the sealed form, bound to `associated`."""
         ...
 
     def open(self, sealed: bytes, associated: bytes) -> bytes:
-        """The data; raises `ValueError` for anything not sealed for this place."""
+        """Return the data; raises `ValueError` if it was not sealed with this `associated`."""
         ...
 
     def is_current(self, sealed: bytes) -> bool:
-        """Whether the first key of the ring sealed it."""
+        """Return whether the first key of the ring sealed it."""
         ...
 
 
 class DepositStore(Protocol):
-    """Keeps sealed credentials. Methods raise `Unavailable`."""
+    """Stores sealed credentials. Methods raise `Unavailable`."""
 
     async def put(self, made: DepositedCredential, per_agent: int, per_owner: int) -> bool:
-        """Store it in place of one for the same address; False where there would be too many.
+        """Store it, replacing one for the same address; return False if there would be too many.
 
-        What former owners of the agent deposited is erased.
+        Deposits of the agent's former owners are erased.
         """
         ...
 
     async def of_agent(
         self, subject_key: str, owner: str, before: datetime
     ) -> Sequence[DepositedCredential]:
-        """The agent's, oldest first. What another owner deposited before then is erased."""
+        """Return the agent's, oldest first; erase those of another owner from before `before`."""
         ...
 
     async def remove(self, subject_key: str, credential_id: str) -> bool:
-        """Whether there was one."""
+        """Remove one; return whether it existed."""
         ...
 
     async def note(self, outcomes: Mapping[str, EntryOutcome], at: datetime) -> None:
-        """Keep what came of them, by id."""
+        """Record their results, by id."""
         ...
 
     async def after(self, last_id: str, at_most: int) -> Sequence[DepositedCredential]:
-        """Those of all agents by id, from beyond `last_id`: to seal them again."""
+        """Return those of all agents by id, after `last_id`: to seal them again."""
         ...
 
     async def reseal(self, credential_id: str, old: bytes, sealed: bytes) -> None:
-        """Replace its sealed form, unless it was changed meanwhile."""
+        """Replace its sealed form, unless it changed meanwhile."""
         ...
 
 
 class ProvenPaths(Protocol):
-    """What evaluations found out of who controls which addresses. Methods raise `Unavailable`."""
+    """Results of evaluations about control of addresses. Methods raise `Unavailable`."""
 
     async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
-        """Addresses under the agent's proven and undisputed control, seen since then."""
+        """Return addresses under the agent's proven and undisputed control, seen since then."""
         ...
 
     async def paths_of_others(
         self, agent: str, origin: str, at_most: int
     ) -> Sequence[ControlScope]:
-        """Addresses at an origin that other agents were proven to control."""
+        """Return addresses at an origin that other agents were proven to control."""
         ...

@@ -1,9 +1,9 @@
-"""What changed at an agent between two visits, and whether it matters. Pure.
+"""Finds what changed at an agent between two visits, and whether it matters. Pure.
 
-Cosmetic changes are recorded and nothing else. Declared ones, which came with a new on-chain URI,
-are judged by the visit that sees them. Silent and material ones bound the rung until the next visit
-is completed: another payee or host, a price above ten times, a new tool that acts. What differs
-between two reads of one visit is no change. Source: evidence.md#drift.
+Cosmetic changes are only recorded. Declared changes, which come with a new on-chain URI, are judged
+by the visit that sees them. Silent and material changes bound the rung until the next visit is
+completed: another payee or host, a price above ten times, a new tool that acts. What differs
+between two reads of one visit is not a change. Source: evidence.md#drift.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from assay.common.json import JsonObject, JsonValue, is_array, is_object
 Material = Literal["payee", "host", "price", "tool"]
 
 PRICE_FACTOR: Final = 10
-"""A price above so many times what it was is material."""
+"""A price above this many times the earlier one is material."""
 
 DECLARATION: Final = "uri"
-"""The fact that names the on-chain URI: with another one, changes are declared."""
+"""The fact with the on-chain URI: if it changed, other changes are declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Changed fingerprints by name, and what of it is material."""
+    """Changed fingerprints by name, and which changes are material."""
 
     changed: tuple[str, ...] = ()
     material: tuple[Material, ...] = ()
@@ -32,16 +32,16 @@ class Drift:
 
     @property
     def silent(self) -> tuple[Material, ...]:
-        """What is material and was not declared."""
+        """Return the material changes that were not declared."""
         return () if self.is_declared else self.material
 
 
 def compare(before: JsonObject, after: JsonObject) -> Drift:
-    """What changed from the facts of one visit to those of a later one.
+    """Return what changed from the facts of one visit to those of a later one.
 
     Facts are `fingerprints`, `payees`, `hosts` (lists by service), `prices` (amounts by service and
     asset), `tools` (by service: name to whether it acts), `uri` and `unstable` (names of facts that
-    differ between two reads). A fact that one of the two lacks says nothing.
+    differ between two reads). A fact that is missing on one side says nothing.
     """
     unstable = _texts(before.get("unstable")) | _texts(after.get("unstable"))
     old, new = _object(before.get("fingerprints")), _object(after.get("fingerprints"))
@@ -64,7 +64,7 @@ def compare(before: JsonObject, after: JsonObject) -> Drift:
 
 
 def _has_new(before: JsonObject, after: JsonObject, fact: str, unstable: frozenset[str]) -> bool:
-    """Whether a service that had some of this has one that none had before."""
+    """Return whether a service that had some of this has one that none had before."""
     old, new = _object(before.get(fact)), _object(after.get(fact))
     known = frozenset[str]().union(*(_texts(value) for value in old.values()))
     return any(
@@ -116,10 +116,10 @@ KEPT_MAX: Final = 64
 
 
 def known_facts(known: JsonObject, seen: JsonObject) -> JsonObject:
-    """What is known of an agent after a visit that saw `seen`: what the next is compared with.
+    """Return the known facts of an agent after a visit that saw `seen`, for the next comparison.
 
-    A service that was not seen stays as it was known. Payees, hosts and tools that were seen once
-    stay known, so that one that comes back is not new.
+    A service that was not seen keeps its known facts. Payees, hosts and tools seen once stay known,
+    so that one that returns is not new.
     """
     merged: dict[str, JsonValue] = {**known, **{n: seen[n] for n in seen if n not in _MERGED}}
     for fact in _MERGED:

@@ -1,7 +1,7 @@
-"""What an evaluation rests on where the evidence of an earlier one stands. Pure.
+"""Decides when the evidence of an earlier evaluation is kept. Pure.
 
-It stands after a re-check, which sees too little to take its place, and after a visit that was made
-to a sibling: an agent of the same owner under the same proven addresses.
+It is kept after a re-check, which sees too little to replace it, and after a visit to a sibling: an
+agent of the same owner under the same proven addresses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ from assay.evaluation.visit_record import remembered, with_comparison
 from assay.evaluation.visits import RECHECK, VisitRecord
 
 OWN_VISIT_WITHIN: Final = timedelta(days=7)
-"""How old an agent's own announced visit may be for it to share those of its siblings: who controls
-its services is read again by that time."""
+"""Largest age of an agent's own announced visit for it to share those of its siblings: its
+services' control is read again by that time."""
 
 SHARED_WITHIN: Final = timedelta(hours=12)
-"""How old a sibling's visit may be: the least time between two routine visits."""
+"""Largest age of a shared sibling's visit: the least time between two routine visits."""
 
 OF_REGISTRATIONS: Final = frozenset(
     {
@@ -35,26 +35,26 @@ OF_REGISTRATIONS: Final = frozenset(
         "wallet_matches_chain",
     }
 )
-"""Checks that are about a registration and not about what is called: each agent's own."""
+"""Checks about a registration rather than a service, which are not shared."""
 
 _OWN_FACTS: Final = ("registration", "texts registration")
-"""Services of facts, and fingerprints, that are read from the registration."""
+"""Facts' services, and fingerprints, that are read from the registration."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccumulatedEvidence:
-    """What an evaluation rests on, and the visit to be stored with it, if it adds evidence."""
+    """The evidence of an evaluation, and the visit to be stored with it, if it adds evidence."""
 
     collected: tuple[SignalResult, ...]
     visit: VisitRecord | None = None
     history: History | None = None
     has_new_failure: bool = False
-    """Whether the visit saw a failure or a change that scheduled visits should look at soon."""
+    """Whether the visit saw a failure or a change that scheduled visits should check soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierEvidence:
-    """An agent's evidence, and its visits in the order of their times, before the newest look."""
+    """An agent's evidence, and its visits in order of time, before the newest visit."""
 
     subject_key: str
     now: datetime
@@ -67,9 +67,9 @@ class EarlierEvidence:
     def after_recheck(
         self, collected: tuple[SignalResult, ...], seen: Evidence, rows: Sequence[CheckFinding]
     ) -> AccumulatedEvidence:
-        """The evidence there was; a visit is added only where the agent is not what it was.
+        """Return the existing evidence; a visit is added only if the agent changed.
 
-        Nobody there is looked at again by scheduled visits, as after any visit that others timed.
+        If the agent was absent, scheduled visits check again, as after any visit timed by others.
         """
         made = VisitRecord(self.subject_key, self.now, "triggered")
         record = remembered(made, seen, rows, self.visits)
@@ -93,9 +93,9 @@ class EarlierEvidence:
     def after_sibling(
         self, collected: tuple[SignalResult, ...], visit: VisitRecord
     ) -> AccumulatedEvidence:
-        """The evidence there was, with what a sibling's visit adds to the history.
+        """Return the existing evidence, with the history that a sibling's visit adds.
 
-        What was read from the sibling's registration is left out.
+        Facts from the sibling's registration are left out.
         """
         known: JsonObject = self.visits[-1].facts if self.visits else {}
         outcomes = {n: seen for n, seen in visit.outcomes.items() if n not in OF_REGISTRATIONS}
@@ -136,11 +136,12 @@ class EarlierEvidence:
 def may_share(
     visit: VisitRecord, visits: Sequence[VisitRecord], now: datetime, critical: frozenset[str]
 ) -> bool:
-    """Whether a sibling's visit may stand for one of the agent with these visits.
+    """Return whether a sibling's visit may count for an agent with these visits.
 
-    It is later than all that is known of this one, we timed it, and it found nothing that has to be
-    looked at: bad news are found out at each agent itself. An announced one is not shared where the
-    agent's unannounced visits would then be fewer than the others, for rung 2 asks for half.
+    It must be later than all visits of this agent, timed by us, and without anything that has to be
+    checked again: bad results are verified at each agent itself. An announced visit is not shared
+    if the agent's unannounced visits would then be fewer than the others, because rung 2 requires
+    half.
     """
     known, recent = pool(visits, now, critical), now - OWN_VISIT_WITHIN
     return (
@@ -156,18 +157,18 @@ def may_share(
 
 
 def _unannounced_lead(visits: Sequence[VisitRecord]) -> int:
-    """How many more of the scheduled visits were unannounced than were not."""
+    """Return how many more of the scheduled visits were unannounced than announced."""
     return sum(1 if v.label == "unannounced" else -1 for v in visits if v.timing == "scheduled")
 
 
 def _is_own(visit: VisitRecord) -> bool:
-    """Whether the visit read who controls the agent's services."""
+    """Return whether the visit read who controls the agent's services."""
     is_finished = visit.outcomes.get(FINISHED) == "passed"
     return is_finished and visit.label == "announced" and not visit.shared_by
 
 
 def _of_services(facts: JsonObject) -> JsonObject:
-    """Facts of a visit without those of the registration."""
+    """Return facts of a visit without those of the registration."""
     kept: dict[str, JsonObject] = {
         name: {service: value for service, value in by_service.items() if service not in _OWN_FACTS}
         for name, by_service in facts.items()
@@ -178,7 +179,7 @@ def _of_services(facts: JsonObject) -> JsonObject:
 
 
 def evidence_of(newest: Evaluation | None) -> Evidence | None:
-    """The behavioural evidence of an evaluation in which the agent was tested."""
+    """Return the behavioural evidence of an evaluation in which the agent was tested."""
     for one in newest.collected if newest is not None else ():
         if one.signal is SignalName.SANDBOX and one.evidence.data.get("status") == "tested":
             return one.evidence
@@ -186,7 +187,7 @@ def evidence_of(newest: Evaluation | None) -> Evidence | None:
 
 
 def members_of(record: VisitRecord, found: History, keep: Evidence | None) -> JsonObject:
-    """`visit` and `history`; those of the evidence that stands where nothing was added."""
+    """Return `visit` and `history`; those of the kept evidence if nothing was added."""
     if keep is not None and "history" in keep.data:
         return {"history": keep.data["history"], "visit": keep.data.get("visit")}
     shared: Mapping[str, str] = {"sharedBy": record.shared_by} if record.shared_by else {}
@@ -197,7 +198,7 @@ def members_of(record: VisitRecord, found: History, keep: Evidence | None) -> Js
 
 
 def adds_evidence(record: VisitRecord, visits: Sequence[VisitRecord], before: History) -> bool:
-    """Whether the visit counts; a critical finding or a silent change always does, once."""
+    """Return whether the visit counts; a critical finding or a silent change always does, once."""
     if record.timing == "scheduled" or record.silent_changes:
         return True
     seen = {*record.critical, *(str(row["check"]) for row in record.findings)}
@@ -207,7 +208,7 @@ def adds_evidence(record: VisitRecord, visits: Sequence[VisitRecord], before: Hi
 
 
 def with_row(data: JsonObject, row: JsonObject | None) -> JsonObject:
-    """The evidence with what the comparison of visits found among its findings."""
+    """Return the evidence, adding the comparison of visits to its findings."""
     listed = data.get("findings")
     if not is_array(listed):
         return data if row is None else {**data, "findings": [row]}

@@ -1,4 +1,4 @@
-"""Signals of evidence that earlier rules collected: weighed as it was, so that it can be checked.
+"""Weighs evidence collected under earlier rules, so that old evaluations can be checked.
 
 Never changed: an evaluation made under them keeps its score. ADR 0028.
 """
@@ -13,7 +13,7 @@ from assay.reputation.rules_v1 import ReputationResult, judge, voices_of
 
 
 def feedback_weighed(seen: JsonObject) -> SignalScore:
-    """The 8004 signal of evidence without `rules`: voices by the history of their accounts."""
+    """Weigh the 8004 signal of evidence without `rules`: ratings by account history."""
     since, as_of = seen.get("timesKnownSince"), seen.get("asOf")
     verdict = judge(voices_of(seen), _count(as_of), since if isinstance(since, int) else None)
     if verdict is None:
@@ -22,7 +22,7 @@ def feedback_weighed(seen: JsonObject) -> SignalScore:
 
 
 def wallet_weighed(seen: JsonObject) -> SignalScore:
-    """The wallet signal of evidence without `rules`: age, transactions and balance."""
+    """Weigh the wallet signal of evidence without `rules`: age, transactions and balance."""
     sent, days = _count(seen["transactions"]), seen["sinceDays"]
     holds = _BALANCES[str(seen["balance"])]
     if seen["contract"]:

@@ -1,8 +1,8 @@
-"""Who asks for an agent to be visited regularly: its owner, operators, and sellers it pays.
+"""Who requests regular visits to an agent: its owner, operators, and sellers it pays.
 
-An operator asks by name, or by a gate call; the latter counts for 30 days.
-Source: evidence.md#scheduled-visits: three agents of an owner, free; those that paying wrappers
-check or two unrelated operators ask for, at most 1,000 of one operator.
+An operator requests by name, or by a gate call; the latter counts for 30 days. Source:
+evidence.md#scheduled-visits: three agents of an owner, free; those that paying wrappers check or
+two unrelated operators request, at most 1,000 of one operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,32 +28,32 @@ AGENTS_MAX: Final[Mapping[HolderKind, int]] = {
 """Agents one holder may have in the schedule; those of one account count together."""
 
 DENIED_MAX: Final = 500
-"""Of an account's agents, so many at most by gate calls that were denied: ids are cheap."""
+"""Of an account's agents, the most by gate calls that were denied: ids are cheap."""
 
 GATE_ASKS_COUNT: Final = timedelta(days=30)
-"""How long a gate call asks for visits."""
+"""How long a gate call counts as a request for visits."""
 
 RENEWED_S: Final = 86_400.0
-"""How often the same gate's calls about the same agent are written down."""
+"""How often calls of the same gate about the same agent are stored."""
 
 RENEWED_MAX, WAITING_MAX = 100_000, 10_000
 
 
 class EnrolmentLimitReached(Conflict):
-    """The holder has as many agents in the schedule as there may be."""
+    """The holder has the maximum number of agents in the schedule."""
 
     code = "enrolment_limit_reached"
 
 
 class NotEnrolled(NotFound):
-    """Nobody of this name has asked for the agent."""
+    """This holder has not requested the agent."""
 
     code = "not_enrolled"
 
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentHolder:
-    """Who asks: an owner by address, an operator or seller by the account's id."""
+    """The requesting party: an owner by address, an operator or seller by the account's id."""
 
     kind: HolderKind
     name: str
@@ -61,7 +61,7 @@ class EnrolmentHolder:
 
 @dataclass(frozen=True, slots=True)
 class VisitRequest:
-    """An agent that somebody asked for."""
+    """An agent for which visits were requested."""
 
     chain: str
     agent_id: str
@@ -69,12 +69,12 @@ class VisitRequest:
 
 
 class VisitRequests(Protocol):
-    """Keeps who asked for what; the schedule's ranks follow."""
+    """Stores requests for visits; the schedule's ranks follow from them."""
 
     async def add(
         self, holder: EnrolmentHolder, subject: Subject, now: datetime, due: datetime, limit: int
     ) -> bool:
-        """Whether the holder has asked for it now; False beyond `limit`.
+        """Store a request; return False beyond `limit`.
 
         An agent that is not in the schedule yet is due at `due`; one that is, at `due` at the
         latest.
@@ -82,16 +82,16 @@ class VisitRequests(Protocol):
         ...
 
     async def remove(self, holder: EnrolmentHolder, subject_key: str) -> bool:
-        """Whether the holder had asked for it. Of an owner, whoever owned it then."""
+        """Remove a request; return whether there was one. An owner's counts whoever owns it now."""
         ...
 
     async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:
-        """What the holder asked for, oldest first."""
+        """Return the holder's requests, oldest first."""
         ...
 
 
 class Enrolments:
-    """Puts agents into the schedule for those who ask, and takes them out."""
+    """Adds requested agents to the schedule, and removes them."""
 
     def __init__(self, store: VisitRequests, clock: Clock, chance: Chance) -> None:
         self._store = store
@@ -101,9 +101,9 @@ class Enrolments:
     async def enrol(
         self, holder: EnrolmentHolder, subject: Subject, at_most: int | None = None
     ) -> None:
-        """Have the agent visited regularly. Raises `EnrolmentLimitReached`.
+        """Request regular visits to the agent. Raises `EnrolmentLimitReached`.
 
-        `at_most` is how many the holder may have where that is less than usual.
+        `at_most` is the holder's limit if it is lower than usual.
         """
         now = self._clock.now()
         limit = AGENTS_MAX[holder.kind] if at_most is None else at_most
@@ -112,17 +112,17 @@ class Enrolments:
             raise EnrolmentLimitReached(f"You have {limit} agents in the schedule already.")
 
     async def withdraw(self, holder: EnrolmentHolder, subject_key: str) -> None:
-        """Ask for it no more. Raises `NotEnrolled`."""
+        """Withdraw the request. Raises `NotEnrolled`."""
         if not await self._store.remove(holder, subject_key):
             raise NotEnrolled("You have not asked for this agent to be visited.")
 
     async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:
-        """What the holder asked for, oldest first."""
+        """Return the holder's requests, oldest first."""
         return await self._store.list(holder)
 
 
 class GateAsks:
-    """Whom operators' gates were asked about: kept in memory, and written down by `flush`."""
+    """Agents that operators' gates were asked about: kept in memory, stored by `flush`."""
 
     def __init__(self, enrolments: Enrolments, clock: Clock) -> None:
         self._enrolments = enrolments
@@ -131,7 +131,10 @@ class GateAsks:
         self._waiting: BoundedMap[tuple[str, str], tuple[Subject, bool]] = BoundedMap(WAITING_MAX)
 
     def note(self, operator: str, subject: Subject, *, allowed: bool) -> None:
-        """An operator's gate was asked about an agent. No I/O, for cached answers too."""
+        """Record that an operator's gate was asked about an agent.
+
+        No I/O; also for cached answers.
+        """
         key, now_s = (operator, subject.key), self._clock.monotonic_s()
         renewed_s = self._renewed.get(key)
         if subject.agent is None or (renewed_s is not None and now_s - renewed_s < RENEWED_S):
@@ -140,7 +143,10 @@ class GateAsks:
         self._waiting.put(key, (subject, allowed))
 
     async def flush(self) -> None:
-        """Write down what was noted since. Raises `Unavailable`: then it is noted again later."""
+        """Store what was recorded since.
+
+        Raises `Unavailable`; the records are then kept for later.
+        """
         for key, (subject, allowed) in list(self._waiting.items()):
             limit = None if allowed else DENIED_MAX
             with suppress(EnrolmentLimitReached):

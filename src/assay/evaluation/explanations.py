@@ -1,7 +1,7 @@
-"""Why a grade is what it is, and what would make it better. Pure.
+"""Explains a grade, and what would improve it. Pure.
 
-Every cause is something that counts against the agent, or that is not known of it, with what the
-score would be without it. So a sentence in praise can never be the ground of a denial.
+Every cause is something that counts against the agent, or that is not known about it, with the
+score without it. So praise can never be the reason of a denial.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ REASONS_MAX = 6
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that keeps the score down, and the score with it put right."""
+    """Something that lowers the score, and the score without it."""
 
     slug: str
     finding: str
@@ -26,33 +26,33 @@ class Cause:
     """Where it is documented: a page of this repository with an anchor."""
     score_after: float
     is_cap: bool = False
-    """It bounds the whole score, whatever the rest is."""
+    """Whether it bounds the whole score, whatever the rest is."""
     at_most: bool = False
-    """The most it can be worth: how much depends on what the evidence then says."""
+    """Whether the gain is an upper bound: the actual gain depends on later evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RungAsk:
-    """One thing that the next rung of the ladder asks for and is not there."""
+    """A missing demand of the next rung of the ladder."""
 
     slug: str
     sentence: str
     docs: str
     ceiling_after: float
-    """The ceiling once all that the rung asks for is there."""
+    """The ceiling once all demands of the rung are met."""
     action: str = ""
-    """What to do about it, where that is more than what is asked for."""
+    """What to do about it, if that is more than the demand itself says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A cause with what putting it right is worth, in score points."""
+    """A cause, and the score points that removing it gains."""
 
     cause: Cause
     points: float
 
     def document(self) -> JsonObject:
-        """As it is sent."""
+        """Return the response object."""
         return {
             "slug": self.cause.slug,
             "finding": self.cause.finding,
@@ -66,7 +66,7 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The causes of a grade as sentences, and what to do about them; both the weightiest first."""
+    """The causes of a grade as sentences, and what to do about them; the weightiest first."""
 
     reasons: tuple[str, ...] = ()
     improve: tuple[Improvement, ...] = ()
@@ -75,12 +75,12 @@ class Explanation:
 def explained(
     causes: Sequence[Cause], now: float, asks: Sequence[RungAsk] = (), before_ceiling: float = 0.0
 ) -> Explanation:
-    """Caps first, then by what each is worth; a cause that is worth nothing is left out.
+    """Order causes: caps first, then by gain; omit those without gain.
 
-    What a rung asks to be published stays, whatever it is worth now: it has no other place.
+    A file or record that a rung demands stays, whatever it gains now: it is shown nowhere else.
 
-    `now` is the score; `before_ceiling` is what it would be without the ceiling of its rung, which
-    bounds what the next rung is worth.
+    `now` is the score; `before_ceiling` is the score without the ceiling of its rung, which bounds
+    what the next rung gains.
     """
     asked = {ask.slug for ask in asks if ask.action}
     all_causes = [*causes, *(_of_rung(ask, max(now, before_ceiling)) for ask in asks)]

@@ -1,4 +1,4 @@
-"""What to do about what a check found, in one sentence each. Pure.
+"""Sentences that say how to fix what a check found. Pure.
 
 A check without an entry is answered with its own finding: a new check needs no edit here.
 """
@@ -67,5 +67,5 @@ FIXES: Mapping[str, str] = MappingProxyType(
 
 
 def fix_of(check: str, finding: str) -> str:
-    """What to do about a check that failed."""
+    """Return what to do about a check that failed."""
     return FIXES.get(check, f"Put right what the check found: {finding}")

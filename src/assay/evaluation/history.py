@@ -1,10 +1,10 @@
-"""Visits inside the window -> one verdict per check. Pure: the same visits give the same history.
+"""Combines visits inside the window into one verdict per check. Pure and deterministic.
 
 More evidence narrows a verdict, and no single visit turns it: a check has an outcome with
-hysteresis. It falls when two of the last three scheduled visits failed, and rises only when it was
-passed and the last three scheduled ones saw no failure. What somebody else timed never raises it;
-its failures of content count, one visit an hour; its failures of availability wait for scheduled
-visits. Source: evidence.md#pooling-of-visits.
+hysteresis. It falls when two of the last three scheduled visits failed, and rises only if it was
+passed and the last three scheduled visits saw no failure. A visit timed by another party never
+raises it; its failures of content count, one visit an hour; its failures of availability wait for
+scheduled visits. Source: evidence.md#pooling-of-visits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ TRIGGERED_EVERY: Final = timedelta(hours=1)
 """At most one triggered visit in this time adds evidence."""
 
 CHANCE_LEFT, PASSES_MAX = 0.05, 10
-"""What fails by chance is not repaired because it passed a few times: passes that end a critical
-finding are as many as make that unlikely, at most so many."""
+"""A fault that occurs by chance is not repaired because the check passed a few times. The passes
+that end a critical finding are as many as make chance this unlikely, at most `PASSES_MAX`."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the visits of the window say together."""
+    """The combined result of the visits of the window."""
 
     visits: int = 0
     scheduled: int = 0
@@ -47,27 +47,28 @@ class History:
     span_days: int = 0
     """Whole days from the first scheduled visit to the last."""
     unannounced: int = 0
-    """Scheduled visits that did not say who they were."""
+    """Scheduled visits that did not identify themselves."""
     critical_unannounced: bool = False
-    """Whether every critical check that was made, and can be made so, was made in one of those."""
+    """Whether every critical check that was made, and can be made unannounced, was made so."""
     silent_change: bool = False
     reached_rung: int = 0
     unconfirmed: bool = False
-    """Whether somebody else's visit saw it unavailable, and no scheduled visit has looked yet."""
+    """Whether a visit timed by others saw it unavailable, and no scheduled visit has checked
+    yet."""
     pooled: Mapping[str, PooledCheck] = field(default_factory=dict[str, PooledCheck])
     functions: Mapping[str, str] = field(default_factory=dict[str, str])
     """State of function by declared endpoint."""
     open_critical: tuple[str, ...] = ()
     sighted: tuple[str, ...] = ()
-    """Critical checks with one sighting that no scheduled visit has looked at again."""
+    """Critical checks with one sighting that no scheduled visit has checked again."""
 
     @property
     def asks_for_a_look(self) -> bool:
-        """Whether scheduled visits should look soon at what was seen."""
+        """Return whether scheduled visits should check soon what was seen."""
         return self.unconfirmed or self.silent_change or bool(self.sighted)
 
     def as_json(self) -> JsonObject:
-        """The `history` member of the evidence."""
+        """Return the `history` member of the evidence."""
         return {
             "visits": self.visits,
             "scheduled": self.scheduled,
@@ -91,7 +92,7 @@ class History:
 def pool(
     visits: Sequence[VisitRecord], now: datetime, critical_checks: frozenset[str] = frozenset()
 ) -> History:
-    """The history of one agent; `visits` in the order of their times.
+    """Return the history of one agent; `visits` in order of time.
 
     Triggered visits within an hour of the last one that counted add only critical findings.
     `critical_checks` are the names of those that may fail critically.
@@ -131,9 +132,9 @@ def pool(
 
 
 class TriggeredTurns:
-    """Which triggered visits add evidence: one an hour, and one an hour that found nobody there.
+    """Decides which triggered visits add evidence: one an hour, and one an hour of absence.
 
-    Those are counted apart: who was away for a moment can be visited when it is back.
+    The two are counted separately: an agent absent for a moment can be visited on its return.
     """
 
     def __init__(self, visits: Sequence[VisitRecord] = ()) -> None:
@@ -143,7 +144,7 @@ class TriggeredTurns:
                 self.take(visit)
 
     def take(self, visit: VisitRecord) -> bool:
-        """Whether a triggered visit adds evidence; then the next of its kind waits."""
+        """Return whether a triggered visit adds evidence; if so, the next of its kind must wait."""
         is_absent = all(seen == "blocked" for seen in visit.outcomes.values())
         last = self._last.get(is_absent)
         if last is not None and visit.at - last < TRIGGERED_EVERY:
@@ -153,9 +154,9 @@ class TriggeredTurns:
 
 
 class FirstLooks:
-    """Which visits may show what was not known of an agent; others only refute what stands.
+    """Decides which visits may reveal something new; others only refute what is known.
 
-    Those that we time, and others until one has found it there, or where it is not what it was.
+    Visits timed by us may, and others until one has found the agent present, or changed.
     """
 
     def __init__(self, visits: Sequence[VisitRecord] = ()) -> None:
@@ -164,7 +165,7 @@ class FirstLooks:
             self.take(visit)
 
     def take(self, visit: VisitRecord) -> bool:
-        """Whether the visit may; it is known then."""
+        """Return whether the visit may; then the agent is known."""
         known, self._known = self._known, visit.facts if is_there(visit) else self._known
         if known is None or visit.timing == "scheduled":
             return True
@@ -173,18 +174,19 @@ class FirstLooks:
 
 
 class _Critical:
-    """Critical checks that failed, until the last scheduled visits passed them.
+    """Critical checks that failed, until the latest scheduled visits passed them.
 
-    One fails by what a single visit saw twice, or by sightings of two visits within 30 days. Where
-    the agent is visited unannounced at all, and the check can be, one pass must have been; what
-    such a visit saw is closed by such visits alone, for others may be shown another face.
+    A check fails if a single visit saw the failure twice, or by sightings of two visits within 30
+    days. If the agent is visited unannounced, and the check can be made so, one of the passes must
+    be unannounced; what such a visit saw is closed only by such visits, because others may be shown
+    a different behaviour.
     """
 
     def __init__(self) -> None:
         self._passes: dict[str, list[bool]] = {}
-        """By open check: of every scheduled pass since, whether it was unannounced."""
+        """By open check: for every later scheduled pass, whether it was unannounced."""
         self._hidden: set[str] = set()
-        """Checks that failed where the visit did not say who it was."""
+        """Checks that failed in a visit that did not identify itself."""
         self._visits_unannounced = False
         self._sightings: dict[str, list[tuple[datetime, JsonObject]]] = {}
         self._waiting: set[str] = set()
@@ -215,7 +217,7 @@ class _Critical:
         return tuple(sorted(self._waiting))
 
     def _confirmed(self, visit: VisitRecord) -> set[str]:
-        """Checks whose sightings, with those of this visit, are enough."""
+        """Return checks with enough sightings, including those of this visit."""
         since = visit.at - timedelta(days=SIGHTINGS_WITHIN_DAYS)
         found: set[str] = set()
         for row in visit.findings:
@@ -250,7 +252,7 @@ class _Critical:
         return len(passes) >= self._needed(name) and (any(passes) or not is_asked) and is_asked_all
 
     def _needed(self, name: str) -> int:
-        """So many passes that one who still fails as often has them in one case of 20."""
+        """Return how many passes an agent that still fails as often reaches in one case of 20."""
         failed, passed = self._seen.get(name, (1, 0))
         if not passed:
             return RISES_AT
@@ -259,15 +261,15 @@ class _Critical:
 
 
 def _is_hidden(visit: VisitRecord, name: str) -> bool:
-    """Whether the check was made by a visit that the agent cannot tell from a customer's.
+    """Return whether a visit made the check that looks like a customer's.
 
-    A comparison of visits of both kinds is made by neither.
+    A comparison of visits of both kinds counts as neither.
     """
     return visit.label == "unannounced" and name not in {*ANNOUNCED_ONLY, CLOAKING}
 
 
 def _is_blocked(visit: VisitRecord, checks: Mapping[str, CheckPool]) -> bool:
-    """Whether a triggered visit was kept from a check that counts as passed."""
+    """Return whether a triggered visit was kept from a check that counts as passed."""
     return any(
         seen == "blocked" and name in checks and checks[name].outcome == "pass"
         for name, seen in visit.outcomes.items()
@@ -275,7 +277,7 @@ def _is_blocked(visit: VisitRecord, checks: Mapping[str, CheckPool]) -> bool:
 
 
 def _has_silent_change(visits: Sequence[VisitRecord], now: datetime) -> bool:
-    """Whether one was seen at most a day ago, and no visit was finished since to judge it."""
+    """Return whether a silent change is at most a day old, without a completed visit since."""
     newest = next(
         (v for v in reversed(visits) if v.silent_changes or v.outcomes.get(FINISHED) == "passed"),
         None,

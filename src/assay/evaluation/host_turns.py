@@ -1,8 +1,8 @@
-"""Visits to one host begin one after the other, so that none uses up the budget of another.
+"""Serialises visits to one host, so that none uses up the budget of another.
 
 A host that has not consented has room for few visits a minute. If many begin at once, all of them
-are cut short and none is evidence. So one visit at a time has a host, per class of its budget and
-over all processes; hosts that consent have as many as their budget holds. Source: ADR 0016.
+are cut short and none is evidence. So a host gets one visit at a time, per class of its budget and
+over all processes; hosts that consent get as many as their budget allows. Source: ADR 0016.
 """
 
 import asyncio
@@ -34,21 +34,20 @@ from assay.net.egress.ports import Begins
 from assay.net.egress.url import EgressPolicy, parse_target
 
 VISIT_MOST: Final = Ceiling(60, 256 * 1024)
-"""What a visit takes at most. As many visits are under way at a host as it has room for these."""
+"""The most a visit takes. A host's concurrent visits are as many as it has room for."""
 
 VISIT_USUAL: Final = Ceiling(15, 0)
-"""What a visit of a host takes, where none has been measured yet: one website. Source: ADR 0016,
-cost."""
+"""What a visit of a host takes until one has been measured: one website. Source: ADR 0016, cost."""
 
 WAIT_PART: Final = 2
-"""Of its time, a visit waits for one half at most: the rest is needed for visiting."""
+"""A visit waits for at most one part in this many of its time: the rest is needed for visiting."""
 
 TURN_PART: Final = 4
-"""For one quarter of its time a visit has its hosts to itself. One that goes on for longer sends
-little; a host that answers slowly on purpose must not keep all other visits waiting."""
+"""For one part in this many of its time a visit has its hosts to itself. A visit that takes longer
+sends little; a host that answers slowly on purpose must not delay all other visits."""
 
 POLL_S: Final = 0.1
-"""How often the first in line looks whether a visit of another process has ended."""
+"""How often the first in line checks whether a visit of another process has ended."""
 
 WAITING_MAX: Final = 64
 WAITING_PER_ACCOUNT: Final = 16
@@ -67,14 +66,14 @@ class _Host:
 
     @property
     def name(self) -> str:
-        """Names its turns in the state all processes share."""
+        """Return the name of its turns in the state that all processes share."""
         is_shared = self.use.use_class is UseClass.SHARED
         text = f"{'shared' if is_shared else 'reserved'} {self.key}"
         return "visit/" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def at_once(self) -> int:
-        """How many visits may be under way."""
+        """Return how many visits may run concurrently."""
         part = SHARED_PART if self.use.use_class is UseClass.SHARED else 1
         by_requests = self.ceiling.requests // part // VISIT_MOST.requests
         by_size = self.ceiling.size_bytes // part // VISIT_MOST.size_bytes
@@ -83,7 +82,10 @@ class _Host:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A turn that is waited for: until when, how long it has its host to itself, and the least."""
+    """A requested turn.
+
+    Its deadline, how long it has its host to itself, and the least requests.
+    """
 
     host: _Host
     ends_s: float
@@ -97,14 +99,14 @@ def _queue() -> FairQueue:
 
 @dataclass(slots=True)
 class _Line:
-    """Visits of this process that wait for one host; the first of them asks for all."""
+    """Visits of this process that wait for one host; the first of them polls for all."""
 
     queue: FairQueue = field(default_factory=_queue)
     count: int = 0
 
 
 class HostTurns:
-    """Implements `net.egress.ports.VisitTurns` over the state that all processes share."""
+    """Coordinates visits by the shared state; implements `net.egress.ports.VisitTurns`."""
 
     def __init__(
         self,
@@ -126,11 +128,12 @@ class HostTurns:
     async def turn(
         self, urls: Sequence[str], visit_s: float, *, least: int = 0
     ) -> AsyncGenerator[Begins]:
-        """As the port says.
+        """Implement `VisitTurns.turn`.
 
-        A visit that had to wait begins only if the hosts have as much left as the visit before it
-        took. One that did not wait begins in any case: what cuts it short was no visit. With
-        `least` it is whole only where the hosts have as much left, waited or not.
+        A visit that had to wait begins only if the hosts have as much budget left as the visit
+        before it took. One that did not wait begins in any case: if something cuts it short, that
+        was not a visit. With `least` it is whole only if the hosts have enough left, whether it
+        waited or not.
         """
         ends_s = asyncio.get_running_loop().time() + visit_s / WAIT_PART
         async with AsyncExitStack() as stack:
@@ -142,12 +145,12 @@ class HostTurns:
                     found = begins if begins != "whole" else found
                     if found == "not":
                         break
-            except Unavailable:  # no request could be counted either
+            except Unavailable:  # Requests could not be counted either.
                 found = "not"
             yield found
 
     async def _hosts(self, urls: Sequence[str]) -> list[_Host]:
-        """In one order for all, so that no two visits wait for each other crosswise."""
+        """Return the hosts in one fixed order, so that two visits cannot deadlock."""
         hosts: dict[str, _Host] = {}
         for url in urls:
             target = parse_target(url, self._policy)
@@ -180,7 +183,7 @@ class HostTurns:
             await asyncio.shield(self._end(place, mark))
 
     async def _wait(self, asked: "_Asked", mark: str) -> str | None:
-        """The place that was taken for the visit; None when it may not begin."""
+        """Return the slot taken for the visit; None if it may not begin."""
         host = asked.host
         line = self._lines.setdefault(host.name, _Line())
         waits = line.count > 0
@@ -201,7 +204,7 @@ class HostTurns:
                 del self._lines[host.name]
 
     async def _first(self, asked: "_Asked", mark: str, *, waits: bool) -> str | None:
-        """The same, once the visit is the first in line."""
+        """Do the same once the visit is the first in line."""
         host = asked.host
         while (place := await self._take(host, mark, asked.lease_s)) is None:
             waits = True
@@ -221,12 +224,13 @@ class HostTurns:
         return None
 
     async def _end(self, place: str, mark: str) -> None:
-        with suppress(Unavailable):  # it ends by itself
-            if await self._state.get(place) == mark:  # else it took too long, and is another's
+        with suppress(Unavailable):  # It expires by itself.
+            # Otherwise it took too long, and belongs to another visit.
+            if await self._state.get(place) == mark:
                 await self._state.take(place)
 
     async def _has_room(self, host: _Host, least: int = 0) -> bool:
-        """Whether the host has as much left as a visit takes; as `least` where that will do."""
+        """Return whether the host has budget for a visit, or for `least` requests if set."""
         usual = self._taken.get(host.name) or VISIT_USUAL
         left, needed = await self._left(host), Ceiling(least, 0) if least else usual
         return left.requests >= needed.requests and left.size_bytes >= needed.size_bytes

@@ -1,9 +1,9 @@
-"""The operator's model behind any OpenAI-compatible endpoint. Implements `ChatModel`.
+"""The operator's model behind an OpenAI-compatible endpoint; implements `ChatModel`.
 
-The address is the operator's, so it is dialled as it is. Its answers are not trusted: bounded in
-time and bytes, no redirects, and read by the form of the interface. At most `AT_ONCE` questions of
-all visits are under way; a visit that finds no room does without a verdict.
-Source: OpenAI API reference, "Create chat completion".
+The address is the operator's, so it is dialled without egress checks. Its answers are not trusted:
+bounded in time and bytes, without redirects, and parsed strictly. At most `AT_ONCE` questions of
+all visits run at once; a visit that gets no slot continues without a verdict. Source: OpenAI API
+reference, "Create chat completion".
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _OK = 200
 
 
 class OpenAiModel:
-    """One model at one endpoint, whose address ends before `/chat/completions`."""
+    """A model at an endpoint, whose address ends before `/chat/completions`."""
 
     def __init__(self, url: str, name: str, key: str | None, timeout_s: float) -> None:
         self.name = name
@@ -59,7 +59,7 @@ class OpenAiModel:
 
 
 def _content(body: bytes) -> str:
-    """The text of the first choice."""
+    """Return the text of the first choice."""
     try:
         value = cast("object", json.loads(body))
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""How good an agent can be known to be: the highest rung whose evidence is complete. Pure.
+"""Determines the highest rung whose evidence is complete: the bound on an agent's grade. Pure.
 
-Every rung is a list of demands. A demand is `met`, `missing`, or `unknown` where lack of our time,
-budget or chain data kept us from finding out. What is unknown never earns a rung and never takes
-one away that was held. Source: docs/grades.md#the-ladder; ADR 0024.
+Every rung is a list of demands. A demand is `met`, `missing`, or `unknown` if lack of our time,
+budget or chain data prevented an answer. An unknown demand never earns a rung and never takes a
+held one away. Source: docs/grades.md#the-ladder; ADR 0024.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,30 +20,30 @@ __all__ = ["Demand", "LadderPlace", "place"]
 
 @dataclass(frozen=True, slots=True)
 class LadderPlace:
-    """Where an agent stands, and why."""
+    """An agent's rung, and the reasons."""
 
     rung: int
     """0 to 4; its name is `policy.RUNGS[rung]`."""
     ceiling: float
     """Highest score on this rung."""
     is_unconfirmed: bool
-    """The rung was held before, and what speaks for or against it now is not known yet."""
+    """Whether the rung was held before, and the current evidence about it is unknown."""
     demands: tuple[Demand, ...]
-    """Of every rung, in order."""
+    """The demands of every rung, in order."""
 
     @property
     def name(self) -> str:
-        """The rung's name."""
+        """Return the rung's name."""
         return RUNGS[self.rung]
 
     @property
     def next_demands(self) -> tuple[Demand, ...]:
-        """What the next rung asks for and is not there; empty on the highest."""
+        """Return the missing demands of the next rung; empty on the highest."""
         return tuple(d for d in self.demands if d.rung == self.rung + 1 and d.state != "met")
 
     @property
     def faults(self) -> tuple[Demand, ...]:
-        """Demands that are not met because of something known against the agent."""
+        """Return demands that are unmet because of known faults of the agent."""
         return tuple(d for d in self.demands if d.is_fault)
 
 
@@ -57,7 +57,7 @@ def place(
     *,
     is_key_agent: bool,
 ) -> LadderPlace:
-    """The rung that `evidence` (by signal) proves, whatever signals a caller selected.
+    """Return the rung that `evidence` (by signal) proves, whatever signals a caller selected.
 
     `unavailable` are the signals that could not be collected: they prove nothing, and take nothing
     away.

@@ -1,8 +1,9 @@
-"""Evidence, what it weighs, and the evaluation that follows from it.
+"""Evidence, its weight, and the evaluation that follows from it.
 
-An evaluation is recomputable: it keeps, for every signal, the evidence and what followed from it.
-Same evidence, same score, same snapshot hash, on any machine (conventions.md#signals-and-score).
-Source: interface.md#trust-profile, #gate-decision, #sandbox-result, #snapshot, #enumerated-values.
+An evaluation can be recomputed: it keeps, for every signal, the evidence and the result. The same
+evidence gives the same score and the same snapshot hash on any machine
+(conventions.md#signals-and-score). Source: interface.md#trust-profile, #gate-decision,
+#sandbox-result, #snapshot, #enumerated-values.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ TierRoute = Literal["prod", "prod_throttled", "sandbox", "sandbox_only"]
 
 
 class SignalName(StrEnum):
-    """Every signal the interface knows; the ones built are the loaded plugins.
+    """Every signal of the interface; the loaded plugins implement some of them.
 
     Source: interface.md#enumerated-values.
     """
@@ -57,7 +58,7 @@ class SnapshotNotFound(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A profile of a human owner, verified by whoever attested it."""
+    """A profile of a human owner, verified by the attester."""
 
     source: str
     handle: str
@@ -65,7 +66,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """What a trusted attester says of an address (interface.md#attestation-context)."""
+    """A trusted attester's statement about an address (interface.md#attestation-context)."""
 
     uid: str
     attester: str
@@ -83,10 +84,10 @@ class Evidence:
 
     data: JsonObject
     interactions: int = 0
-    """Requests made to the agent to see it."""
+    """Requests made to the agent for it."""
     transcript: JsonObject = field(default_factory=dict[str, JsonValue])
-    """What was asked in words of ours and what came back, with the seed of it: other evidence at
-    every visit, and no part of `data`, which follows from it."""
+    """Our questions and the answers, with their seed. They differ at every visit, and are not part
+    of `data`, which follows from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class SignalUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A ceiling on the whole score, and the sentence that says why."""
+    """A ceiling on the whole score, and the sentence that explains it."""
 
     score: float
     reason: str
@@ -106,9 +107,9 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class SignalScore:
-    """What evidence is worth: `value` 0..100, `confidence` 0..1 (0: nothing is known).
+    """The worth of evidence: `value` 0..100, `confidence` 0..1 (0: nothing is known).
 
-    `reasons` are sentences a person understands, the weightiest first.
+    `reasons` are readable sentences, the weightiest first.
     """
 
     value: float
@@ -117,15 +118,15 @@ class SignalScore:
     cap: Cap | None = None
     low: "SignalScore | None" = None
     high: "SignalScore | None" = None
-    """The same, had every applicable check that was not made failed, or passed."""
+    """The same if every applicable check that was not made had failed, or passed."""
     checks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Every applicable check with what all visits of the window say of it: `passed`, `failed`
-    or `not_made`."""
+    """The result of every applicable check over all visits of the window: `passed`, `failed` or
+    `not_made`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalResult:
-    """One signal of one evaluation: its evidence, and what that was found to be worth."""
+    """One signal of one evaluation: its evidence, and the evidence's worth."""
 
     signal: SignalName
     evidence: Evidence
@@ -136,7 +137,7 @@ class SignalResult:
 class Contribution:
     """A signal's part in one score; `weight` is normalised over the selected signals.
 
-    `points` is what the signal moved the score away from the prior, in score points.
+    `points` is how far the signal moved the score away from the prior, in score points.
     """
 
     signal: SignalName
@@ -149,7 +150,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score 0..100 with 2 decimals and everything it came from."""
+    """A score 0..100 with 2 decimals, and everything it was computed from."""
 
     value: float
     confidence: float
@@ -157,18 +158,18 @@ class Score:
     unavailable: tuple[SignalName, ...]
     caps: tuple[Cap, ...]
     bonus: float
-    """Points for a proven human, on top of what the signals say."""
+    """Points for a proven human, added to the signals' points."""
     reasons: tuple[str, ...]
-    """The sentences that weighed most, weightiest first."""
+    """The weightiest sentences, weightiest first."""
     place: LadderPlace
     """The rung that bounds the score."""
     low: float
     high: float
-    """The score had every applicable check that was not made failed, or passed."""
+    """The score if every applicable check that was not made had failed, or passed."""
     before_ceiling: float
-    """What formula, bonus and caps give before the rung's ceiling."""
+    """The result of formula, bonus and caps before the rung's ceiling."""
     hidden_bonus: float
-    """Of the bonus, the points that the ceiling hides."""
+    """The part of the bonus that the ceiling hides."""
     checks_made: int
     checks_applicable: int
     """How many of the checks that apply to the agent could be made."""
@@ -197,16 +198,16 @@ class Evaluation:
     unavailable: Mapping[SignalName, str]
     """Signals that could not be collected, with the reason."""
     score: float
-    """Over all signals collected, under the configured weights."""
+    """The score over all signals collected, under the configured weights."""
     grade: Grade
     evaluated_at: datetime
     rung: int | None = None
-    """The rung proven then; None for evaluations made before there was a ladder, and so below."""
+    """The rung proven then; None, like all fields below, for evaluations older than the ladder."""
     policy: JsonObject | None = None
 
     @property
     def interactions(self) -> int:
-        """Requests made to the agent in this evaluation."""
+        """Return the number of requests made to the agent in this evaluation."""
         return sum(c.evidence.interactions for c in self.collected)
 
 
@@ -227,13 +228,13 @@ class Snapshot:
     interaction_count: int
     taken_at: datetime
     evidence_hash: str | None = None
-    """Of all evidence and the policy; None for snapshots made before there was a ladder."""
+    """Hash of all evidence and the policy; None for snapshots older than the ladder."""
     record: str | None = None
-    """The verdict record that `snapshot_hash` is of, canonical JSON; None as above."""
+    """The verdict record hashed by `snapshot_hash`, canonical JSON; None as above."""
 
 
 BEHAVIOUR_MAX_AGE = timedelta(hours=24)
-"""Older behavioural evidence no longer counts in a profile; the gate's default ttl
+"""Older behavioural evidence does not count in a profile; the gate's default ttl
 (interface.md#limits)."""
 
 FIRST_PREVIOUS_HASH = "0x0"
@@ -241,33 +242,35 @@ FIRST_PREVIOUS_HASH = "0x0"
 
 
 UNFINISHED = "unfinished"
-"""Why an evaluation was not made: a critical check, or a proof of function, lacked our time."""
+"""Why an evaluation was not made: our time did not suffice for a critical check or a proof of
+function."""
 
 INDEXING = "indexing"
 """Why an evaluation was not made: events it needs are still being read from the chain."""
 
 EVALUATION_QUOTA = "evaluation_quota"
-"""Why an evaluation was not made: gates have caused as many of this agent as they may an hour."""
+"""Why an evaluation was not made: gates have used up this agent's evaluations of the hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCompleted:
-    """The news that goes to listeners: webhooks, write-back (interface.md#events).
+    """The message to listeners: webhooks, write-back (interface.md#events).
 
-    With `reused` it is no news, and goes to nobody: none could be made for that reason, and this is
-    the newest there was; without one it says that the agent was not tested, and is not stored.
+    With `reused` it is not new and is sent to no listener: no evaluation could be made for that
+    reason, and this is the newest existing one; if there is none, it says that the agent was not
+    tested, and is not stored.
     """
 
     evaluation: Evaluation
     snapshot: Snapshot
     reused: str | None = None
     next_try_at: datetime | None = None
-    """When it is tried again in the background, for one that could not be finished."""
+    """When an unfinished evaluation is retried in the background."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationChange:
-    """What an evaluation changed: the tier before it, and what was silently changed."""
+    """What an evaluation changed: the earlier tier, and the silent changes."""
 
     tier_before: str | None = None
     drift: tuple[str, ...] = ()

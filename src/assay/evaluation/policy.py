@@ -1,4 +1,4 @@
-"""The numbers of the ladder, as data: settings change them, and every evaluation keeps its own.
+"""The ladder's numbers as data: settings change them, and every evaluation stores its own.
 
 Source of the defaults: docs/grades.md#the-ladder; ADR 0024.
 """
@@ -13,25 +13,25 @@ RUNGS = ("unproven", "functional", "steady", "used", "vouched")
 """The names of the rungs, from 0."""
 
 RULES = 1
-"""Counts up when code changes what the same evidence proves: part of the policy's version."""
+"""Increased when code changes what the same evidence proves; part of the policy's version."""
 
 _MAX = 1_000_000_000
-"""No number of the ladder is larger: any bound that excludes infinity."""
+"""Upper bound of every number of the ladder: any bound that excludes infinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class LadderPolicy:
-    """What each rung asks for, and the ceiling on the score of those who stand on it."""
+    """The demands of each rung, and the ceiling on the score of agents on it."""
 
     ceilings: tuple[float, ...] = (64.0, 74.0, 84.0, 89.0, 100.0)
     """Highest score on rung 0 to 4; they never fall."""
     sold_clusters: int = 3
-    """Independent clusters of payers who were charged within 30 days: that proves the function of a
-    service that only sells."""
+    """Independent clusters of payers charged within 30 days, which prove the function of a service
+    that only sells."""
     sold_days: int = 2
     """Different days on which they paid."""
     sold_usd: float = 1.0
-    """What they paid together, net, USD."""
+    """The net sum of their payments, USD."""
     steady_visits: int = 5
     """Visits timed by the scheduler."""
     steady_days: int = 3
@@ -39,7 +39,7 @@ class LadderPolicy:
     steady_span_days: int = 7
     """Days from the first of them to the last."""
     steady_unannounced_share: float = 0.5
-    """Share of those visits that did not say who they were."""
+    """Share of those visits that did not identify themselves."""
     used_days: int = 30
     """Days since the first paying customer."""
     used_clusters: int = 20
@@ -47,7 +47,7 @@ class LadderPolicy:
     used_payment_days: int = 10
     """Different days on which they paid."""
     used_largest_share: float = 0.2
-    """Of the money, the most that one cluster may have paid."""
+    """Largest share of the money that one cluster may have paid."""
     used_usd: float = 20.0
     """Net revenue, USD."""
     vouched_days: int = 60
@@ -56,7 +56,7 @@ class LadderPolicy:
     vouched_stake_usd: float = 500.0
     """A stake that can be lost on chain, USD."""
     vouched_agents_per_human: int = 3
-    """Agents that one proof of a human may stand behind."""
+    """Agents that one proof of a human may back."""
     vouched_usd: float = 1000.0
     vouched_clusters: int = 100
     """Net revenue, USD, and clusters that together vouch for an agent."""
@@ -65,18 +65,18 @@ class LadderPolicy:
     vouched_by: tuple[str, ...] = ()
     """Addresses of validators and attesters the operator trusts, lower case."""
     caller_days: int = 2
-    """Different days on which a key agent passed the whole caller suite."""
+    """Different days on which a key agent passed all caller scenarios."""
     caller_usd: float = 5.0
-    """What a key agent paid to unrelated wrappers, USD."""
+    """Payments of a key agent to unrelated wrappers, USD."""
 
     def document(self) -> JsonObject:
-        """Every number by name, as it is kept with an evaluation."""
+        """Return every number by name, as it is stored with an evaluation."""
         numbers: dict[str, JsonValue] = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**numbers, "ceilings": [*self.ceilings], "vouched_by": [*self.vouched_by]}
 
 
 def ladder_from(overrides: Mapping[str, JsonValue]) -> LadderPolicy:
-    """The default policy with `overrides` by name.
+    """Return the default policy with `overrides` by name.
 
     Raises `ValueError` with a plain sentence for an unknown name, a value of the wrong kind or out
     of range, and for ceilings that fall or are not one per rung.

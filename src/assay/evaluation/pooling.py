@@ -1,6 +1,6 @@
-"""What all visits say of one check, one service, or of all calls: outcomes with hysteresis.
+"""Combines visits to one check, one service, or all calls, with hysteresis.
 
-Visits are read in the order of their times. Source: evidence.md#pooling-of-visits.
+Visits are read in order of time. Source: evidence.md#pooling-of-visits.
 """
 
 from collections import deque
@@ -13,26 +13,27 @@ from assay.evaluation.visits import CheckOutcome, VisitRecord
 PooledOutcome = Literal["pass", "fail"]
 
 FALLS_AT, RISES_AT = 2, 3
-"""So many failures among the last `RISES_AT` scheduled observations turn a passed check. A failed
-one turns when it was passed, and not failed in the last `RISES_AT` scheduled visits."""
+"""Number of failures among the last `RISES_AT` scheduled observations that turn a passed check. A
+failed check turns when it was passed, and not failed in the last `RISES_AT` scheduled visits."""
 
 TRIGGERED_LOOKED_AT, TRIGGERED_FALLS_AT = 8, 5
-"""Of the last triggered observations, so many failures of content turn a passed check. A trigger
-can be repeated for as long as anybody likes: a check that fails one call in fifty must not fall by
-being asked often. At 6 % of visits this happens in four of 100,000."""
+"""Number of failures of content among the last triggered observations that turn a passed check. A
+trigger can be repeated without limit: a check that fails one call in fifty must not fall because it
+is triggered often. At 6 % of visits this happens in four of 100,000."""
 
 
 FINISHED: Final = "finished"
-"""Names what is kept of visits among their outcomes: whether all that was asked was answered. It
-is `blocked` where the last try of a visit was not; if we timed the visit, that ends a rung."""
+"""The outcome that records whether all requests of a visit were answered. It is `blocked` if the
+last try of a visit was not finished; if we timed the visit, that ends a rung."""
 
 ANSWERS: Final = "calls_answered"
-"""Names the check of how many calls were left without an answer."""
+"""The check of how many calls were left without an answer."""
 
 UNANSWERED_MIN, UNANSWERED_FALLS, UNANSWERED_RISES = 3, 0.15, 0.05
-"""Of the calls of the last `RISES_AT` scheduled visits: so many, and this part, without an answer
-turn a passed check; no more than the lower part turns a failed one. A decision: an agent that
-leaves one call in fifty falls in one of 1,000 such rows of 30 calls, one in three in 98 of 100."""
+"""Thresholds for the calls of the last `RISES_AT` scheduled visits: at least this many, and this
+part of them, without an answer turn a passed check; at most the lower part turns a failed one. A
+decision: an agent that leaves one call in fifty falls in one of 1,000 such rows of 30 calls, one in
+three in 98 of 100."""
 
 _STATES: Final[Mapping[str, CheckOutcome]] = {
     "functional": "passed",
@@ -41,7 +42,8 @@ _STATES: Final[Mapping[str, CheckOutcome]] = {
     "unreachable": "blocked",
     "unfinished": "blocked",
 }
-"""What a service's state in one visit says of it; other states say nothing of its function."""
+"""The outcome that a service's state in one visit means; other states say nothing of its
+function."""
 
 
 @dataclass(slots=True)
@@ -52,14 +54,17 @@ class CheckPool:
     failed: int = 0
     outcome: PooledOutcome | None = None
     is_provisional: bool = False
-    """It rests on a failure of availability at a time that somebody else chose."""
+    """Whether it rests on a failure of availability at a time chosen by another party."""
     scheduled: deque[bool] = field(default_factory=lambda: deque(maxlen=RISES_AT))
     clean: int = 0
     """Scheduled visits since the last that saw it fail."""
     triggered: deque[bool] = field(default_factory=lambda: deque(maxlen=TRIGGERED_LOOKED_AT))
 
     def observe(self, seen: CheckOutcome, *, scheduled: bool, is_first: bool) -> None:
-        """One visit made it. `is_first`: it may show what was not known, and not only refute."""
+        """Process a visit that made it.
+
+        `is_first`: it may reveal something new, not only refute.
+        """
         has_passed = seen == "passed"
         if not scheduled and seen == "blocked" and self.outcome is not None:
             return
@@ -75,12 +80,15 @@ class CheckPool:
             self.outcome = "fail"
 
     def fall(self) -> None:
-        """It counts as failed from now on, and rises as every check does."""
+        """Count it as failed from now on; it rises like every check."""
         self.outcome, self.is_provisional = "fail", False
         self.scheduled.clear()
 
     def skip(self) -> None:
-        """A scheduled visit found the agent there, and did not make it: none makes all."""
+        """Process a scheduled visit that found the agent but skipped the check.
+
+        No visit makes all.
+        """
         self.clean += 1
         self._rise()
 
@@ -94,7 +102,7 @@ class CheckPool:
         self.is_provisional = False
 
     def _rise(self) -> None:
-        """Once it was passed, and not failed in so many visits."""
+        """Turn it back if it was passed, and not failed in enough visits."""
         if self.clean >= RISES_AT and self.scheduled and self.scheduled[-1]:
             self.outcome = "pass"
             self.triggered.clear()
@@ -102,9 +110,9 @@ class CheckPool:
 
 @dataclass(slots=True)
 class AnswerPool:
-    """How many calls were answered, while visits are read in order.
+    """The share of answered calls, while visits are read in order.
 
-    Only visits that we time count, but for the very first.
+    Only visits timed by us count, except the very first.
     """
 
     seen: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=RISES_AT))
@@ -112,7 +120,7 @@ class AnswerPool:
     has_scheduled: bool = False
 
     def observe(self, calls: tuple[int, int], *, scheduled: bool, is_first: bool) -> None:
-        """One visit made so many, and so many of them failed."""
+        """Process the calls of a visit: made, and failed."""
         if not calls[0] or not is_first or (self.outcome is not None and not scheduled):
             return
         if scheduled and not self.has_scheduled:
@@ -127,7 +135,7 @@ class AnswerPool:
 
     @property
     def sums(self) -> tuple[int, int]:
-        """Calls made, and those that failed."""
+        """Return calls made, and calls failed."""
         return sum(made for made, _ in self.seen), sum(failed for _, failed in self.seen)
 
 
@@ -137,10 +145,10 @@ class ServicePool:
 
     check: CheckPool = field(default_factory=CheckPool)
     fault: str = ""
-    """Its newest state that was not functional; once it stands, by a visit that we timed."""
+    """Its newest non-functional state; once that is established, from a visit timed by us."""
 
     def observe(self, state: str, *, scheduled: bool, is_first: bool) -> None:
-        """One visit found it in this state."""
+        """Process a visit that found it in this state."""
         seen = _STATES.get(state)
         if seen is None:
             self.check = CheckPool()
@@ -152,7 +160,7 @@ class ServicePool:
 
     @property
     def state(self) -> str | None:
-        """By all visits together; None where they say nothing."""
+        """Return its state by all visits together; None if they say nothing."""
         if self.check.outcome is None:
             return None
         return "functional" if self.check.outcome == "pass" else self.fault
@@ -160,7 +168,7 @@ class ServicePool:
 
 @dataclass(frozen=True, slots=True)
 class PooledCheck:
-    """How often a check passed and failed in the window, and what it counts as."""
+    """How often a check passed and failed in the window, and its outcome."""
 
     passed: int
     failed: int
@@ -168,20 +176,20 @@ class PooledCheck:
 
 
 def is_there(visit: VisitRecord) -> bool:
-    """Whether the visit found the agent there: some check of it was made."""
+    """Return whether the visit found the agent: some check of it was made."""
     return any(seen != "blocked" for name, seen in visit.outcomes.items() if name != FINISHED)
 
 
 @dataclass(slots=True)
 class Pools:
-    """Everything that is pooled of one agent, while its visits are read in order."""
+    """All pooled results of one agent, while its visits are read in order."""
 
     checks: dict[str, CheckPool] = field(default_factory=dict[str, CheckPool])
     services: dict[str, ServicePool] = field(default_factory=dict[str, ServicePool])
     answers: AnswerPool = field(default_factory=AnswerPool)
 
     def see(self, visit: VisitRecord, *, is_first: bool) -> None:
-        """The next visit. `is_first`: it may show what was not known, and not only refute."""
+        """Process the next visit. `is_first`: it may reveal something new, not only refute."""
         scheduled = visit.timing == "scheduled"
         for name, seen in visit.outcomes.items():
             check = self.checks.setdefault(name, CheckPool())
@@ -202,11 +210,11 @@ class Pools:
 
     @property
     def has_ended(self) -> bool:
-        """Whether visits that could not be finished ended the rung."""
+        """Return whether unfinished visits ended the rung."""
         return FINISHED in self.checks and self.checks[FINISHED].outcome == "fail"
 
     def outcomes(self) -> dict[str, PooledCheck]:
-        """What the visits say together, by check."""
+        """Return the combined result of the visits, by check."""
         found = {
             name: PooledCheck(check.passed, check.failed, check.outcome)
             for name, check in self.checks.items()
@@ -218,5 +226,5 @@ class Pools:
         return found
 
     def states(self) -> dict[str, str]:
-        """The same of function, by service."""
+        """Return the combined state of function, by service."""
         return {name: one.state for name, one in self.services.items() if one.state is not None}

@@ -1,4 +1,4 @@
-"""What we believe about an agent, and why: the registry's view beside ours.
+"""Builds trust profiles: the registry's view beside ours.
 
 Source: interface.md#trust-profile.
 """
@@ -32,12 +32,12 @@ _COLLECT_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """A trust profile. `evaluation` is the one the behavioural evidence comes from, if any."""
+    """A trust profile. The behavioural evidence comes from `evaluation`, if any."""
 
     agent: OnchainAgent
     subject: Subject
     reputation: FeedbackSummary | None
-    """None where only the registry's own count could be read (`agent.feedback_count`)."""
+    """None if only the registry's own count could be read (`agent.feedback_count`)."""
     score: Score
     grade: Grade
     collected: tuple[SignalResult, ...]
@@ -46,14 +46,14 @@ class AgentProfile:
 
     @property
     def feedback_count(self) -> int:
-        """Entries of feedback: those that still stand, or what the registry counts."""
+        """Return the number of unrevoked feedback entries, or the registry's count."""
         if self.reputation is not None:
             return self.reputation.feedback_count
         return self.agent.feedback_count or 0
 
     @property
     def average_score(self) -> float:
-        """The plain mean, 0 to 100; the registry's own moving average where that is all there is.
+        """Return the plain mean, 0 to 100, or the registry's moving average if only that is known.
 
         0 without any feedback (interface.md#trust-profile has no null here).
         """
@@ -64,7 +64,7 @@ class AgentProfile:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotProfile:
-    """A snapshot, and the score of the evaluation it is of; None before there was a ladder."""
+    """A snapshot, and the score of its evaluation; None if it is older than the ladder."""
 
     snapshot: Snapshot
     score: Score | None
@@ -88,7 +88,7 @@ class Profiles:
         self._clock = clock
 
     async def profile(self, network: Network, agent_id: str) -> AgentProfile:
-        """The profile of a registered agent; never runs a sandbox.
+        """Return the profile of a registered agent; never runs a sandbox.
 
         Raises `InvalidRequest`, `AgentNotFound` or `ChainUnavailable`.
         """
@@ -114,7 +114,7 @@ class Profiles:
         )
 
     async def _feedback(self, agent: OnchainAgent) -> tuple[Feedback, ...] | None:
-        """The entries; an index that is down does not hide what the registry counts itself."""
+        """Return the entries; an index that is down does not hide the registry's own count."""
         reader = self._subjects.reader(agent.network)
         try:
             return await reader.fetch_feedback(agent.network, agent.agent_id)
@@ -124,9 +124,10 @@ class Profiles:
             return None
 
     async def snapshot(self, network: Network, agent_id: str) -> SnapshotProfile:
-        """The newest snapshot (interface.md#snapshot). Raises as `profile`, and `SnapshotNotFound`.
+        """Return the newest snapshot (interface.md#snapshot).
 
-        What was evaluated once is answered without asking the chain again.
+        Raises like `profile`, and `SnapshotNotFound`. An agent evaluated before is answered without
+        asking the chain again.
         """
         agent_id = await self._subjects.identify(network, agent_id)
         found = await self._store.newest_snapshot(subject_key(network, agent_id))
@@ -141,7 +142,7 @@ class Profiles:
         return SnapshotProfile(found, self.explain(evaluation))
 
     def explain(self, evaluation: Evaluation) -> Score:
-        """The score of an evaluation as stored, by the rules it was graded by."""
+        """Return the score of a stored evaluation, by the rules it was graded by."""
         rules = None if evaluation.policy is None else rules_from(evaluation.policy)
         return grade_score(
             evaluation.agent_id,
@@ -152,7 +153,7 @@ class Profiles:
 
 
 def _behaviour(evaluation: Evaluation | None) -> tuple[SignalResult, ...]:
-    """The behavioural evidence of an evaluation."""
+    """Return the behavioural evidence of an evaluation."""
     if evaluation is None:
         return ()
     return tuple(c for c in evaluation.collected if c.signal is SignalName.SANDBOX)

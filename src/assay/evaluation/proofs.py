@@ -1,4 +1,4 @@
-"""Rung 1 of an agent with services: what works, who controls it, and nothing critical. Pure."""
+"""Rung 1 of an agent with services: function, control, and no critical finding. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -11,10 +11,10 @@ from assay.evaluation.demands import Demand, Evidences, State, member, no_critic
 from assay.evaluation.policy import LadderPolicy
 
 _CUT: Final = frozenset({"egress_budget", "out_of_time"})
-"""Why a visit is not complete, where the cause is ours."""
+"""Reasons of ours why a visit is not complete."""
 
 _SOFTENED: Final = frozenset({"unreachable", "refuses", "not_functional"})
-"""States that count only once they are confirmed, where somebody else timed the visit."""
+"""States that count only once confirmed, if another party timed the visit."""
 
 _SAYS: Final[Mapping[str, str]] = {
     "functional": "works",
@@ -31,7 +31,7 @@ _BEST_FIRST: Final = tuple(_SAYS)
 
 
 def functional(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
-    """One service of each callable kind works and is controlled; nothing critical is open."""
+    """Require a working, controlled service of each callable kind, and no critical finding."""
     services = _callable(function_rows(seen.behaviour))
     return [
         _active(seen),
@@ -45,9 +45,9 @@ def functional(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
 
 
 def function_rows(behaviour: JsonObject) -> list[JsonObject] | None:
-    """Services with their state of function: by all visits together where there are several.
+    """Return services with their state of function, by all visits together if there are several.
 
-    None where nobody looked.
+    None if no visit checked.
     """
     listed = rows(behaviour, "function")
     pooled = member(member(behaviour, "history"), "functions")
@@ -69,7 +69,7 @@ def _active(seen: Evidences) -> Demand:
 
 
 def _complete(seen: Evidences) -> Demand:
-    """The visit ended by itself, and every critical check that applies came to a verdict."""
+    """Require that the visit ended by itself, and every critical check reached a verdict."""
     asks = "A visit that was not cut short, with every critical check made"
     if _is_cut(seen):
         return Demand(1, "visit_complete", "unknown", f"{asks}.", "cut_short")
@@ -85,7 +85,7 @@ def _complete(seen: Evidences) -> Demand:
 
 
 def _unreliable(seen: Evidences) -> list[Demand]:
-    """What is missing where visits together left too many calls without an answer."""
+    """Return the missing demand if visits left too many calls without an answer."""
     answers = member(member(seen.history, "pooled"), "calls_answered")
     if answers.get("outcome") != "fail":
         return []
@@ -98,7 +98,7 @@ def _is_cut(seen: Evidences) -> bool:
 
 
 def _ceiling_demands(seen: Evidences) -> list[Demand]:
-    """What keeps an agent on rung 0 whatever works: whom it copies, what is closed to us."""
+    """Return what keeps an agent on rung 0 whatever works: copies, or services closed to us."""
     faults = rules.ceiling_reasons(seen.behaviour)
     reasons = [*faults, *rules.closed_to_us(seen.behaviour)]
     return [
@@ -108,9 +108,9 @@ def _ceiling_demands(seen: Evidences) -> list[Demand]:
 
 
 def _callable(listed: list[JsonObject] | None) -> Mapping[str, list[JsonObject]] | None:
-    """Services by kind, without those that cannot be called; None where nobody looked.
+    """Return services by kind, without those that cannot be called; None if no visit checked.
 
-    What speaks no known protocol is a kind of its own only where nothing else is declared.
+    Services without a known protocol form a kind of their own only if nothing else is declared.
     """
     if listed is None:
         return None
@@ -153,7 +153,7 @@ def _function(
 
 
 def _best(listed: Sequence[JsonObject]) -> str:
-    """A service that fails while another of its kind works costs points, not the rung."""
+    """Return the best state of a kind: a failing service beside a working one costs only points."""
     states = {str(row.get("state")) for row in listed}
     if UNFINISHED in states and "functional" not in states:
         return UNFINISHED
@@ -173,7 +173,7 @@ def _worst(states: Iterable[State]) -> State:
 
 
 def _control(seen: Evidences, services: Mapping[str, list[JsonObject]]) -> Demand:
-    """Of each kind, a service that counts is one whose control is proven."""
+    """Require that for each kind, a service that counts has proven control."""
     asks = "Control of the services that count is proven"
     listed = rows(seen.behaviour, "control")
     if not services or listed is None:
@@ -198,7 +198,7 @@ def _control(seen: Evidences, services: Mapping[str, list[JsonObject]]) -> Deman
 
 
 def _best_proof(of_kind: Sequence[JsonObject], proofs: Mapping[str, JsonObject]) -> JsonObject:
-    """The control of the service that counts: of those that work, the best proven one."""
+    """Return the control of the service that counts: of those that work, the best proven one."""
     counting = [row for row in of_kind if row.get("state") == "functional"] or of_kind
     names = [str(row.get("service")) for row in counting]
     return min((proofs.get(n, {"service": n}) for n in names), key=lambda r: _BY.index(_stands(r)))
@@ -222,13 +222,13 @@ _CONTROL: Final[Mapping[str, tuple[State, str, str]]] = {
 
 
 def _others(shown: Iterable[JsonObject]) -> str:
-    """With whom a proof conflicts."""
+    """Return the agents with which a proof conflicts."""
     named = [one for row in shown if is_array(listed := row.get("with")) for one in listed]
     return f" (also for {', '.join(map(str, named))})" if named else ""
 
 
 def _publish(shown: Iterable[JsonObject]) -> str:
-    """The files that prove control, and the records that do it as well."""
+    """Return the files or records that prove control."""
     said: dict[str, None] = {}
     for row in shown:
         file, record = (member(member(row, "publish"), name) for name in ("file", "record"))

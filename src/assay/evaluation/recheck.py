@@ -1,7 +1,7 @@
-"""Three requests where a whole visit has no room: is the agent there, and is it what it was?
+"""Checks with three requests whether an agent is present and unchanged, if a visit has no room.
 
-A re-check proves nothing and earns nothing. It confirms the evaluation before it, or says that
-scheduled visits have to look. Source: evidence.md#reuse-of-evaluations.
+A re-check proves nothing and earns nothing. It confirms the evaluation before it, or requests a
+scheduled visit. Source: evidence.md#reuse-of-evaluations.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ RECHECK_REQUESTS: Final = 3
 """Source: evidence.md#reuse-of-evaluations."""
 
 REACHABLE: Final = "reachable"
-"""Names the probe that asks whether services answer."""
+"""The probe that checks whether services answer."""
 
 
 async def recheck(subject: Subject, needs: SignalDependencies, left_s: float) -> Evidence:
-    """What the requests show within `left_s`; inconclusive where the host had no room for them.
+    """Return what the requests show within `left_s`; inconclusive if the host had no room for them.
 
-    Services are asked in an order of chance, so that none can rely on being left out.
+    Services are asked in random order, so that none can rely on being left out.
     """
     nonce = token_hex(16)
     http = VisitHttp(needs.http, needs.clock, RECHECK_REQUESTS, left_s)
@@ -67,7 +67,7 @@ async def recheck(subject: Subject, needs: SignalDependencies, left_s: float) ->
 async def _open(
     declared: list[VisitedService], http: VisitHttp, needs: SignalDependencies
 ) -> tuple[VisitedService, ...]:
-    """The services that robots.txt leaves open, as far as it is known or can be asked."""
+    """Return the services that robots.txt allows, as far as it is known or can be read."""
     visits = needs.sources.visits
     found: list[VisitedService] = []
     for service in declared:
@@ -78,7 +78,7 @@ async def _open(
 
 
 async def _answers(needs: SignalDependencies, visit: ProbeSession) -> list[JsonValue]:
-    """The row of one service; none where the requests were used up before it."""
+    """Return the row of one service; none if the requests were used up before it."""
     try:
         seen = await needs.probes[REACHABLE].collect(visit)
     except BudgetExhausted:

@@ -1,4 +1,4 @@
-"""Everything that was ever evaluated, recomputed: snapshots checked, scores under other rules."""
+"""Recomputes all stored evaluations: checks snapshots, and scores under other rules."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCheck:
-    """One snapshot, and what is wrong with it: empty when it holds.
+    """One snapshot, and what is wrong with it: empty if it is valid.
 
-    `has_data` says whether its encrypted data was there to be compared.
+    `has_data` says whether its encrypted data was available for the comparison.
     """
 
     snapshot: Snapshot
@@ -42,7 +42,7 @@ class SnapshotCheck:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """The newest evaluation of a subject as it stands, and as it would under other rules."""
+    """The newest evaluation of a subject as stored, and under other rules."""
 
     evaluation: Evaluation
     score: float | None
@@ -51,14 +51,14 @@ class ReplayResult:
 
     @property
     def changed(self) -> bool:
-        """Whether anything would be different."""
+        """Return whether anything would be different."""
         then = self.evaluation
         now = (self.score, self.tier, self.rung)
         return now != (then.score, then.grade.tier, then.rung)
 
 
 class Audit:
-    """Reads what is stored and recomputes it; changes nothing."""
+    """Reads stored evaluations and recomputes them; changes nothing."""
 
     def __init__(
         self,
@@ -69,7 +69,10 @@ class Audit:
         seeds: Seeds | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """With `seeds`, visits of the window are held against what was committed to before."""
+        """Create it.
+
+        With `seeds`, visits of the window are compared with their earlier commitments.
+        """
         self._store = store
         self._blobs = blobs
         self._signals = signals
@@ -78,9 +81,9 @@ class Audit:
         self._clock = clock or SystemClock()
 
     async def snapshots(self) -> AsyncIterator[SnapshotCheck]:
-        """Every snapshot there is, oldest first: its hash, its place in the chain, its data.
+        """Yield every snapshot, oldest first, with checks of its hash, chain position and data.
 
-        A chain whose oldest snapshots left begins with one that follows the last of them.
+        If a chain's oldest snapshots were removed, it begins with the one after them.
         """
         last: dict[str, str] = {}
         async for evaluation, snapshot in self._everything():
@@ -100,7 +103,7 @@ class Audit:
             yield SnapshotCheck(snapshot, tuple(faults), has_data=stored is not None)
 
     async def _seed_faults(self, evaluation: Evaluation) -> list[str]:
-        """What is wrong with the seed of its visit: it must not have been chosen afterwards."""
+        """Return what is wrong with its visit's seed: it must not have been chosen afterwards."""
         faults: list[str] = []
         for one in evaluation.collected:
             transcript = one.evidence.transcript
@@ -117,7 +120,7 @@ class Audit:
         return faults
 
     def _recomputed(self, evaluation: Evaluation, snapshot: Snapshot) -> tuple[bytes, list[str]]:
-        """The data of a snapshot as stored evidence gives it, and where that does not hold."""
+        """Return a snapshot's data recomputed from stored evidence, and where it differs."""
         faults: list[str] = []
         if snapshot.record is None or evaluation.policy is None:
             data = older_snapshot_bytes(evaluation.subject_key, evaluation.collected)
@@ -139,13 +142,13 @@ class Audit:
         return data, faults
 
     def _record(self, evaluation: Evaluation, rules: ScoringPolicy) -> bytes:
-        """The record that the stored evidence gives under the rules it was graded by."""
+        """Return the record that the stored evidence gives under the rules it was graded by."""
         collected = tuple(self._weighed_again(c) for c in evaluation.collected)
         found = place_of(evaluation.agent_id, collected, evaluation.unavailable, rules)
         return record_bytes(evaluation.subject_key, found.rung, collected, rules.document())
 
     async def replay(self, rules: ScoringPolicy) -> list[ReplayResult]:
-        """The newest evaluation of every subject under `rules`, and under today's signals."""
+        """Return every subject's newest evaluation under `rules`, and under current signals."""
         newest: dict[str, Evaluation] = {}
         async for evaluation, _ in self._everything():
             newest[evaluation.subject_key] = evaluation

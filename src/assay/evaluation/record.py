@@ -1,9 +1,9 @@
-"""The record of a verdict, and the evidence it follows from, in canonical form. Pure.
+"""Writes the record of a verdict, and its evidence, in canonical form. Pure.
 
-The record holds what an unchanged agent keeps: no seeds, texts, counts or times, so that it has one
-hash per rung. The evidence document holds everything, the policy included, so that the record can
-be made from it again byte for byte.
-Source: interface.md#snapshot; evidence.md#hashes-of-evidence; ADR 0024.
+The record contains what stays the same for an unchanged agent: no seeds, texts, counts or times, so
+that it has one hash per rung. The evidence document contains everything, the policy included, so
+that the record can be recomputed byte for byte. Source: interface.md#snapshot;
+evidence.md#hashes-of-evidence; ADR 0024.
 """
 
 import math
@@ -22,7 +22,7 @@ INTEGER_MAX: Final = 2**53 - 1
 
 
 def policy_version(policy: JsonObject) -> str:
-    """Names a policy: the SHA-256 of its canonical form."""
+    """Return a policy's name: the SHA-256 of its canonical form."""
     return sha256_hex(canonical_bytes(policy))
 
 
@@ -33,10 +33,10 @@ def verdict_record(
     behaviour: JsonObject,
     policy: JsonObject,
 ) -> bytes:
-    """The canonical form of a verdict: what `snapshotHash` is of.
+    """Return the canonical form of a verdict, which `snapshotHash` hashes.
 
-    `checks` is what all visits of the window say of every check; those not made are left out, for
-    they say nothing of the agent.
+    `checks` is the result of every check over all visits of the window; those not made are left
+    out, because they say nothing of the agent.
     """
     made: dict[str, JsonValue] = {name: s for name, s in checks.items() if s != "not_made"}
     record: JsonObject = {
@@ -58,7 +58,7 @@ def evidence_document(
     unavailable: Mapping[str, str],
     policy: JsonObject,
 ) -> bytes:
-    """The canonical form of everything a verdict follows from: what `evidenceHash` is of."""
+    """Return the canonical form of everything behind a verdict, which `evidenceHash` hashes."""
     document: JsonObject = {
         "format": EVIDENCE_FORMAT,
         "subject": subject_key,
@@ -71,7 +71,7 @@ def evidence_document(
 
 
 def _findings(behaviour: JsonObject) -> list[JsonObject]:
-    """Open findings by check and severity; one that is not corroborated is not in the verdict."""
+    """Return open findings by check and severity; uncorroborated ones are not in the verdict."""
     found = {
         (str(row.get("check")), str(row.get("severity")))
         for row in rows(behaviour, "findings") or []
@@ -84,7 +84,7 @@ def _findings(behaviour: JsonObject) -> list[JsonObject]:
 
 
 def _plain(value: JsonValue) -> JsonValue:
-    """The value as canonical JSON can hold it: no lone surrogates, no integers beyond 2^53."""
+    """Return the value for canonical JSON: no lone surrogates, no integers beyond 2^53."""
     if is_object(value):
         return {_text(name): _plain(one) for name, one in value.items()}
     if is_array(value):

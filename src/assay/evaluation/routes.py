@@ -55,15 +55,15 @@ Wallet = Annotated[
 AuthOf: TypeAlias = Callable[[str], Auth]
 
 STRANGERS_PART: Final = 2
-"""Callers who show nothing share one half of the evaluations of an agent; the rest is left to its
-owner and to operators."""
+"""Anonymous callers share one part in this many of an agent's evaluations; the rest is reserved for
+its owner and for operators."""
 
 
 class EvaluationLimits:
-    """How often one service evaluates: each evaluation costs the agent real requests.
+    """Limits how often one service evaluates: each evaluation costs the agent real requests.
 
-    Limited per caller and per agent. A caller is an operator where the request has a credential
-    of one, else an address.
+    Limited per caller and per agent. A caller is an operator if the request has an operator's
+    credential, else an address.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class EvaluationLimits:
         per_caller: int,
         per_agent: int,
     ) -> None:
-        """Both are a minute's."""
+        """Create it; both limits are per minute."""
         of_strangers = max(1, per_agent // STRANGERS_PART)
         self._sessions = sessions
         self._by_caller = rate_limit("sandbox", per_caller, clock, quota_lease)
@@ -99,7 +99,7 @@ class EvaluationLimits:
 
 @dataclass(frozen=True, slots=True)
 class OnDemandEvaluations:
-    """What an evaluation takes that a request asks for, and how long it may last."""
+    """The dependencies and the time limit of an evaluation on request."""
 
     evaluator: Evaluator
     profiles: Profiles
@@ -108,7 +108,7 @@ class OnDemandEvaluations:
     limit_s: float
 
     async def evaluate(self, subject: Subject) -> wire.SandboxResponse:
-        """Evaluate a subject now, and say what was found and what would raise its score."""
+        """Evaluate a subject now; return the result and what would raise its score."""
         completed = await self.evaluator.evaluate(subject, self.limit_s)
         made = completed.evaluation
         seen = next((c for c in made.collected if c.signal is SignalName.SANDBOX), None)
@@ -120,7 +120,10 @@ class OnDemandEvaluations:
 
 @lru_cache(maxsize=64)
 def build_router(open_endpoints: frozenset[str]) -> APIRouter:
-    """The routes, of which these need no API key (conventions.md#open-endpoints)."""
+    """Return the routes.
+
+    Those in `open_endpoints` need no API key (conventions.md#open-endpoints).
+    """
     router = APIRouter(tags=["Trust"])
 
     def auth(endpoint: str) -> Auth:
@@ -146,7 +149,7 @@ def _declare_agent(router: APIRouter, auth: AuthOf) -> None:
     async def agent(
         request: Request, agent_id: AgentId, network: OnNetwork
     ) -> wire.AgentProfileResponse:
-        """The trust profile of a registered agent, recomputable from what it carries."""
+        """Return the trust profile of a registered agent, recomputable from its contents."""
         profile = await service(request, Profiles).profile(network, agent_id)
         why = _why(request, profile)
         number = number_asked(network, agent_id)
@@ -161,7 +164,7 @@ def _declare_agent(router: APIRouter, auth: AuthOf) -> None:
         answers=SnapshotResponse,
     )
     async def snapshot(request: Request, agent_id: AgentId, network: OnNetwork) -> SnapshotResponse:
-        """The newest link in the agent's chain of evaluations."""
+        """Return the newest link in the agent's chain of evaluations."""
         found = await service(request, Profiles).snapshot(network, agent_id)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
         return snapshot_answer(found, number)
@@ -181,7 +184,7 @@ def _declare_wallet(router: APIRouter, auth: AuthOf) -> None:
     async def wallet_profile(
         request: Request, wallet: Wallet, network: OnNetwork
     ) -> wire.AgentProfileResponse:
-        """The trust profile of the agent a wallet speaks for."""
+        """Return the trust profile of the agent that a wallet acts for."""
         resolved = await service(request, WalletResolver).resolve(
             network, parse_wallet(network, wallet, "wallet")
         )
@@ -200,7 +203,7 @@ def _declare_wallet(router: APIRouter, auth: AuthOf) -> None:
     async def resolve_wallet(
         request: Request, wallet: Wallet, network: OnNetwork
     ) -> wire.ResolutionResponse:
-        """Which agent a wallet speaks for, as owner or as agentWallet."""
+        """Return the agent that a wallet acts for, as owner or as agentWallet."""
         address = parse_wallet(network, wallet, "wallet")
         return wire.resolution(await service(request, WalletResolver).resolve(network, address))
 
@@ -213,7 +216,7 @@ def _why(request: Request, profile: AgentProfile) -> Explanation:
 
 
 async def _is_known(sessions: Sessions, exchange: RequestContext, subject: Subject) -> bool:
-    """Whether an operator asks, or an agent with a session that controls the subject."""
+    """Return whether the caller is an operator, or an agent with a session for the subject."""
     if exchange.counted_for is not None:
         return True
     address, session = (exchange.headers.get(f"x-agent-{part}") for part in ("address", "session"))
@@ -285,7 +288,7 @@ def _declare_liveness(router: APIRouter, auth: AuthOf) -> None:
         answers=LivenessResponse,
     )
     async def liveness(request: Request, agent_id: AgentId, network: OnNetwork) -> LivenessResponse:
-        """Whether the services a Solana agent declares answer; asks them now."""
+        """Check now whether the services a Solana agent declares answer."""
         if network.family != "solana":
             message = "liveness is known of Solana agents only: add chain=solana"
             raise InvalidRequest(message, details=[Problem(("query", "chain"), message)])

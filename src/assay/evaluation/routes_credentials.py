@@ -38,9 +38,9 @@ CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
 async def deposit_credential(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.CredentialResponse:
-    """Deposit a credential for a service of yours, in place of the one for the same address.
+    """Deposit a credential for a service of yours, replacing one for the same address.
 
-    Visits to the agent send it there where the service refuses them without.
+    Visits to the agent send it there if the service refuses requests without it.
     """
     asked = read(wire.CredentialRequest, await request.body())
     subject = await _own(request, agent_id, network)
@@ -64,7 +64,7 @@ async def list_credentials(
     offset: Offset = 0,
     cursor: PageCursor = None,
 ) -> wire.CredentialsResponse:
-    """The credentials deposited for your agent, without what they are."""
+    """List the credentials deposited for your agent, without their values."""
     subject = await _own(request, agent_id, network)
     found = await service(request, ServiceCredentials).list(subject)
     return wire.credentials(part_of(found, limit, offset, cursor))
@@ -88,7 +88,7 @@ async def delete_credential(
 
 
 async def _own(request: Request, agent_id: str, network: Network) -> Subject:
-    """The caller's agent. Raises `IdentityMismatch` for another's."""
+    """Return the caller's agent. Raises `IdentityMismatch` for another's."""
     principal: AgentPrincipal = request.state.principal
     subject = await service(request, Subjects).find(network, agent_id)
     require_control(principal.address, subject, principal.contract)

@@ -31,7 +31,7 @@ _PATH = "/operator/agent/{agentId}/visits"
 async def enrol_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.EnrolledResponse:
-    """Have the agent visited at random times: as its owner, or as an operator that relies on it."""
+    """Request regular visits at random times, as the agent's owner or an operator relying on it."""
     subject = await service(request, Subjects).find(network, agent_id)
     await service(request, Enrolments).enrol(_holder(request, subject), subject)
     return wire.EnrolledResponse(ok=True, agent_id=subject.agent_id, chain=network.slug)
@@ -48,7 +48,7 @@ async def enrol_agent(
 async def withdraw_agent(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.EnrolledResponse:
-    """Ask for the agent's visits no more."""
+    """Withdraw your request for visits to the agent."""
     if isinstance(request.state.principal, Operator):
         named = canonical_agent_id(network, agent_id)
         key, holder = (
@@ -73,7 +73,7 @@ async def withdraw_agent(
 async def list_enrolments(
     request: Request, limit: Limit = 100, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.EnrolmentsResponse:
-    """The agents that the caller enrolled."""
+    """List the agents that the caller enrolled."""
     principal: Operator | AgentPrincipal = request.state.principal
     holder = (
         EnrolmentHolder("operator", principal.id)
@@ -85,7 +85,10 @@ async def list_enrolments(
 
 
 def _holder(request: Request, subject: Subject) -> EnrolmentHolder:
-    """Who asks. Raises `IdentityMismatch` for an agent that is not the caller's."""
+    """Return the requesting party.
+
+    Raises `IdentityMismatch` for an agent that is not the caller's.
+    """
     principal: Operator | AgentPrincipal = request.state.principal
     if subject.agent is None:
         message = "key agents have no services to visit"

@@ -1,7 +1,7 @@
-"""Settlements of the chain as proof of function: one signal's facts in another's transcripts. Pure.
+"""Adds on-chain settlements as proof of function to the sandbox's transcripts. Pure.
 
-A visit pays nothing, so of a service that only sells it sees the demand. Who was charged is read
-by the signal of the registry; its fact joins the transcript, and the row of evidence follows.
+A visit pays nothing, so of a service that only sells it sees only the demand. The registry's signal
+reads who was charged; its fact joins the transcript, and the row of evidence follows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def with_sales(
     probes: Mapping[str, Probe],
     policy: LadderPolicy,
 ) -> tuple[SignalResult, ...]:
-    """What was collected; of services whose payee is the wallet, with what was settled with it."""
+    """Return the results; services whose payee is the wallet get their settlements."""
     chain = next((c.evidence.data for c in collected if c.signal is SignalName.REGISTRY_8004), None)
     fact = _fact(chain, policy)
     return tuple(
@@ -32,7 +32,7 @@ def with_sales(
 
 
 def _fact(chain: JsonObject | None, policy: LadderPolicy) -> JsonObject:
-    """What was settled, and what is asked; `unread` where a chain did not say all of it."""
+    """Return the settlements and the demanded ones; `unread` if a chain was not fully read."""
     needs: JsonObject = {
         "clusters": policy.sold_clusters,
         "days": policy.sold_days,

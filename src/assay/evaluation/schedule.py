@@ -1,9 +1,9 @@
-"""When an agent is visited next, and who comes first. Pure but for the `Chance` it is given.
+"""Plans an agent's next visit, and the order of visits. Pure except for `Chance`.
 
-Ranks: 1 for agents whose proven owner enrolled them, 2 for those that operators asked for, 3 for
-the rest, which are visited as capacity allows. Where control is proven, robots.txt is read by
-announced requests at a random time of the day before each visit: so the visit may go unannounced,
-and the reading does not say whether it will. Source: evidence.md#announced-and-unannounced-visits,
+Ranks: 1 for agents whose proven owner enrolled them, 2 for those that operators requested, 3 for
+the rest, which are visited as capacity allows. For agents with proven control, announced requests
+read robots.txt at a random time of the day before each visit: so the visit may go unannounced, and
+the reading does not reveal whether it will. Source: evidence.md#announced-and-unannounced-visits,
 #scheduled-visits; ADR 0025.
 """
 
@@ -22,53 +22,54 @@ ENROLLED, ASKED_FOR, REST = 1, 2, 3
 VisitReason = Literal[
     "routine", "confirm", "robots", "again", "unfinished", "waiting_for_budget", "indexing"
 ]
-"""Why the next visit is made; the last four are those of evaluations that were not finished, and
-`again` is what a visit of ours began. `robots` is no visit: what sites close to us is read for the
-next one."""
+"""Why the next visit is made. The last four are those of unfinished evaluations, and `again` is one
+that our own visit began. `robots` is not a visit: it reads what sites close to us, for the next
+visit."""
 
 PENDING: Final = frozenset({"again", "unfinished", "waiting_for_budget", "indexing"})
 
 Chance: TypeAlias = Callable[[], float]
-"""A number from 0 to below 1 that nobody can foresee."""
+"""Returns an unpredictable number from 0 to below 1."""
 
 QUIET: Final = timedelta(minutes=10), timedelta(hours=24)
-"""No unannounced visit is made within a random time of these after a visible event.
-Source: evidence.md#announced-and-unannounced-visits."""
+"""No unannounced visit is made within a random time in this range after a visible event. Source:
+evidence.md#announced-and-unannounced-visits."""
 
 ROBOTS_BEFORE: Final = timedelta(minutes=10), timedelta(hours=23)
-"""How long before a visit robots.txt is read: it binds for a day."""
+"""How long before a visit robots.txt is read: it is valid for a day."""
 
 CONFIRM: Final = timedelta(hours=1), timedelta(hours=24)
-"""When a visit looks again at what somebody else's visit saw.
-Source: evidence.md#pooling-of-visits."""
+"""When a visit checks again what another party's visit saw. Source:
+evidence.md#pooling-of-visits."""
 
 CONFIRMS: Final = 2
-"""Visits that look again."""
+"""Number of visits that check again."""
 
 PUT_OFF_MAX: Final = timedelta(hours=24)
-"""How long visible events can put a visit off, however many there are: no trigger keeps an agent
-from being evaluated. After that only the shortest quiet time is kept, so that nobody avoids
-unannounced visits by making announced ones all the time."""
+"""How long visible events can postpone a visit, however many there are: no trigger keeps an agent
+from being evaluated. After that only the shortest quiet time applies, so that continuous announced
+visits cannot prevent unannounced ones."""
 
 LATEST: Final = timedelta(hours=25)
-"""The same for events within every `QUIET[0]`: then the visit is made, and is announced."""
+"""The same for events within every `QUIET[0]`: then the visit is made announced."""
 
 ROUTINE: Final = timedelta(hours=12), timedelta(hours=24)
-"""Between visits of ranks 1 and 2: seven days of visits are over within eight, or ten where the
-last ones have to be unannounced or were put off."""
+"""Time between visits of ranks 1 and 2: seven days of visits are complete within eight, or ten if
+the last ones have to be unannounced or were postponed."""
 
 ROUTINE_REST: Final = timedelta(days=4), timedelta(days=10)
-"""Between visits of the rest: services beyond a visit's budget are judged within 7 days or so."""
+"""Time between visits of the rest: services beyond a visit's budget are judged within about 7
+days."""
 
 RETRY: Final = (
     (timedelta(minutes=2), timedelta(minutes=10)),
     (timedelta(minutes=30), timedelta(hours=2)),
     (timedelta(hours=2), timedelta(hours=6)),
 )
-"""When an evaluation that was not finished is tried again, by tries before."""
+"""When an unfinished evaluation is retried, by number of earlier tries."""
 
 UNPROVEN_PART: Final = 10
-"""Of a host's visits a day, one in so many is for all agents together that prove no control."""
+"""Of a host's daily visits, one in this many is for all agents without proven control together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +77,18 @@ class ScheduleEvidence:
     """What an evaluation means for the next visit."""
 
     host: str
-    """The registrable domain of the first service; empty where there is none."""
+    """The registrable domain of the first service; empty if there is none."""
     has_control: bool
     asked: EvaluationRequest
     pending: VisitReason | None = None
     """Why it could not be finished."""
     has_failed: bool = False
-    """Whether it saw a failure or a change that is to be looked at again."""
+    """Whether it saw a failure or a change that must be checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitPlan:
-    """One agent in the schedule."""
+    """An agent in the schedule."""
 
     rank: Rank
     host: str
@@ -95,34 +96,34 @@ class VisitPlan:
     reason: VisitReason
     due: datetime
     planned: datetime
-    """When it would be due had no visible event put it off."""
+    """When it would be due without postponements by visible events."""
     confirms: int
     tries: int
     visited: datetime
-    """When the scheduler last visited it; its first day in the schedule before that."""
+    """The scheduler's last visit; before that, its first day in the schedule."""
     asked: datetime
-    """When anybody last asked about it."""
+    """The last time any caller requested it."""
     quiet: datetime
-    """Before then no visit goes unannounced: a visible event was shortly before."""
+    """No unannounced visit happens before then: a visible event occurred shortly before."""
 
 
 class PlansVisits(Protocol):
-    """Keeps the schedule."""
+    """Stores the schedule."""
 
     async def plan(self, subject: Subject, seen: ScheduleEvidence) -> datetime:
-        """Plan the next visit after an evaluation; when it is due. Raises `Unavailable`."""
+        """Plan the next visit after an evaluation; return when it is due. Raises `Unavailable`."""
         ...
 
 
 def between(bounds: tuple[timedelta, timedelta], chance: Chance) -> timedelta:
-    """A random time within bounds."""
+    """Return a random time within bounds."""
     return bounds[0] + (bounds[1] - bounds[0]) * chance()
 
 
 def replan(
     old: VisitPlan | None, seen: ScheduleEvidence, now: datetime, chance: Chance
 ) -> VisitPlan:
-    """The plan after an evaluation."""
+    """Return the plan after an evaluation."""
     is_visit = seen.asked.timing == "scheduled"
     plan = old or _first(seen, now, chance)
     plan = replace(
@@ -137,7 +138,7 @@ def replan(
     if is_visit:
         confirms = max(plan.confirms - 1, int(seen.has_failed))
         return _at(plan, _next(confirms, plan.rank, now, chance), confirms, now, chance)
-    if plan.reason in PENDING:  # somebody's visit has finished it
+    if plan.reason in PENDING:  # Another party's visit has finished it.
         at = max(now, min(plan.planned, _next(0, plan.rank, now, chance)))
         plan = _at(plan, at, plan.confirms, now, chance)
     if seen.has_failed and not plan.confirms:
@@ -147,7 +148,7 @@ def replan(
 
 
 def put_off(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
-    """The plan after an event the agent could see: no unannounced visit follows it closely."""
+    """Return the plan after an event visible to the agent: no unannounced visit soon after it."""
     wanted = min(now + between(QUIET, chance), plan.planned + PUT_OFF_MAX)
     plan = replace(plan, quiet=max(plan.quiet, wanted, now + QUIET[0]))
     if plan.reason in PENDING or plan.reason == "robots":
@@ -156,7 +157,7 @@ def put_off(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
 
 
 def prepared(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
-    """The plan after sites were asked what they close to us: the visit itself comes next."""
+    """Return the plan after robots.txt was read: the visit itself comes next."""
     is_late = plan.planned < now + QUIET[0]
     planned = now + between(QUIET, chance) if is_late else plan.planned
     reason: VisitReason = "confirm" if plan.confirms else "routine"
@@ -180,7 +181,7 @@ def _next(confirms: int, rank: Rank, now: datetime, chance: Chance) -> datetime:
 
 
 def _at(plan: VisitPlan, at: datetime, confirms: int, now: datetime, chance: Chance) -> VisitPlan:
-    """The visit is made at that time, and what it needs at a random time before."""
+    """Plan the visit at that time, and its preparation at a random time before."""
     reason: VisitReason = "confirm" if confirms else "routine"
     due = at
     if plan.has_control:
@@ -192,7 +193,7 @@ def _at(plan: VisitPlan, at: datetime, confirms: int, now: datetime, chance: Cha
 def _unfinished(
     plan: VisitPlan, seen: ScheduleEvidence, reason: VisitReason, now: datetime, chance: Chance
 ) -> VisitPlan:
-    """Tried again soon; one that is tried already is not put off by those who ask meanwhile."""
+    """Plan a retry soon; callers that ask meanwhile do not postpone a running retry."""
     if plan.reason in PENDING and not seen.asked.is_background:
         return plan
     tries = plan.tries + 1 if seen.asked.is_background else 0
@@ -218,20 +219,23 @@ class DueVisit:
     due: datetime
     quiet: datetime
     announced: int = 0
-    """Scheduled visits of the window that said who they were, less those that did not."""
+    """Scheduled visits of the window that were announced, less those that were not."""
 
     @property
     def is_visit(self) -> bool:
-        """Whether the agent is visited, and not only its sites asked what they close to us."""
+        """Return whether it visits the agent, and does not only read robots.txt."""
         return self.reason != "robots"
 
     def may_hide(self, now: datetime) -> bool:
-        """Whether it may go unannounced: nobody else chose its time, and nobody can expect it."""
+        """Return whether it may go unannounced: its time is ours and unpredictable."""
         return self.reason not in PENDING and self.quiet <= now
 
     @property
     def asked(self) -> EvaluationRequest:
-        """Why its evaluation is made: what finishes somebody's evaluation is timed by them."""
+        """Return why its evaluation is made.
+
+        A requester times a visit that finishes their evaluation.
+        """
         is_theirs = self.reason in PENDING and self.reason != "again"
         timing = "triggered" if is_theirs else "scheduled"
         return EvaluationRequest(timing, is_background=True, tries=self.tries)
@@ -240,11 +244,11 @@ class DueVisit:
 def choose(
     due: Sequence[DueVisit], used: Mapping[tuple[str, bool], int], per_host: int, at_most: int
 ) -> tuple[list[DueVisit], list[DueVisit]]:
-    """The visits to make now, and those whose hosts have had theirs of today.
+    """Return the visits to make now, and those whose hosts had their visits of today.
 
-    By rank, then agents that proved control, then the one whose last turn is longest ago: so those
-    of one host share what it has equally. `used` counts the host's visits of the day by host and
-    control; all unproven agents together have one in `UNPROVEN_PART`.
+    By rank, then agents with proven control, then the one whose last turn is longest ago, so that
+    agents of one host share equally. `used` counts the host's visits of the day by host and
+    control; all unproven agents together get one in `UNPROVEN_PART`.
     """
     counts = Counter(used)
     chosen: list[DueVisit] = []

@@ -1,7 +1,7 @@
-"""Makes the visits that are due: each is leased once over all processes.
+"""Makes the visits that are due; each is leased once over all processes.
 
-Those that the scheduler timed may go unannounced; those that finish what somebody else asked for
-follow a visible event closely, and say who they are.
+Visits timed by the scheduler may go unannounced. Visits that finish an evaluation someone requested
+follow a visible event closely, and identify themselves.
 """
 
 import asyncio
@@ -25,44 +25,45 @@ from assay.registries.subject import Subject
 from assay.registries.subjects import Subjects
 
 EVALUATION_S: Final = 90.0
-"""What an evaluation in the background may take: agents that think answer in up to 60 seconds."""
+"""Time limit of a background evaluation: slow agents answer in up to 60 seconds."""
 
 LEASE_S: Final = 300.0
-"""How long a visit is one process's: longer than any evaluation, its chain reads included."""
+"""How long a visit belongs to one process: longer than any evaluation with its chain reads."""
 
 AT_ONCE: Final = 8
-"""Visits a process makes at a time."""
+"""Concurrent visits of a process."""
 
 FAILED_AGAIN_S: Final = 3600.0
-"""When a visit is due again whose agent's chain could not be read."""
+"""When a visit is retried if its agent's chain could not be read."""
 
 ACCOUNT: Final = "scheduler"
-"""Whom requests to hosts without proven control are counted for: a quarter of a budget at most."""
+"""The account that requests to hosts without proven control are counted for: at most a quarter of a
+budget."""
 
 
 class Schedule(Protocol):
-    """What is due, shared by all processes."""
+    """The due visits, shared by all processes."""
 
     async def lease(self, per_host: int, at_most: int, lease_s: float) -> Sequence[DueVisit]:
-        """Visits to make now; nobody else makes them for `lease_s` seconds."""
+        """Return visits to make now; no other process gets them for `lease_s` seconds."""
         ...
 
     async def prepared(self, subject_key: str) -> None:
-        """The sites of a leased agent were asked what they close to us: it is visited next."""
+        """Record that robots.txt of a leased agent's sites was read: it is visited next."""
         ...
 
     async def put_off(self, subject_key: str, seconds: float) -> None:
-        """A leased visit could not be made: it is due again later."""
+        """Postpone a leased visit that could not be made."""
         ...
 
     async def drop(self, subject_key: str) -> None:
-        """The agent is no more."""
+        """Remove an agent that no longer exists."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerDependencies:
-    """What visits are made with."""
+    """The dependencies of visits."""
 
     schedule: Schedule
     subjects: Subjects
@@ -70,7 +71,7 @@ class SchedulerDependencies:
     evaluator: Evaluator
     clock: Clock
     visits_per_host: int
-    """Of a registrable domain and day."""
+    """Daily visits of a registrable domain."""
     on_failure: Callable[[str, Exception], None]
     unannounced: UnannouncedVisits | None = None
     siblings: SiblingVisits | None = None
@@ -84,10 +85,10 @@ class Scheduler:
         self._needs = needs
 
     async def run(self) -> int:
-        """Make the visits that are due, a few at a time, until none is; how many.
+        """Make the visits that are due, a few at a time, until none is left; return how many.
 
-        A slow agent keeps one place, not those of the others. Raises `Unavailable`, once the
-        visits that have begun are over.
+        A slow agent occupies only one slot. Raises `Unavailable`, once the visits that have begun
+        are over.
         """
         made, failed = 0, None
         async with asyncio.TaskGroup() as group:
@@ -134,7 +135,7 @@ class Scheduler:
             await needs.schedule.put_off(visit.subject_key, FAILED_AGAIN_S)
 
     async def _shared(self, visit: DueVisit, subject: Subject) -> VisitRecord | None:
-        """The visit of a sibling that will do, where this one is of the schedule's own."""
+        """Return a sibling's visit that suffices, if the schedule itself caused this visit."""
         siblings = self._needs.siblings
         if siblings is None or visit.tries or visit.asked.timing != "scheduled":
             return None
@@ -147,14 +148,14 @@ class Scheduler:
             await needs.unannounced.read_robots(urls, needs.clock)
 
     def _manner(self, visit: DueVisit) -> AbstractContextManager[None]:
-        """Whether the visit may go unannounced: one whose time can be foreseen may not."""
+        """Decide whether the visit may go unannounced: not if its time can be predicted."""
         if visit.may_hide(self._needs.clock.now()):
             return scheduled_visits(visit.announced)
         return nullcontext()
 
 
 def _use(visit: DueVisit) -> EgressUse:
-    """Agents with proven control draw on the half that strangers cannot use up."""
+    """Return the budget class: agents with proven control use the half reserved for them."""
     if visit.has_control:
         return EgressUse(UseClass.RESERVED, agent=visit.subject_key)
     return EgressUse(account=ACCOUNT)

@@ -31,14 +31,17 @@ from assay.server.schemas_base import CachedReason, ResponseModel, Timestamp
 
 
 class EndpointsResponse(ResponseModel):
-    """Where the agent is reached, as it says."""
+    """The agent's declared addresses."""
 
     agent_wallet: str
     api: str
 
 
 class IdentityResponse(ResponseModel):
-    """Who the agent says it is; only `agentId`, `wallet` and `owner` come from the registry."""
+    """The agent's declared identity.
+
+    Only `agentId`, `wallet` and `owner` come from the registry.
+    """
 
     agent_id: str
     wallet: str
@@ -56,7 +59,7 @@ class IdentityResponse(ResponseModel):
 
 
 class LocalReputationResponse(ResponseModel):
-    """What this service found out itself, last time it evaluated the agent."""
+    """What this service itself found at the last evaluation."""
 
     evaluation_id: str
     score: float
@@ -68,7 +71,7 @@ class LocalReputationResponse(ResponseModel):
 
 
 class RoutingResponse(ResponseModel):
-    """Where the score sends the agent."""
+    """The route that the score assigns."""
 
     final_route: str
     meets_threshold: bool
@@ -99,7 +102,7 @@ class AgentProfileResponse(ResponseModel):
 
 
 class ResolutionResponse(ResponseModel):
-    """Which agent a wallet speaks for (interface.md#wallet-resolution)."""
+    """The agent that a wallet acts for (interface.md#wallet-resolution)."""
 
     wallet: str
     agent_id: str
@@ -159,9 +162,9 @@ class SandboxResponse(ResponseModel):
 def agent_profile(
     profile: AgentProfile, why: Explanation, threshold: float, number: int | None = None
 ) -> AgentProfileResponse:
-    """The profile on the wire; `threshold` decides `meetsThreshold`.
+    """Return the profile as a response; `threshold` decides `meetsThreshold`.
 
-    `number` is the sequential id it was asked for by, here and below.
+    `number` is the sequential id of the request, here and below.
     """
     return AgentProfileResponse(
         agent_id=profile.agent.agent_id,
@@ -189,7 +192,7 @@ def agent_profile(
 
 
 def resolution(resolved: Resolution) -> ResolutionResponse:
-    """A wallet resolution on the wire."""
+    """Return a wallet resolution as a response."""
     return ResolutionResponse(
         wallet=resolved.wallet,
         agent_id=resolved.agent_id,
@@ -208,7 +211,7 @@ def sandbox(
     summary: JsonObject,
     threshold: float,
 ) -> SandboxResponse:
-    """A sandbox result on the wire; what belongs to Solana only is added by `on_solana`."""
+    """Return a sandbox result as a response; `on_solana` adds what only Solana has."""
     evaluation = completed.evaluation
     status = str(summary.get("status") if completed.reused is None else completed.reused)
     return SandboxResponse(
@@ -241,7 +244,7 @@ def sandbox(
 def on_solana(
     shape: SandboxResponse, report: LivenessReport | None, number: int | None
 ) -> SandboxResponse:
-    """The result of a Solana agent: with what is known of its services now."""
+    """Return the result of a Solana agent, with the current state of its services."""
     summary = None if report is None else liveness_summary(report)
     return shape.model_copy(update={"liveness": summary, "sequential_id": number})
 

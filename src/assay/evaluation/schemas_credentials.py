@@ -1,4 +1,4 @@
-"""Credentials that owners deposit for evaluations, on the wire. No answer holds what they are."""
+"""Request and response bodies of deposited credentials. No response contains their values."""
 
 from typing import Annotated, Literal
 
@@ -10,11 +10,11 @@ from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import PageResponse, Part
 
 _CHARS_MAX = 8192
-"""More than any member may have; how much that is, is said with the other problems."""
+"""More than any member may have; its actual limit is reported with the other problems."""
 
 
 class CredentialRequest(RequestModel):
-    """What the owner deposits."""
+    """The credential to deposit."""
 
     url: Annotated[
         str,
@@ -46,7 +46,7 @@ class CredentialRequest(RequestModel):
 
 
 class CredentialResponse(ResponseModel):
-    """A deposited credential, without what it is."""
+    """A deposited credential, without its value."""
 
     id: str
     agent_id: str
@@ -74,14 +74,14 @@ class CredentialsResponse(PageResponse):
 
 
 class CredentialRemovedResponse(ResponseModel):
-    """The credential is erased."""
+    """The credential was erased."""
 
     ok: bool
     id: str
 
 
 def credential(kept: DepositedCredential) -> CredentialResponse:
-    """One of them."""
+    """Return one of them as a response."""
     return CredentialResponse(
         id=kept.id,
         agent_id=kept.agent_id,
@@ -96,7 +96,7 @@ def credential(kept: DepositedCredential) -> CredentialResponse:
 
 
 def credentials(part: Part[DepositedCredential]) -> CredentialsResponse:
-    """A page of those of an agent."""
+    """Return a page of an agent's credentials."""
     return CredentialsResponse(
         items=[credential(one) for one in part.items],
         total=part.total,

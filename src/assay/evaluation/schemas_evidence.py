@@ -1,4 +1,4 @@
-"""How a score is explained: every signal's part in it."""
+"""Explains a score in responses: every signal's part in it."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ Points = Annotated[float, Field(ge=0, le=100)]
 
 
 class SignalResponse(ResponseModel):
-    """One signal: what it was worth and how far it moved the score."""
+    """One signal: its worth, and how far it moved the score."""
 
     signal: Annotated[str, Field(examples=["sandbox"])]
     available: bool
@@ -32,7 +32,7 @@ class EvidencedSignalResponse(SignalResponse):
 
 
 def signals(score: Score) -> list[SignalResponse]:
-    """Every signal of a score, the missing ones included."""
+    """Return every signal of a score, including the missing ones."""
     return [_signal(c) for c in score.contributions] + [
         _missing(name) for name in score.unavailable
     ]
@@ -41,7 +41,7 @@ def signals(score: Score) -> list[SignalResponse]:
 def evidenced_signals(
     score: Score, collected: tuple[SignalResult, ...]
 ) -> list[EvidencedSignalResponse]:
-    """The same, each with its evidence."""
+    """Return the same, each with its evidence."""
     evidence: dict[str, dict[str, object]] = {
         c.signal.value: dict(c.evidence.data) for c in collected
     }

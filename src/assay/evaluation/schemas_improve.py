@@ -1,4 +1,4 @@
-"""What would raise a score, on the wire (beyond the specification)."""
+"""What would raise a score, in responses (beyond the specification)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +10,7 @@ from assay.server.schemas_base import ResponseModel
 
 
 class ImprovementResponse(ResponseModel):
-    """A finding or missing evidence, what to do about it, and what that is worth."""
+    """A finding or missing evidence, what to do about it, and what that gains."""
 
     slug: Annotated[str, Field(examples=["secure_transport"])]
     finding: Annotated[str, Field(description="What counts against the agent, in a sentence.")]
@@ -32,7 +32,7 @@ Improvements = Annotated[
 
 
 class AgentHintResponse(ResponseModel):
-    """A registered agent that the judged address speaks for."""
+    """A registered agent for which the judged address acts."""
 
     agent_id: str
     chain: str
@@ -40,5 +40,5 @@ class AgentHintResponse(ResponseModel):
 
 
 def improvements(listed: Sequence[Improvement]) -> list[ImprovementResponse]:
-    """Improvements on the wire."""
+    """Return improvements as a response."""
     return [ImprovementResponse.model_validate(one.document()) for one in listed]

@@ -1,4 +1,4 @@
-"""Where an agent stands on the ladder, on the wire (docs/grades.md#the-ladder)."""
+"""An agent's place on the ladder, in responses (docs/grades.md#the-ladder)."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ ScoreHigh = Annotated[
 
 
 class DemandResponse(ResponseModel):
-    """One thing a rung asks for that is not there yet."""
+    """A missing demand of a rung."""
 
     name: Annotated[str, Field(description="A slug.", examples=["control"])]
     state: Annotated[
@@ -47,7 +47,7 @@ class ChecksResponse(ResponseModel):
 
 
 class LadderResponse(ResponseModel):
-    """How good the agent can be known to be: the highest rung whose evidence is complete."""
+    """The highest rung whose evidence is complete, which bounds the score."""
 
     rung: Annotated[int, Field(ge=0, le=4)]
     name: Annotated[
@@ -74,7 +74,7 @@ class LadderResponse(ResponseModel):
 
 
 def ladder(score: Score) -> LadderResponse:
-    """The ladder's part of a score on the wire."""
+    """Return the ladder's part of a score as a response."""
     place, made, of = score.place, score.checks_made, score.checks_applicable
     return LadderResponse(
         rung=place.rung,

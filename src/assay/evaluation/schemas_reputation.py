@@ -1,4 +1,4 @@
-"""What the reputation registry holds of an agent, and what it is worth to us.
+"""The reputation registry's view of an agent, and its worth to us.
 
 Source: interface.md#trust-profile.
 """
@@ -30,14 +30,14 @@ class FeedbackResponse(ResponseModel):
 
 
 class ClusterResponse(ResponseModel):
-    """Payers with one source of funds: together they count like one customer."""
+    """Payers with one source of funds, which together count like one customer."""
 
     name: str
     size: int
 
 
 class WeightedReputationResponse(ResponseModel):
-    """Feedback by what its voters paid and did not get back (docs/reputation.md)."""
+    """Feedback weighted by what its voters paid and did not get back (docs/reputation.md)."""
 
     score: Annotated[float, Field(ge=0, le=100)]
     confidence: Annotated[float, Field(ge=0, le=1)]
@@ -48,7 +48,7 @@ class WeightedReputationResponse(ResponseModel):
 
 
 class OnchainReputationResponse(ResponseModel):
-    """What the reputation registry holds; `averageScore` is the naive mean."""
+    """The reputation registry's data; `averageScore` is the plain mean."""
 
     feedback_count: int
     average_score: float
@@ -63,7 +63,7 @@ class OnchainReputationResponse(ResponseModel):
 
 
 class SolanaFiguresResponse(ResponseModel):
-    """What the registry's own engine makes of the feedback; shown, and not part of our score."""
+    """The figures of the registry's own engine, for information: not part of our score."""
 
     trust_tier: Annotated[str, Field(examples=["Unrated"])]
     quality_score: Annotated[int, Field(ge=0, description="0 to 10,000.")]
@@ -73,7 +73,7 @@ class SolanaFiguresResponse(ResponseModel):
 
 
 class SolanaReputationResponse(ResponseModel):
-    """What the registry on Solana holds. Entries come from its indexer, the count does not."""
+    """The Solana registry's data. Entries come from its indexer, the count does not."""
 
     count: Annotated[str, Field(description="Entries ever given, as the agent's account counts.")]
     average_score: float
@@ -84,7 +84,7 @@ class SolanaReputationResponse(ResponseModel):
 
 
 def reputation(profile: AgentProfile) -> OnchainReputationResponse | SolanaReputationResponse:
-    """The registry's view beside ours."""
+    """Return the registry's view beside ours."""
     if profile.agent.network.family == "solana":
         return _on_solana(profile)
     found = profile.reputation or summarise(())

@@ -46,7 +46,7 @@ class SnapshotResponse(ResponseModel):
 
 
 def snapshot(found: SnapshotProfile, number: int | None = None) -> SnapshotResponse:
-    """A snapshot on the wire."""
+    """Return a snapshot as a response."""
     taken, explained = found.snapshot, found.score
     return SnapshotResponse(
         agent_id=taken.agent_id,

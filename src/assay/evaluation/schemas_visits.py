@@ -1,4 +1,4 @@
-"""Agents in the schedule of visits, on the wire."""
+"""Agents in the schedule of visits, in responses."""
 
 from assay.common.clock import iso
 from assay.evaluation.enrolment import VisitRequest
@@ -7,7 +7,7 @@ from assay.server.schemas_page import PageResponse, Part
 
 
 class EnrolledResponse(ResponseModel):
-    """The agent is visited regularly, or no more."""
+    """Whether the agent is visited regularly."""
 
     ok: bool
     agent_id: str
@@ -15,7 +15,7 @@ class EnrolledResponse(ResponseModel):
 
 
 class EnrolmentResponse(ResponseModel):
-    """An agent somebody asked to be visited."""
+    """An agent for which visits were requested."""
 
     agent_id: str
     chain: str
@@ -23,13 +23,13 @@ class EnrolmentResponse(ResponseModel):
 
 
 class EnrolmentsResponse(PageResponse):
-    """Every agent the caller asked for, oldest first."""
+    """Every agent the caller requested, oldest first."""
 
     items: list[EnrolmentResponse]
 
 
 def enrolments(part: Part[VisitRequest]) -> EnrolmentsResponse:
-    """A page of what a holder asked for."""
+    """Return a page of a holder's requests."""
     rows = [
         EnrolmentResponse(agent_id=one.agent_id, chain=one.chain, since=iso(one.since))
         for one in part.items

@@ -26,12 +26,12 @@ from assay.evaluation.model import (
 )
 
 PRIOR = 50.0
-"""The score of an agent nobody knows anything about. Source: conventions.md#signals-and-score."""
+"""The score of an agent about which nothing is known. Source: conventions.md#signals-and-score."""
 
 BASE_SIGNALS = frozenset(
     {SignalName.SANDBOX, SignalName.REGISTRY_8004, SignalName.WALLET, SignalName.SELF}
 )
-"""Signals that count without being asked for. Source: conventions.md#signals-and-score."""
+"""Signals that count by default. Source: conventions.md#signals-and-score."""
 
 DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
     {
@@ -47,14 +47,14 @@ DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
 
 BONUS: Mapping[str, float] = MappingProxyType({"orb": 8.0})
 BONUS_OTHERWISE = 5.0
-"""Points a proven human adds, by level: an orb's, and any other's.
-Source: conventions.md#signals-and-score; interface.md#personhood-points."""
+"""Points that a proven human adds, by level: an orb's, and any other's. Source:
+conventions.md#signals-and-score; interface.md#personhood-points."""
 
 _REASONS_MAX = 6
 
 
 def weights_from(overrides: Mapping[str, float]) -> Mapping[SignalName, float]:
-    """The default weights with `overrides` by signal name.
+    """Return the default weights with `overrides` by signal name.
 
     Raises `ValueError` for an unknown signal or a weight that is not above 0 (and finite).
     """
@@ -75,7 +75,7 @@ def score(
     place: LadderPlace,
     selected: frozenset[SignalName] = frozenset(),
 ) -> Score:
-    """The score of an evaluation over `selected` signals (empty: the base ones).
+    """Return the score of an evaluation over `selected` signals (empty: the base ones).
 
     Raises `EvidenceUnavailable` when not one selected signal could be collected.
     """
@@ -123,9 +123,9 @@ def _nothing(missing: Sequence[SignalName]) -> EvidenceUnavailable:
 
 
 def lacks_knowledge(found: Score, min_score: float) -> bool:
-    """Whether a score is below `min_score` for want of knowledge: nothing known speaks against it.
+    """Return whether a score is below `min_score` only for lack of knowledge.
 
-    Either no signal counts against the agent, or only the rung's ceiling is in the way.
+    Either no signal counts against the agent, or only the rung's ceiling bounds the score.
     """
     if found.value >= min_score or found.caps or found.place.faults:
         return False
@@ -133,7 +133,7 @@ def lacks_knowledge(found: Score, min_score: float) -> bool:
 
 
 def _bounded(points: float, bonus: float, caps: Sequence[Cap]) -> float:
-    """Formula, then bonus, then critical caps."""
+    """Apply formula, then bonus, then critical caps."""
     value = min(100.0, max(0.0, PRIOR + points + bonus))
     return min([value, *(cap.score for cap in caps)])
 
@@ -145,7 +145,7 @@ def _supposed(
     ceiling: float,
     pick: Callable[[SignalScore], SignalScore | None],
 ) -> float:
-    """The same formula, with what `pick` supposes of checks that were not made."""
+    """Apply the same formula, with the assumption of `pick` about checks that were not made."""
     supposed = [(c.signal, pick(c.weighed) or c.weighed) for c in results]
     points = sum(_points(w, shares[signal]) for signal, w in supposed)
     caps = [w.cap for _, w in supposed if w.cap is not None]
@@ -153,7 +153,7 @@ def _supposed(
 
 
 def _ceiling(place: LadderPlace, before: float, value: float, hidden: float) -> tuple[str, ...]:
-    """The sentence that says what the ceiling does."""
+    """Return the sentence that explains the ceiling's effect."""
     if before <= value:
         return ()
     asked = "; ".join(d.asks.rstrip(".") for d in place.next_demands)
@@ -167,7 +167,7 @@ def _points(weighed: SignalScore, share: float) -> float:
 
 
 def _bonus(collected: Sequence[SignalResult]) -> tuple[float, tuple[str, ...]]:
-    """What a proven human adds, and the sentence that says so."""
+    """Return what a proven human adds, and the sentence that says so."""
     for one in collected:
         level = one.evidence.data.get("level") if one.signal is SignalName.PERSONHOOD else None
         if isinstance(level, str):
@@ -194,7 +194,7 @@ def _reasons(
     unavailable: Mapping[SignalName, str],
     capped: Sequence[str],
 ) -> tuple[str, ...]:
-    """Caps first, then the signals by how far they moved the score, then what was missing."""
+    """Order reasons: caps, then signals by how far they moved the score, then missing ones."""
     by_weight = sorted(contributions, key=lambda c: (-abs(c.points), c.signal))
     sentences = [
         *capped,

@@ -1,4 +1,4 @@
-"""collect -> weigh -> score -> grade -> snapshot -> announce: the one path of an evaluation."""
+"""Runs an evaluation: collect -> weigh -> score -> grade -> snapshot -> announce."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -44,26 +44,26 @@ from assay.registries.subject import Subject
 from assay.registries.subjects import Subjects
 
 PERSONHOOD_S = 2.0
-"""What a look at the stored proofs may take."""
+"""Time limit of reading the stored proofs."""
 
 _COSTS = (Cost.EVALUATIONS, Cost.RPC_CALLS, Cost.ROWS, Cost.DISK_BYTES)
 _ROWS = 2
 """An evaluation and its snapshot."""
 
 _COPIES = 2
-"""Evidence is kept as a row and as an encrypted block."""
+"""Evidence is stored as a row and as an encrypted block."""
 
 GRACE_S = 0.5
-"""What a signal may take beyond its deadline to hand over what it has."""
+"""Time beyond its deadline for a signal to return what it has."""
 
 
 EVER = datetime(1970, 1, 1, tzinfo=UTC)
-"""Since when evaluations are looked for, where their age does not matter."""
+"""Earliest time of evaluations to look for, if their age does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorDependencies:
-    """What an evaluation rests on."""
+    """The dependencies of an evaluation."""
 
     subjects: Subjects
     signals: Mapping[SignalName, Signal]
@@ -86,7 +86,7 @@ class EvaluatorDependencies:
 
 
 class Evaluator:
-    """Runs evaluations; of several asked for one subject at once, one runs and all get it."""
+    """Runs evaluations; concurrent requests for one subject share one run."""
 
     def __init__(
         self, needs: EvaluatorDependencies, flights: SingleFlight[EvaluationCompleted]
@@ -98,15 +98,15 @@ class Evaluator:
     async def evaluate(
         self, subject: Subject, deadline_s: float, asked: EvaluationRequest = TRIGGERED
     ) -> EvaluationCompleted:
-        """Evaluate now, within `deadline_s`, and store the result before it is answered.
+        """Evaluate now, within `deadline_s`, and store the result before returning it.
 
-        Raises `EvidenceUnavailable` when no base signal could be collected; nothing is stored
-        then. A caller that joins a running evaluation gets its result: only those join it that have
-        its deadline, its class of the egress budget and its reason. Where that budget of the
-        agent's host cut it short, or our time or an index did, the newest one there is counts
-        instead and it is tried again in the background; without one the agent was not tested.
-        Nothing is stored or announced then. Raises `QuotaExceeded` for a caller whose evaluations
-        have cost too much today.
+        Raises `EvidenceUnavailable` if no base signal could be collected; nothing is stored then. A
+        caller joins a running evaluation, and gets its result, only if it has the same deadline,
+        class of the egress budget and reason. If the budget of the agent's host, our time or an
+        index cut the evaluation short, the newest existing one is returned instead and a retry runs
+        in the background; if there is none, the agent was not tested. Nothing is stored or
+        announced then. Raises `QuotaExceeded` for a caller whose evaluations have cost too much
+        today.
         """
         if self._needs.costs is not None:
             self._needs.costs.require(*_COSTS)
@@ -124,7 +124,7 @@ class Evaluator:
         may_recheck: bool = False,
         credentials: EvaluationCredentials | None = None,
     ) -> tuple[tuple[SignalResult, ...], Mapping[SignalName, str]]:
-        """What the named signals see now, and why the others of them could not be had.
+        """Return what the named signals see now, and why the others are unavailable.
 
         `credentials` are used in place of deposited ones.
         """
@@ -150,7 +150,7 @@ class Evaluator:
         return collected, missing
 
     async def with_personhood(self, subject: Subject, evaluation: Evaluation) -> Evaluation:
-        """The evaluation with what is known now of its human (interface.md#personhood)."""
+        """Return the evaluation with what is known now of its human (interface.md#personhood)."""
         name = SignalName.PERSONHOOD
         if name not in self._needs.signals:
             return evaluation
@@ -159,7 +159,7 @@ class Evaluator:
         return replace(evaluation, collected=(*others, *found))
 
     async def _newest(self, subject: Subject) -> EvaluationCompleted | None:
-        """The evaluation there was, however old, in place of one that could not be made."""
+        """Return the existing evaluation, however old, in place of one that could not be made."""
         evaluation = await self._needs.store.newest(subject.key, EVER)
         snapshot = await self._needs.store.newest_snapshot(subject.key)
         if evaluation is None or snapshot is None:
@@ -227,7 +227,7 @@ class Evaluator:
         return await self._stored(made, subject, found)
 
     async def _is_known(self, subject: Subject) -> bool:
-        """Whether visits know the agent well enough for a re-check to say what it is."""
+        """Return whether visits know the agent well enough for a re-check to decide."""
         needs = self._needs
         if needs.history is None:
             return False
@@ -240,7 +240,7 @@ class Evaluator:
         collected: tuple[SignalResult, ...],
         missing: Mapping[SignalName, str],
     ) -> EvaluationCompleted:
-        """The evaluation of what was collected, as it is before it is stored."""
+        """Return the evaluation of the collected evidence, before it is stored."""
         needs = self._needs
         result = grade_score(subject.agent_id, collected, missing, needs.rules)
         policy = needs.rules.document()
@@ -304,7 +304,7 @@ class Evaluator:
         pending: str | None,
         asked: EvaluationRequest,
     ) -> datetime | None:
-        """Plan the next visit; when an evaluation that was not finished is tried again."""
+        """Plan the next visit; return when an unfinished evaluation is retried."""
         plans = self._needs.plans
         if plans is None or subject.agent is None:
             return None

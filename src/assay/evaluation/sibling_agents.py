@@ -1,7 +1,7 @@
-"""Agents of one owner under the same proven addresses share visits: one is asked for all of them.
+"""Lets agents of one owner under the same proven addresses share visits.
 
-Each has proven by itself that it controls the services, and does so again every week.
-Source: evidence.md#siblings.
+Each has proven by itself that it controls the services, and does so again every week. Source:
+evidence.md#siblings.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from assay.registries.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class SiblingVisits:
-    """Finds the visit of a sibling that stands for one of an agent's own."""
+    """Finds a sibling's visit that replaces one of an agent's own."""
 
     evaluations: EvaluationStore
     visits: VisitStore
@@ -28,10 +28,11 @@ class SiblingVisits:
     """Names of checks that may fail critically."""
 
     async def find(self, subject: Subject) -> VisitRecord | None:
-        """None where the agent has to be visited itself. Raises `common.errors.Unavailable`.
+        """Return the visit; None if the agent itself must be visited.
 
-        Both declare the same addresses, and nothing else that is called; each of these was proven
-        for each of the two; and the owner is who it was then.
+        Both agents declare the same addresses, and no other callable ones; control of each address
+        was proven for each of the two; and the owner is the same as then. Raises
+        `common.errors.Unavailable`.
         """
         group = await self._group(subject)
         if subject.agent is None or group is None:
@@ -52,7 +53,7 @@ class SiblingVisits:
         return visit if is_same else None
 
     async def _group(self, subject: Subject) -> str | None:
-        """The siblings that the agent belongs to, by what its own evaluation found."""
+        """Return the agent's group of siblings, by its own evaluation."""
         known = evidence_of(await self.evaluations.newest(subject.key, EVER))
         if subject.agent is None or known is None or _proven(known) != _declared(subject):
             return None
@@ -68,7 +69,7 @@ def _declared(subject: Subject) -> frozenset[str]:
 
 
 def _proven(evidence: Evidence) -> frozenset[str] | None:
-    """The services whose control is proven and undisputed; None where that is not so of all."""
+    """Return the services if control of all of them is proven and undisputed, else None."""
     rows = evidence.data.get("control")
     listed = [row for row in rows if is_object(row)] if is_array(rows) else []
     if not listed or any(not row.get("proof") or row.get("conflict") for row in listed):

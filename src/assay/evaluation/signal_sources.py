@@ -1,4 +1,4 @@
-"""What signals beyond the registry and the sandbox need of the outside."""
+"""External dependencies of signals beyond the registry and the sandbox."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -24,55 +24,55 @@ class AttestationSource(Protocol):
     """Attestations of addresses by the attesters an operator trusts."""
 
     async def newest(self, address: str) -> Attestation | None:
-        """The newest that holds now, of a lower-case address.
+        """Return the newest valid attestation of a lower-case address.
 
-        Raises `common.errors.Unavailable` when that cannot be told: none is never a guess.
+        Raises `common.errors.Unavailable` if it is unknown: None is never a guess.
         """
         ...
 
 
 class AttestedPeople(Protocol):
-    """Which address used an attestation of a person first."""
+    """Records which address used an attestation of a person first."""
 
     async def others(self, address: str, traits: Sequence[str]) -> int:
-        """Use what names a person, for an address; how many other addresses used any of it before.
+        """Claim a person's traits for an address; return how many others used any of them before.
 
-        An address that is not evaluated for long gives it back.
+        An address that is not evaluated for long loses its claim.
         """
         ...
 
 
 class CallerBehaviourSource(Protocol):
-    """How agents behave as callers."""
+    """Reads how agents behave as callers."""
 
     async def observed(self, addresses: Sequence[str]) -> JsonObject:
-        """What any of the lower-case addresses did: `course` by obstacle, `wrappers` in counts.
+        """Return what the lower-case addresses did: `course` by scenario, `wrappers` in counts.
 
-        `passedDays` are the days on which a whole run of the course was passed, `paidUsd` what was
-        paid to unrelated wrappers. Empty for callers never seen; free of times.
+        `passedDays` are the days on which a whole run was passed, `paidUsd` what was paid to
+        unrelated wrappers. Empty for unknown callers; free of times.
         """
         ...
 
 
 class OutOfBandUrls(Protocol):
-    """Makes addresses that nobody has seen."""
+    """Creates addresses that were never published."""
 
     def new(self, subject_key: str = "") -> OutOfBandUrl:
-        """One of them, for an agent."""
+        """Return a new address for an agent."""
         ...
 
 
 class IssuesCallbacks(Protocol):
-    """Makes addresses where an agent delivers the result of one message."""
+    """Creates addresses where an agent delivers the result of one message."""
 
     async def issue(self, *, announced: bool) -> PendingResult | None:
-        """One of them; None where agents cannot reach this service. Raises nothing."""
+        """Return a new one; None if agents cannot reach this service. Never raises."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where signals beyond the registry and the sandbox look; None is not configured."""
+    """The sources of signals beyond the registry and the sandbox; None is not configured."""
 
     attestations: AttestationSource | None = None
     attested: AttestedPeople | None = None
@@ -85,9 +85,9 @@ class Sources:
     judge: ChatModel | None = None
     reputation: FactsSource | None = None
     messages: Callable[[str, str], Awaitable[bool]] | None = None
-    """Counts a message to an agent (subject key, address); false when a day's are used up."""
+    """Counts a message to an agent (subject key, address); False when the day's are used up."""
     credentials: EvaluationCredentials | None = None
-    """What owners deposited for services that are closed without."""
+    """Credentials that owners deposited for services that require one."""
     sales: PaidCalls | None = None
 
     def talking(
@@ -96,7 +96,7 @@ class Sources:
         Callable[[str], Awaitable[bool]] | None,
         Callable[[], Awaitable[PendingResult | None]] | None,
     ]:
-        """What counts the messages of a visit, and what issues its callbacks."""
+        """Return what counts the messages of a visit, and what issues its callbacks."""
         counts, issues = self.messages, self.callbacks
         return (
             partial(counts, subject_key) if counts else None,
@@ -105,7 +105,7 @@ class Sources:
 
 
 async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:
-    """How the agent, or whoever speaks for it, behaved as a caller; empty where nobody watches."""
+    """Return how the agent, or its controller, behaved as a caller; empty without observations."""
     if sources.conduct is None:
         return {}
     agent = subject.agent

@@ -1,7 +1,7 @@
-"""A verdict in canonical form, and its hashes.
+"""Writes a verdict in canonical form, and its hashes.
 
-Snapshots made before there was a ladder have the older form, and are checked by its own rule.
-Source: interface.md#snapshot; conventions.md#snapshots; ADR 0024.
+Snapshots older than the ladder have the earlier form, and are checked by its own rule. Source:
+interface.md#snapshot; conventions.md#snapshots; ADR 0024.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ OLDER_FORMAT = "assay.snapshot.v1"
 
 
 def older_snapshot_bytes(subject_key: str, collected: Sequence[SignalResult]) -> bytes:
-    """The canonical form (RFC 8785) of version 1: the behavioural evidence itself."""
+    """Return the canonical form (RFC 8785) of version 1: the behavioural evidence itself."""
     sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
     document: JsonObject = {
         "format": OLDER_FORMAT,
@@ -30,7 +30,7 @@ def older_snapshot_bytes(subject_key: str, collected: Sequence[SignalResult]) ->
 def record_bytes(
     subject_key: str, rung: int, collected: Sequence[SignalResult], policy: JsonObject
 ) -> bytes:
-    """The verdict record of an evaluation: what `snapshotHash` is of."""
+    """Return the verdict record of an evaluation, which `snapshotHash` hashes."""
     sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
     if sandbox is None:
         return verdict_record(subject_key, rung, {}, {}, policy)
@@ -44,7 +44,7 @@ def evidence_bytes(
     unavailable: Mapping[SignalName, str],
     policy: JsonObject,
 ) -> bytes:
-    """Everything the record follows from: what `evidenceHash` is of, and what is kept encrypted."""
+    """Return all evidence behind the record: hashed as `evidenceHash`, and stored encrypted."""
     evidence = {c.signal.value: c.evidence.data for c in collected}
     transcripts = {
         c.signal.value: c.evidence.transcript for c in collected if c.evidence.transcript
@@ -54,5 +54,5 @@ def evidence_bytes(
 
 
 def snapshot_hash(data: bytes) -> str:
-    """`0x` and the SHA-256 of the canonical form."""
+    """Return `0x` and the SHA-256 of the canonical form."""
     return sha256_hex(data)

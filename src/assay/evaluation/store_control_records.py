@@ -1,6 +1,6 @@
-"""What an evaluation leaves about control, written in the transaction of the evaluation.
+"""Stores an evaluation's results about control, in the evaluation's own transaction.
 
-So a crash loses neither: there is no evaluation with an open critical finding that follows nobody.
+So a crash loses neither: no evaluation with an open critical finding is left without its record.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from assay.evaluation.model import Evaluation, SignalName
 
 BAD_REPUTATION = 40.0
 SURE = 0.5
-"""A reputation below the one, held with the other's confidence, is a bad one."""
+"""A reputation below the first, with at least the second's confidence, is bad."""
 
 KEYS_MAX = 64
 
@@ -55,11 +55,11 @@ class ControlRecords:
     """Writes keys, findings, names and texts of each evaluation that is stored."""
 
     def __init__(self, critical: Callable[[Evaluation], Sequence[str]]) -> None:
-        """`critical` names the checks whose critical finding is open by this evaluation."""
+        """Create it; `critical` returns the checks with an open critical finding."""
         self._critical = critical
 
     async def put(self, connection: AsyncConnection, evaluation: Evaluation) -> None:
-        """Within the caller's transaction."""
+        """Write within the caller's transaction."""
         data = _behaviour(evaluation)
         now_us = to_us(evaluation.evaluated_at)
         values = {
@@ -98,7 +98,7 @@ class ControlRecords:
         data: JsonObject,
         values: dict[str, str | int],
     ) -> bool:
-        """Open and close what follows; whether a critical finding is open now."""
+        """Open and close findings; return whether a critical one is open now."""
         critical = list(dict.fromkeys(self._critical(evaluation)))[:KEYS_MAX]
         bad = _reputation_is_bad(evaluation)
         opened = [*critical, *([REPUTATION] if bad else [])]
@@ -144,7 +144,7 @@ def _behaviour(evaluation: Evaluation) -> JsonObject:
 
 
 def _reputation_is_bad(evaluation: Evaluation) -> bool | None:
-    """None where too little is known of it."""
+    """Return whether the reputation is bad; None if too little is known."""
     for one in evaluation.collected:
         if one.signal is SignalName.REGISTRY_8004 and one.weighed.confidence >= SURE:
             return one.weighed.value < BAD_REPUTATION
@@ -152,5 +152,5 @@ def _reputation_is_bad(evaluation: Evaluation) -> bool | None:
 
 
 def _name(listed: object) -> str:
-    """The check of an entry of `openCritical`: its name, or a row that has it."""
+    """Return the check of an entry of `openCritical`: its name, or a row that has it."""
     return str(listed.get("check")) if is_object(listed) else str(listed)

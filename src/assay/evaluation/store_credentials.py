@@ -1,4 +1,4 @@
-"""Credentials that owners deposited for evaluations, in SQL."""
+"""Stores deposited credentials in SQL."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ _C: Final = service_credentials.c
 
 
 class SqlServiceCredentials:
-    """Implements `evaluation.deposits.CredentialStore`."""
+    """Stores credentials in SQL; implements `evaluation.deposits.CredentialStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class SqlServiceCredentials:
             "created_us": to_us(made.created_at),
         }
         async with self._database.write() as connection:
-            # Two deposits at once must not both find room, in the agent's share or the owner's.
+            # Two concurrent deposits must not both get the last place of the agent or the owner.
             await self._database.lock(connection, f"credentials of {made.owner}")
             await self._database.lock(connection, f"credentials of {made.subject_key}")
             former = delete(service_credentials).where(of_agent, _C.owner != made.owner)
@@ -96,7 +96,7 @@ class SqlServiceCredentials:
             await connection.execute(known.values(sealed=sealed))
 
     async def remove_unused(self, before: datetime, at_most: int) -> int:
-        """Erase those that no visit has had since then; how many."""
+        """Erase those that no visit has used since then; return how many."""
         before_us = to_us(before)
         never = and_(_C.used_us.is_(None), _C.created_us < before_us)
         old = select(_C.id).where(or_(_C.used_us < before_us, never)).limit(at_most)

@@ -1,4 +1,4 @@
-"""Evaluations with their evidence, and the chains of snapshots, in SQL."""
+"""Stores evaluations with their evidence, and the chains of snapshots, in SQL."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,12 +30,12 @@ from assay.evaluation.visits import VisitRecord
 OnStored: TypeAlias = Callable[
     [AsyncConnection, Evaluation, Snapshot, EvaluationChange], Awaitable[None]
 ]
-"""Runs inside the transaction that stores an evaluation, and only writes; the snapshot is as it is
-stored."""
+"""Runs inside the transaction that stores an evaluation, and only writes; the snapshot is the
+stored one."""
 
 
 class SqlEvaluationStore:
-    """Implements `evaluation.ports.EvaluationStore`."""
+    """Stores evaluations in SQL; implements `evaluation.ports.EvaluationStore`."""
 
     def __init__(
         self,
@@ -93,7 +93,8 @@ class SqlEvaluationStore:
             .order_by(snapshots.c.seq)
             .limit(at_most)
         )
-        async with self._database.snapshot(USE_S) as connection:  # old ones may leave meanwhile
+        # Old rows may be removed meanwhile.
+        async with self._database.snapshot(USE_S) as connection:
             links = (await connection.execute(newer)).mappings().all()
             ids = [link["evaluation_id"] for link in links]
             found = await connection.execute(select(evaluations).where(evaluations.c.id.in_(ids)))
@@ -123,7 +124,7 @@ async def _last(connection: AsyncConnection, subject_key: str) -> RowMapping | N
 
 
 async def _tier_before(connection: AsyncConnection, last: RowMapping | None) -> str | None:
-    """The tier of the evaluation that the last snapshot belongs to."""
+    """Return the tier of the evaluation that the last snapshot belongs to."""
     if last is None:
         return None
     statement = select(evaluations.c.tier).where(evaluations.c.id == last["evaluation_id"])
@@ -174,7 +175,7 @@ def _collected(stored: dict[str, Any]) -> SignalResult:
 
 
 def _weighed(stored: dict[str, Any]) -> SignalScore:
-    """Rows of before the ladder have neither bounds nor checks."""
+    """Read a score; rows older than the ladder have neither bounds nor checks."""
     low, high = stored.get("low"), stored.get("high")
     return SignalScore(
         value=stored["value"],

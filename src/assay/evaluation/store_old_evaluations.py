@@ -1,7 +1,7 @@
 """Removes the oldest evaluations of a subject with their snapshots.
 
-Its chain goes on from the hash of the last snapshot that left. Those in between never leave: what
-is there is always the newest part of a chain.
+Its chain continues from the hash of the last removed snapshot. Only the oldest are removed, so the
+rest is always the newest part of a chain.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ class SqlOldEvaluations:
         self._database = database
 
     async def remove(self, kept: int, before: datetime, at_most: int) -> tuple[int, Sequence[str]]:
-        """Remove evaluations from before then, but for the `kept` newest of each subject.
+        """Remove evaluations older than `before`, except the `kept` newest of each subject.
 
-        How many, and where the encrypted data of their snapshots is.
+        Return how many, and the addresses of their snapshots' encrypted data.
         """
         values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
         async with self._database.read() as connection:
@@ -57,7 +57,7 @@ class SqlOldEvaluations:
     ) -> tuple[int, Sequence[str]]:
         values = {"key": key, "newer": kept - 1, "at_most": at_most}
         async with self._database.write() as connection:
-            await self._database.lock(connection, key)  # as additions to the chain
+            await self._database.lock(connection, key)  # Additions to the chain take it too.
             found = (await connection.execute(OF_SUBJECT, values)).all()
             old = list(takewhile(lambda row: row.taken_us < before_us, found))
             if old:

@@ -1,4 +1,4 @@
-"""Who asked for which agents to be visited, in SQL."""
+"""Stores requests for visits in SQL."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from assay.evaluation.schedule import ASKED_FOR, ENROLLED, REST
 from assay.registries.subject import Subject
 
 OPERATORS_NEEDED: Final = 2
-"""Unrelated operators who ask for an agent before it is visited for them."""
+"""Unrelated operators that must request an agent before it is visited for them."""
 
 _R = visit_requests.c
 _S = visit_schedule.c
@@ -22,7 +22,7 @@ _ACCOUNT = ("operator", "seller", "gate")
 
 
 class SqlVisitRequests:
-    """Implements `evaluation.enrolment.VisitRequests`."""
+    """Stores requests in SQL; implements `evaluation.enrolment.VisitRequests`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -48,7 +48,7 @@ class SqlVisitRequests:
                 return True
             if len({key for _, key in found} | {subject.key}) > limit:
                 return False
-            # As the schedule's own writers: of two for one agent, the second sees the first.
+            # Like the schedule's own writers: of two for one agent, the second sees the first.
             await self._database.lock(connection, f"visits of {subject.key}")
             await connection.execute(insert(visit_requests).values(row))
             await _schedule(connection, subject, now, due)
@@ -68,7 +68,7 @@ class SqlVisitRequests:
         return bool(removed.rowcount)
 
     async def remove_gates(self, before: datetime, at_most: int) -> int:
-        """Forget so many gates' askings of before then, and rank their agents again; how many."""
+        """Remove gates' requests from before then, and rank their agents again; return how many."""
         old = (
             select(_R.holder, _R.subject_key)
             .where(_R.kind == "gate", _R.created_us < to_us(before))
@@ -99,14 +99,14 @@ class SqlVisitRequests:
 
 
 def _again(holder: EnrolmentHolder, subject_key: str, now: datetime) -> Update:
-    """Asked for once more: what a gate asks for counts from its last call."""
+    """Renew a request: a gate's request counts from its last call."""
     mine = (_R.kind == holder.kind, _R.holder == holder.name, _R.subject_key == subject_key)
     since = to_us(now) if holder.kind == "gate" else _R.created_us
     return update(visit_requests).where(*mine).values(created_us=since)
 
 
 async def rank_of(connection: AsyncConnection, subject_key: str) -> int:
-    """By who asked for it. Operators that signed up at one address count as one."""
+    """Return the rank by who requested it; operators that signed up at one address count as one."""
     of_subject = select(_R.kind).where(_R.subject_key == subject_key).distinct()
     kinds = set((await connection.execute(of_subject)).scalars())
     if "owner" in kinds:
@@ -128,7 +128,7 @@ async def rank_of(connection: AsyncConnection, subject_key: str) -> int:
 async def _schedule(
     connection: AsyncConnection, subject: Subject, now: datetime, due: datetime
 ) -> None:
-    """Give the agent its rank; it is due at `due` at the latest if somebody's asking counts."""
+    """Set the agent's rank; it is due at `due` at the latest if a request counts."""
     rank, due_us = await rank_of(connection, subject.key), to_us(due)
     sooner = case((_S.due_us > due_us, due_us), else_=_S.due_us)
     values = {"rank": rank} | ({} if rank == REST else {"due_us": sooner, "planned_us": sooner})

@@ -1,4 +1,4 @@
-"""When agents are visited next, in SQL: one lease a visit, over all processes."""
+"""Stores the schedule of visits in SQL: one lease a visit, over all processes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,14 +31,14 @@ from assay.registries.subject import Subject
 
 DAY_S: Final = 86_400
 CANDIDATES: Final = 64
-"""Due visits looked at a time, of agents with and without proven control each: however many of the
-one kind there are, the other's are found."""
+"""Due visits read at a time, of agents with and without proven control each, so that many of one
+kind cannot hide the other."""
 
 _S = visit_schedule.c
 
 
 class SqlVisitSchedule:
-    """Implements `evaluation.schedule.PlansVisits`, and hands out what is due."""
+    """Stores the schedule in SQL; implements `evaluation.schedule.PlansVisits` and leases."""
 
     def __init__(self, database: Database, clock: Clock, chance: Chance) -> None:
         self._database = database
@@ -64,15 +64,15 @@ class SqlVisitSchedule:
         return plan.due
 
     async def find(self, subject_key: str) -> VisitPlan | None:
-        """An agent's plan."""
+        """Return an agent's plan."""
         async with self._database.read() as connection:
             return await _plan(connection, subject_key)
 
     async def lease(self, per_host: int, at_most: int, lease_s: float) -> list[DueVisit]:
-        """Visits to make now: each is this caller's for `lease_s` seconds.
+        """Return visits to make now; each is leased to this caller for `lease_s` seconds.
 
-        Visits whose hosts have had theirs of today are put off to tomorrow. Of a host's visits of a
-        day no more than `per_host` are handed out by all processes together.
+        Visits whose hosts had their visits of today are postponed to tomorrow. All processes
+        together lease at most `per_host` visits of a host a day.
         """
         now = self._now()
         due = await self._due(now)
@@ -93,7 +93,7 @@ class SqlVisitSchedule:
         return [replace(v, announced=announced.get(v.subject_key, 0)) for v in taken]
 
     async def put_off(self, subject_key: str, seconds: float) -> None:
-        """A leased visit could not be made: it is due again later."""
+        """Postpone a leased visit that could not be made."""
         later = self._now() + timedelta(seconds=seconds)
         values = {"due_us": to_us(later), "lease_us": 0}
         statement = update(visit_schedule).where(_S.subject_key == subject_key).values(values)
@@ -101,7 +101,7 @@ class SqlVisitSchedule:
             await connection.execute(statement)
 
     async def prepared(self, subject_key: str) -> None:
-        """The sites of a leased agent were asked what they close to us: it is visited next."""
+        """Record that robots.txt of a leased agent's sites was read: it is visited next."""
         async with self._database.write() as connection:
             await self._database.lock(connection, f"visits of {subject_key}")
             plan = await _plan(connection, subject_key)
@@ -111,14 +111,14 @@ class SqlVisitSchedule:
                 await connection.execute(mine.values(row))
 
     async def drop(self, subject_key: str) -> None:
-        """The agent is no more: neither are the credentials for its services."""
+        """Remove an agent that no longer exists, with its services' credentials."""
         gone = delete(service_credentials).where(service_credentials.c.subject_key == subject_key)
         async with self._database.write() as connection:
             await connection.execute(gone)
             await connection.execute(delete(visit_schedule).where(_S.subject_key == subject_key))
 
     async def remove_idle(self, before: datetime, at_most: int) -> int:
-        """Forget agents of the last rank that nobody has asked about since then; how many."""
+        """Delete agents of the last rank that no caller requested since then; return how many."""
         idle = (
             select(_S.subject_key)
             .where(_S.rank == REST, _S.asked_us < to_us(before))
@@ -130,7 +130,7 @@ class SqlVisitSchedule:
             return (await connection.execute(statement)).rowcount
 
     async def _due(self, now: datetime) -> list[DueVisit]:
-        """The first that are due of each rank and kind: no flood of one hides another."""
+        """Return the first due visits of each rank and kind: a flood of one cannot hide another."""
         parts = [
             select(visit_schedule)
             .where(_S.has_control == kind, _S.rank == rank, _S.due_us <= to_us(now))
@@ -196,7 +196,7 @@ async def _plan(connection: AsyncConnection, subject_key: str) -> VisitPlan | No
 
 
 def plan_row(plan: VisitPlan) -> dict[str, str | int]:
-    """All of a plan but whose it is."""
+    """Return a plan's columns, except the subject."""
     return {
         "host": plan.host,
         "has_control": int(plan.has_control),
@@ -215,7 +215,7 @@ def plan_row(plan: VisitPlan) -> dict[str, str | int]:
 async def _announced(
     connection: AsyncConnection, subjects: Sequence[str], now: datetime
 ) -> dict[str, int]:
-    """By subject: scheduled visits of the window that were announced, less those that were not."""
+    """Return by subject the announced scheduled visits of the window, less the unannounced."""
     rows = visits.c
     is_announced = case((rows.label == "announced", 1), else_=-1)
     statement = (

@@ -1,4 +1,4 @@
-"""Commitments to the seeds of visits, in SQL."""
+"""Stores commitments to the seeds of visits in SQL."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ _S = visit_seeds.c
 
 
 class SqlSeeds:
-    """Implements `probing.unannounced.Seeds`."""
+    """Stores commitments in SQL; implements `probing.unannounced.Seeds`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -32,7 +32,7 @@ class SqlSeeds:
         return {row.commitment: from_us(row.at_us) for row in rows}
 
     async def remove(self, before: datetime, at_most: int) -> int:
-        """Remove those from before then; how many."""
+        """Remove those from before then; return how many."""
         old = select(_S.commitment).where(_S.at_us < to_us(before)).limit(at_most)
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of seeds")

@@ -1,4 +1,4 @@
-"""Visits to agents, in SQL: written with the evaluation they belong to."""
+"""Stores visits to agents in SQL, with the evaluation they belong to."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ DAY_S = 86_400
 
 
 class SqlVisitStore:
-    """Implements `evaluation.visits.VisitStore`."""
+    """Stores visits in SQL; implements `evaluation.visits.VisitStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class SqlVisitStore:
             select(visits)
             .where(visits.c.subject_key.in_(siblings), visits.c.timing == "scheduled")
             .where(visits.c.at_us >= to_us(since))
-            # A visit that was shared has its time, and a later number.
+            # A shared visit keeps its time, but has a later number.
             .order_by(visits.c.at_us.desc(), visits.c.seq)
             .limit(1)
         )
@@ -60,7 +60,7 @@ class SqlVisitStore:
         return None if row is None else _record(row)
 
     async def remove(self, before: datetime, at_most: int) -> int:
-        """Remove visits from before then, and as old counts of hosts' visits; how many rows."""
+        """Remove visits from before then, and equally old counts of hosts; return how many rows."""
         old = select(visits.c.seq).where(visits.c.at_us < to_us(before)).limit(at_most)
         day = int(before.timestamp()) // DAY_S
         async with self._database.write() as connection:
@@ -71,7 +71,7 @@ class SqlVisitStore:
 
 
 async def add_visit(connection: AsyncConnection, visit: VisitRecord) -> None:
-    """Within the caller's transaction."""
+    """Store a visit within the caller's transaction."""
     seen = {
         "outcomes": dict(visit.outcomes),
         "critical": list(visit.critical),

@@ -1,4 +1,4 @@
-"""Score -> tier, risk level and route: one table, data, replaceable but always monotone.
+"""Maps a score to tier, risk level and route: one replaceable table, always monotone.
 
 Source: conventions.md#tiers.
 """
@@ -25,30 +25,33 @@ DEFAULT_ROWS: tuple[TierRow, ...] = (
     (20, "CA", "RED", "sandbox_only"),
     (0, "C", "RED", "sandbox_only"),
 )
-"""Score at least, tier, risk level, route; best first. Source: conventions.md#tiers."""
+"""Least score, tier, risk level, route; best first. Source: conventions.md#tiers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """The table in force. Every score 0..100 has exactly one grade; a higher score never less."""
+    """The table in use.
+
+    Every score 0..100 has exactly one grade; a higher score never a lower one.
+    """
 
     rows: tuple[tuple[float, Grade], ...]
 
     def grade(self, score: float) -> Grade:
-        """The grade of a score 0..100."""
+        """Return the grade of a score 0..100."""
         return next(grade for minimum, grade in self.rows if score >= minimum)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringPolicy:
-    """What turns evidence into a grade: the weights, the tier table and the ladder in force."""
+    """The rules from evidence to grade: the weights, the tier table and the ladder in use."""
 
     weights: Mapping[SignalName, float]
     tiers: Tiers
     ladder: LadderPolicy = field(default_factory=LadderPolicy)
 
     def document(self) -> JsonObject:
-        """Every number, as it is kept with an evaluation; `rules_from` reads it."""
+        """Return every number, as it is stored with an evaluation; `rules_from` reads it."""
         return {
             "rules": RULES,
             "weights": {name.value: weight for name, weight in sorted(self.weights.items())},
@@ -58,7 +61,7 @@ class ScoringPolicy:
 
 
 def tiers_from(rows: Sequence[TierRow] | None = None) -> Tiers:
-    """The table of `rows` (the default one when None).
+    """Return the table of `rows` (the default one if None).
 
     Raises `ValueError` with a plain sentence when a row has an unknown word, minima do not fall
     strictly from at most 100 to 0, or tier, risk level or route get better as the score falls.
@@ -74,7 +77,7 @@ def tiers_from(rows: Sequence[TierRow] | None = None) -> Tiers:
     return Tiers(
         tuple(
             (minimum, Grade(cast("Tier", t), cast("RiskLevel", k), cast("TierRoute", r)))
-            for minimum, t, k, r in listed  # the casts rest on the word checks above
+            for minimum, t, k, r in listed  # The word checks above justify the casts.
         )
     )
 

@@ -1,8 +1,8 @@
-"""The evaluation of an agent that is in no registry: a registration file, card, server or site.
+"""Evaluates an agent that is in no registry: a registration file, card, server or site.
 
-The same probes call the same services and are judged alike. What only a registry can say (whose
-the file is, which wallet speaks for the agent, who controls the services) is left out: so the score
-is to be held against a threshold as it is before the ceiling of its rung.
+The same probes call the same services and are judged in the same way. What only a registry can tell
+(whose the file is, which wallet acts for the agent, who controls the services) is left out: so a
+threshold applies to the score before the ceiling of its rung.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +32,22 @@ OF_REGISTRIES: Final = frozenset({"registration_names_agent", "wallet_matches_ch
 """Probes that compare with the registry."""
 
 OF_FILES: Final = frozenset({"registration_readable", "registration_complete"})
-"""Probes of the registration file; an address of a service has none."""
+"""Probes of the registration file; a bare service address has none."""
 
 _NOBODY: Final = "0x" + "0" * 40
 
 OF_CONTROL: Final = frozenset({"control", "identity"})
-"""Members of the evidence that say who controls services, and whom an agent copies."""
+"""Members of the evidence about control of services, and copies of agents."""
 
 WEB: Final = "web"
-"""The name of a service that says least of what is spoken there."""
+"""The service name that says least about the protocol."""
 
 _NAMES: Final = {"a2a": "A2A", "mcp": "MCP"}
 
 
 @dataclass(frozen=True, slots=True)
 class UnregisteredAgent:
-    """What was found of an agent without a registry."""
+    """The result for an agent without a registry."""
 
     services: Sequence[Service]
     problems: Sequence[FileProblem]
@@ -58,13 +58,13 @@ class UnregisteredAgent:
 
     @property
     def behaviour(self) -> SignalResult:
-        """What the visit saw."""
+        """Return the evidence of the visit."""
         return self.collected[0]
 
 
 @dataclass(frozen=True, slots=True)
 class UnregisteredDependencies:
-    """What such an evaluation rests on."""
+    """The dependencies of such an evaluation."""
 
     evaluator: Evaluator
     explainer: Explainer
@@ -74,7 +74,7 @@ class UnregisteredDependencies:
 
 
 class UnregisteredAgents:
-    """Evaluates what a URL or the text of a file describes; nothing is stored."""
+    """Evaluates what a URL or the text of a file describes; stores nothing."""
 
     def __init__(self, needs: UnregisteredDependencies) -> None:
         self._needs = needs
@@ -91,8 +91,8 @@ class UnregisteredAgents:
         `header` is a credential for its services, which then must be at one host. Raises
         `InvalidRequest` where it cannot be sent.
 
-        A URL behind which is no file is taken as the address of a service; it is asked what it
-        speaks, first what `name` says. Raises `EvidenceUnavailable`.
+        A URL without a file is treated as the address of a service; its protocol is detected,
+        beginning with the one of `name`. Raises `EvidenceUnavailable`.
         """
         agent, has_file = await self._agent(target, name)
         subject = Subject(self._needs.network, agent.agent_id, agent.owner, agent)
@@ -123,7 +123,7 @@ class UnregisteredAgents:
         return self._needs.explainer.judged(replace(seen, evidence=evidence))
 
     async def _agent(self, target: str, name: str | None) -> tuple[OnchainAgent, bool]:
-        """The agent that the target describes, and whether there is a file to be judged."""
+        """Return the agent that the target describes, and whether there is a file to judge."""
         is_url = target.lower().startswith(("https:", "http:"))
         file, why = (None, None) if name else await self._needs.files.read(target)
         has_file = file is not None or not is_url
@@ -132,7 +132,7 @@ class UnregisteredAgents:
                 RegistrationFile(name=target, services=(Service(name or WEB, target),)),
                 None,
             )
-        if file is not None:  # which agent it names can only be held against a registry
+        if file is not None:  # Only a registry can confirm which agent it names.
             file = replace(file, registrations=())
         agent = OnchainAgent(self._needs.network, "0", _NOBODY, None, target, file, why)
         return agent, has_file
@@ -140,21 +140,21 @@ class UnregisteredAgents:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A credential that is given for one evaluation. Implements `EvaluationCredentials`."""
+    """A credential given for one evaluation; implements `EvaluationCredentials`."""
 
     credential: EvaluationCredential
 
     async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
-        """It is used for whatever is evaluated."""
+        """Return it for any subject."""
         del subject
         return (self.credential,)
 
     async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
-        """Nothing is kept of it."""
+        """Store nothing."""
 
 
 def _given(subject: Subject, name: str, value: str) -> _Given:
-    """The credential for the one host of all services. Raises `InvalidRequest`."""
+    """Return the credential for the one host of all services. Raises `InvalidRequest`."""
     problem = name_problem("header", name) or value_problem("header", name, value)
     if problem is not None:
         raise InvalidRequest(f"The header {problem}.")
@@ -169,7 +169,7 @@ def _given(subject: Subject, name: str, value: str) -> _Given:
 
 
 def _as_found(services: Sequence[Service], data: JsonObject) -> tuple[Service, ...]:
-    """The services under the names of what was found to be spoken there."""
+    """Return the services, named by the protocol that was found there."""
     rows = data.get("services")
     kinds = {
         str(row.get("endpoint")): _NAMES.get(str(row.get("kind")), WEB)

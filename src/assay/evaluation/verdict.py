@@ -1,4 +1,4 @@
-"""Evidence and policy -> place on the ladder, score, and the record of the verdict. Pure."""
+"""Computes rung, score and verdict record from evidence and policy. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from assay.evaluation.scoring import score, weights_from
 from assay.evaluation.tiers import ScoringPolicy, TierRow, tiers_from
 
 _CELLS = 4
-"""Of a row of the tier table."""
+"""Cells of a row of the tier table."""
 
 
 def place_of(
@@ -20,7 +20,7 @@ def place_of(
     unavailable: Mapping[SignalName, str],
     rules: ScoringPolicy,
 ) -> LadderPlace:
-    """Where all the evidence puts an agent; one that is an address is a key agent."""
+    """Return the rung that all evidence proves; an agent whose id is an address is a key agent."""
     evidence = {c.signal.value: c.evidence.data for c in collected}
     missing = frozenset(map(str, unavailable))
     return place(evidence, missing, rules.ladder, is_key_agent=is_address(agent_id))
@@ -33,18 +33,19 @@ def grade_score(
     rules: ScoringPolicy,
     selected: frozenset[SignalName] = frozenset(),
 ) -> Score:
-    """The score under the ceiling of the rung that all evidence proves, whatever is selected.
+    """Return the score under the ceiling of the rung that all evidence proves.
 
-    Raises `EvidenceUnavailable` when not one selected signal could be collected.
+    The ceiling does not depend on the selected signals. Raises `EvidenceUnavailable` when not one
+    selected signal could be collected.
     """
     found = place_of(agent_id, collected, unavailable, rules)
     return score(collected, unavailable, rules.weights, found, selected)
 
 
 def rules_from(document: JsonObject) -> ScoringPolicy | None:
-    """The rules that `ScoringPolicy.document` gave; None where other code made it.
+    """Parse the rules of `ScoringPolicy.document`; None if other code made it.
 
-    Raises `ValueError` for a document that does not hold.
+    Raises `ValueError` for an invalid document.
     """
     if document.get("rules") != RULES:
         return None

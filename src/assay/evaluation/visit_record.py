@@ -1,4 +1,4 @@
-"""One visit's evidence -> the row by which it is remembered. Pure."""
+"""Summarises one visit's evidence in the row that is stored. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from assay.probing.ports import Severity
 
 AVAILABILITY_FAMILY: Final = "reachability"
 AVAILABILITY_CHECKS: Final = frozenset({"a2a_answers", "mcp_initialize", "mcp_tools_stable"})
-"""Checks that fail for timeouts, 429, 5xx or unreachability: load that others make does that."""
+"""Checks that fail for timeouts, 429, 5xx or unreachability, which others' load can cause."""
 
 SERVICES_MAX: Final = 64
 WAITS: Final = "waiting_for_budget"
@@ -27,7 +27,7 @@ WAITS: Final = "waiting_for_budget"
 _NOT_ASKED: Final = frozenset({WAITS, NOT_ENTERED})
 
 ABSENT: Final = frozenset({"unreachable", "out_of_time"})
-"""Why a visit saw nothing, where the agent was not there."""
+"""Reasons why a visit saw nothing that mean the agent was absent."""
 
 
 def remembered(
@@ -36,7 +36,7 @@ def remembered(
     rows: Sequence[CheckFinding],
     visits: Sequence[VisitRecord],
 ) -> VisitRecord:
-    """The visit as it is remembered."""
+    """Return the visit as it is stored."""
     outcomes: dict[str, CheckOutcome] = {}
     critical: set[str] = set()
     for row in rows:
@@ -52,7 +52,7 @@ def remembered(
     elif evidence.data.get("status") == "tested":
         outcomes[FINISHED] = "blocked" if is_unfinished(evidence) else "passed"
     listed = evidence.data.get("findings")
-    if is_array(listed):  # judged by corroboration: a single sighting opens nothing yet
+    if is_array(listed):  # CheckFinding by corroboration: a single sighting opens nothing yet.
         critical = {str(row["check"]) for row in listed if is_object(row) and _is_open(row)}
     facts, prints = evidence.data.get("facts"), _texts(evidence.data.get("fingerprints"))
     known: JsonObject = visits[-1].facts if visits else _NOTHING
@@ -76,9 +76,9 @@ def remembered(
 def with_comparison(
     record: VisitRecord, found: Sequence[Difference], visits: Sequence[VisitRecord]
 ) -> VisitRecord:
-    """The same with what it and the `visits` before show together: cloaking is a critical check.
+    """Add what it and the earlier `visits` show together: cloaking is a critical check.
 
-    It closes as the others do, by scheduled visits without such a difference.
+    It closes like the others, by scheduled visits without such a difference.
     """
     if any(difference.is_finding for difference in found):
         outcomes: dict[str, CheckOutcome] = {**record.outcomes, CLOAKING: "failed"}
@@ -93,7 +93,7 @@ def _is_open(row: JsonObject) -> bool:
 
 
 def _sightings(listed: JsonValue) -> tuple[JsonObject, ...]:
-    """What counts together with sightings of other visits."""
+    """Return sightings that count together with those of other visits."""
     rows = [row for row in listed if is_object(row)] if is_array(listed) else []
     return tuple(
         {name: row[name] for name in ("check", "severity", "sightings")}
@@ -117,7 +117,7 @@ _NOTHING: Final[JsonObject] = {}
 
 
 def _states(evidence: Evidence) -> dict[str, str]:
-    """By service; one whose turn is later is left out, and nobody there is not a fault in it."""
+    """Return states by service, without those whose turn is later; absence is not a fault."""
     value = evidence.data.get("function")
     rows = [row for row in value if is_object(row)] if is_array(value) else []
     asked = [row for row in rows if row.get("why") not in _NOT_ASKED]
@@ -133,16 +133,16 @@ def _calls(value: JsonValue) -> tuple[int, int]:
 
 
 def is_unfinished(evidence: Evidence) -> bool:
-    """Whether a proof of function lacked our time or budget, or a critical check its answer.
+    """Return whether our time, budget or a missing answer left function or a check open.
 
-    A service whose turn is later lacks nothing.
+    A service whose turn is later is not counted.
     """
     rows = evidence.data.get("function")
     listed = [row for row in rows if is_object(row)] if is_array(rows) else []
     if any(r.get("state") == UNFINISHED and r.get("why") not in _NOT_ASKED for r in listed):
         return True
     waiting, found = evidence.data.get("criticalUnfinished"), evidence.data.get("findings")
-    # What was seen once is kept, so that a second sighting can confirm it.
+    # A single sighting is kept, so that a second one can confirm it.
     once = [row.get("check") for row in found if is_object(row)] if is_array(found) else []
     return is_array(waiting) and any(name not in once for name in waiting)
 

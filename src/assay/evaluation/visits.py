@@ -1,4 +1,4 @@
-"""A visit as it is remembered, and what is asked of whoever remembers it."""
+"""A stored visit, and the interface of its store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,59 +8,58 @@ from typing import Final, Literal, Protocol
 from assay.common.json import JsonObject
 
 Timing = Literal["scheduled", "triggered"]
-"""Who chose the moment: the scheduler, or somebody else (trigger, gate, `ttlMs`)."""
+"""Who chose the time: the scheduler, or another party (trigger, gate, `ttlMs`)."""
 
 Label = Literal["announced", "unannounced", "unlabelled"]
 CheckOutcome = Literal["passed", "failed", "blocked"]
 """`blocked`: it failed by a timeout, 429, 5xx or unreachability, which others can cause."""
 
 WINDOW: Final = timedelta(days=90)
-"""How long a visit counts, and its row is kept. Source: evidence.md#ladder, #siblings."""
+"""How long a visit counts and its row is kept. Source: evidence.md#ladder, #siblings."""
 
 SILENT_CHANGE_COUNTS: Final = timedelta(hours=24)
-"""How long a silent change bounds the rung when no visit is completed.
-Source: evidence.md#drift."""
+"""How long a silent change bounds the rung if no visit is completed. Source: evidence.md#drift."""
 
 SCHEDULED_MAX, TRIGGERED_MAX, CRITICAL_MAX = 200, 100, 50
 """Visits of one agent that are read, the newest of each kind: triggers displace no others."""
 
 RECHECK: Final = "recheck"
-"""The member of the evidence that says that the last look was a re-check, by a few requests."""
+"""The member of the evidence that marks the last check as a re-check by a few requests."""
 
 BACKGROUND_TRIES: Final = 2
-"""Background evaluations that may fail to finish. Source: evidence.md#unfinished-visits."""
+"""Background evaluations that may stay unfinished. Source: evidence.md#unfinished-visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
     """Why an evaluation is made.
 
-    One in the background either is a visit the scheduler timed, or finishes one that somebody else
-    asked for; then `tries` counts those before it that did not finish.
+    A background evaluation is a visit timed by the scheduler, or finishes one that another party
+    requested; then `tries` counts earlier unfinished ones.
     """
 
     timing: Timing = "triggered"
     is_background: bool = False
     tries: int = 0
     may_recheck: bool = False
-    """Whether a re-check of what is known will do, where a whole visit has no room."""
+    """Whether a re-check suffices if there is no room for a whole visit."""
     shared: "VisitRecord | None" = None
-    """A visit of a sibling that stands for one of the agent's own: nothing is sent."""
+    """A sibling's visit that replaces one of the agent's own: nothing is sent."""
 
     @property
     def is_last_try(self) -> bool:
-        """Whether what does not finish now counts as it is: two that fail end a rung."""
+        """Return whether an unfinished result now counts as it is: two of them end a rung."""
         return self.is_background and self.tries + 1 >= BACKGROUND_TRIES
 
 
 TRIGGERED: Final = EvaluationRequest()
 BY_GATE: Final = EvaluationRequest(may_recheck=True)
-"""By a gate whose `ttlMs` has elapsed."""
+"""Requested by a gate whose `ttlMs` has elapsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitRecord:
-    """What one visit says about an agent, in classes; times are kept beside them."""
+    """One visit's results about an agent, in classes; times are stored separately."""
 
     subject_key: str
     at: datetime
@@ -73,28 +72,28 @@ class VisitRecord:
     """State of function by declared endpoint."""
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     facts: JsonObject = field(default_factory=dict[str, str])
-    """What drift is judged by: see `evaluation.drift`."""
+    """The facts that drift compares: see `evaluation.drift`."""
     silent_changes: tuple[str, ...] = ()
-    """Material changes since the visit before that nobody declared."""
+    """Undeclared material changes since the visit before."""
     rung: int = 0
-    """The rung the evaluation gave."""
+    """The rung that the evaluation gave."""
     findings: tuple[JsonObject, ...] = ()
     """Sightings of critical findings: `check`, `severity`, `sightings`, a row each."""
     calls: tuple[int, int] = (0, 0)
     """Calls that any customer may make, and how many of them were left without an answer."""
     source: str = ""
-    """Tells the addresses apart that unannounced visits leave by; empty: the service's own."""
+    """Identifies the source address of an unannounced visit; empty: the service's own."""
     shared_by: str = ""
     """The sibling that was visited in the agent's place."""
 
 
 class VisitStore(Protocol):
-    """Visits of the window; they are stored with the evaluation they belong to."""
+    """Stores visits of the window, with the evaluation they belong to."""
 
     async def recent(self, subject_key: str, since: datetime) -> Sequence[VisitRecord]:
-        """The newest visits of each kind not older than `since`, oldest first."""
+        """Return the newest visits of each kind not older than `since`, oldest first."""
         ...
 
     async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
-        """The newest scheduled visit that was made to another agent of the group of siblings."""
+        """Return the newest scheduled visit to another agent of the group of siblings."""
         ...

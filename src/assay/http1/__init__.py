@@ -1,7 +1,6 @@
-"""The HTTP/1.1 engine of the reverse proxy: a client pool, and a server protocol with bounds.
+"""The HTTP/1.1 engine of the reverse proxy: a client pool, and a bounded server protocol.
 
-It imports only `common`. What it needs of the service it is given: `connect`, which opens
-connections that the egress guard has judged (`client.UpstreamPool`), `reject`, which writes
-refusals (`server_protocol.ServerProtocol.configured`), and fast paths, which a subclass of
-`ServerProtocol` has.
+It imports only `common`. Its dependencies are passed in: `connect` opens connections to addresses
+that the egress guard has approved (`client.UpstreamPool`), `reject` writes refusals
+(`server_protocol.ServerProtocol.configured`), and a subclass of `ServerProtocol` adds fast paths.
 """

@@ -1,6 +1,7 @@
-"""Whom a wrapper call is counted for: the caller's address, or who it has shown to be.
+"""The party that a wrapper call is counted for: an address, a proven agent or a payer.
 
-Calls of agents and payers are never counted with those of strangers at their address. Pure.
+Calls of agents and payers are never counted together with those of strangers at the same address.
+Pure.
 """
 
 from dataclasses import dataclass
@@ -12,33 +13,33 @@ from assay.common.errors import TooMany
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom a call is counted for. The same caller is the same object for as long as it calls."""
+    """The party a call is counted for. It stays the same object for as long as it calls."""
 
     own: str
-    """The address, the agent or the payer, each by a name that only it has."""
+    """A unique name for the address, the agent or the payer."""
     group: str
-    """All callers of its kind in its network."""
+    """Groups all callers of this kind in the same network."""
     agents: str = ""
-    """Every agent at its address; empty unless it is an agent."""
+    """Groups every agent at this address; empty unless the caller is an agent."""
     is_paid: bool = False
-    """Whether the call has a payment that holds."""
+    """Whether the call carries a valid payment."""
 
 
 class UpstreamBusy(TooMany):
-    """The caller, or its network, has as many calls of one upstream under way as it may."""
+    """The caller or its network has too many concurrent calls to one upstream."""
 
     code = "wrapper_upstream_busy"
 
 
 @lru_cache(maxsize=10_000)
 def anonymous_at(address: str) -> Caller:
-    """A caller of whom only the address is known."""
+    """Return a caller of which only the address is known."""
     return Caller(caller_of(address), f"network {network_around(address)}")
 
 
 @lru_cache(maxsize=10_000)
 def agent_at(agent: str, address: str) -> Caller:
-    """An agent that has proven to be one. Agents are made for nothing, so they have groups."""
+    """Return a caller that has proven to be an agent. Agents cost nothing, so they have groups."""
     own = f"agent {agent}"
     agents = f"agents at {caller_of(address)}"
     return Caller(own, f"agents of {network_around(address)}", agents)
@@ -46,5 +47,5 @@ def agent_at(agent: str, address: str) -> Caller:
 
 @lru_cache(maxsize=10_000)
 def payer_at(payer: str, address: str) -> Caller:
-    """A payer whose payment for this call holds."""
+    """Return a caller whose payment for this call is valid."""
     return Caller(f"payer {payer}", f"payers of {network_around(address)}", is_paid=True)

@@ -1,8 +1,7 @@
 """Upstreams over HTTP/1.1: a small keep-alive client on httptools.
 
-It passes bodies on in both directions as they come, and holds no more than a bound of either.
-General clients cost ten times the processor time of the whole hop
-(measurements.md#forwarding-requests).
+It streams bodies in both directions and buffers only a bounded part of each. General clients cost
+ten times the processor time of the whole hop (measurements.md#forwarding-requests).
 """
 
 import asyncio
@@ -35,28 +34,29 @@ from assay.http1.model import (
 Connect: TypeAlias = Callable[
     [Target, str, Callable[[], UpstreamConnection]], Awaitable[UpstreamConnection]
 ]
-"""Opens a connection to a target, for an operator: the protocol that the given function makes, once
-it is connected and, over https, TLS is established. Raises `UpstreamFailed` where the upstream
-cannot be reached, and `Unavailable` where this service had no place for the attempt."""
+"""Opens a connection to a target for an operator. It returns the protocol that the given function
+makes, once it is connected and, over https, TLS is established. Raises `UpstreamFailed` if the
+upstream cannot be reached, and `Unavailable` if this service had no capacity for the attempt."""
 
 KEEP_ALIVE_S = 4.0
 """Idle time before a connection is closed: below the 5 s of Node's servers."""
 
 HOSTS_MAX = 1024
-"""Upstreams remembered (heads, breaker); operators choose them, so they are bounded. Beyond it the
-one unused for longest is forgotten, unless it has open connections: those are bounded elsewhere."""
+"""Upstreams remembered (heads, breaker). Operators choose them, so they are bounded. Beyond it the
+least recently used is forgotten, unless it has open connections: those are bounded elsewhere."""
 
 FORGOTTEN_S = 60.0
-"""An upstream without connections that nobody called for so long is forgotten."""
+"""An upstream without connections is forgotten when it has not been called for this long."""
 
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-"""What may be sent again when a kept connection closed under it (RFC 9110, section 9.2.2)."""
+"""Methods that may be retried when a kept connection closed before the answer (RFC 9110, section
+9.2.2)."""
 
 _SWEEP_S = 1.0
 
 
 class UpstreamPool:
-    """Implements `http1.model.Upstream`."""
+    """A pool of keep-alive connections; implements `http1.model.Upstream`."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class UpstreamPool:
         *,
         has_breaker: bool = True,
     ) -> None:
-        """A pool of what `connect` opens; it opens nothing by itself.
+        """Create a pool of the connections that `connect` opens; nothing is opened yet.
 
         `connect` must have put every address that it connects to through the egress guard: the pool
-        sends requests on its connections, and on kept ones for the same scheme, name and port,
-        without another check. Pools that are given the same `connections` have them together.
-        Without a breaker an upstream is tried again however often it failed.
+        reuses a connection for requests to the same scheme, name and port without another check.
+        Pools that are given the same `connections` share that bound. Without a breaker an upstream
+        is tried again however often it failed.
         """
         self._connections = connections or UpstreamConnections()
         self._connect = connect
@@ -98,7 +98,7 @@ class UpstreamPool:
                 untouched = connection.was_stale or isinstance(error, StaleConnection)
                 host.give_back(connection)
                 if untouched and not fresh and again:
-                    continue  # a kept connection that was just being closed
+                    continue  # The kept connection was closing when the request was sent.
                 if isinstance(error, UpstreamFailed):
                     raise
                 raise upstream_failed("it closed the connection") from None
@@ -111,7 +111,10 @@ class UpstreamPool:
     async def _exchange(
         self, connection: UpstreamConnection, request: UpstreamRequest, first: bytes
     ) -> "asyncio.Task[None] | None":
-        """Returns when the head of the answer is there, with the upload where it still goes on."""
+        """Send a request and wait for the response head.
+
+        Return the upload task if it still runs.
+        """
         is_head = request.method == "HEAD"
         connection.begin(first, is_head, request.timeout_s)
         if not isinstance(request.body, bytes):
@@ -146,7 +149,7 @@ class UpstreamPool:
         return host
 
     def _make_room(self) -> None:
-        """Forget upstreams without connections, the one unused for longest first."""
+        """Forget upstreams without connections, the least recently used first."""
         if len(self._hosts) <= HOSTS_MAX:
             return
         newest = next(reversed(self._hosts))
@@ -159,7 +162,7 @@ class UpstreamPool:
         self._hosts.pop(key).is_forgotten = True
 
     async def _dial(self, request: UpstreamRequest, host: UpstreamHost) -> UpstreamConnection:
-        """A new connection, for a call that is counted already."""
+        """Open a new connection for a call that is already counted."""
         if self._has_breaker and not host.breaker.lets_through():
             host.shares.give_back(request.caller, request.account)
             raise upstream_failed("it is left alone after failures")
@@ -184,7 +187,7 @@ class UpstreamPool:
             self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has been idle for too long, and forget upstreams that nobody calls."""
+        """Close connections that were idle for too long, and forget unused upstreams."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for key, host in list(self._hosts.items()):
@@ -196,10 +199,10 @@ class UpstreamPool:
 
 
 class UpstreamsByOperator:
-    """Implements `http1.model.Upstream` over two of them.
+    """Chooses between two pools by operator; implements `http1.model.Upstream`.
 
-    A kept connection to an opened address is found by its host name. So named operators have a
-    pool of their own: nobody else's request for the same name is ever sent on its connections.
+    A kept connection to an opened address is found by its host name. So named operators have a pool
+    of their own: a request of another operator for the same name is never sent on its connections.
     """
 
     def __init__(self, everybody: Upstream, named: Upstream, operators: AbstractSet[str]) -> None:
@@ -220,7 +223,10 @@ class UpstreamsByOperator:
 async def _send_streamed(
     connection: UpstreamConnection, request: UpstreamRequest
 ) -> "asyncio.Task[None] | None":
-    """Body and answer at once: an upstream may answer before, or while, it reads the body."""
+    """Send a streamed body while waiting for the response head.
+
+    An upstream may answer before, or while, it reads the body.
+    """
     loop = asyncio.get_running_loop()
     sending = loop.create_task(pump(connection, request))
     answer = loop.create_task(connection.head())
@@ -230,7 +236,7 @@ async def _send_streamed(
             sending.result()
         await answer
     except BaseException:
-        connection.stop_keeping()  # half a request may have gone out on it
+        connection.stop_keeping()  # Part of the request may have been sent on this connection.
         for task in (sending, answer):
             task.cancel()
         await asyncio.wait({sending, answer})

@@ -1,4 +1,4 @@
-"""One connection to an upstream: writes a request, reads an answer, holds no more than a bound."""
+"""One connection to an upstream: writes requests and reads answers into bounded buffers."""
 
 import asyncio
 from collections import deque
@@ -19,17 +19,17 @@ HEADER_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 200
 
 _HIGH_BYTES = 256 * 1024
-"""Reading pauses above it until what is held was taken: what a slow reader costs in memory."""
+"""Reading pauses above this many buffered bytes: the memory that one slow reader costs."""
 
 CHUNKS_PER_READ = 512
-"""More chunks than that in one read, and less is read at once from then on: each of them costs us
-as much as a large one, and nobody else gets a turn meanwhile."""
+"""After more chunks than this in one read, later reads are smaller: each chunk costs as much as a
+large one, and no other connection is served meanwhile."""
 
 CHOPPY_READ_BYTES = 16 * 1024
 TRAILER_BYTES_MAX = 8 * 1024
 
 READ_BYTES: Final = 256 * 1024
-"""As much as is read at once."""
+"""Bytes read at once."""
 
 _SLICE_BYTES = 16 * 1024
 _NO_BODY = frozenset({204, 304})
@@ -38,17 +38,20 @@ _FINAL = 200
 
 
 class SharedReads:
-    """One piece of memory for all connections of a loop.
+    """A read buffer shared by all connections of a loop.
 
-    What was read stands in it until the next read of whichever connection. Who has handed it to
-    somebody that still needs it then takes it out of use.
+    Data stays in it until the next read of any connection. Code that hands a view to a consumer
+    that keeps it must call `renew`.
     """
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Read into new memory from now on; the old belongs to whoever still needs it."""
+        """Allocate a new buffer for later reads.
+
+        The old one belongs to the views that still use it.
+        """
         self.memory = memoryview(bytearray(READ_BYTES))
 
 
@@ -58,7 +61,7 @@ class StaleConnection(Exception):
 
 @dataclass(slots=True)
 class ConnectionContext:
-    """What connections of one loop have in common; the heads are those of one upstream."""
+    """State that connections of one loop share; the cached heads are those of one upstream."""
 
     reads: SharedReads = field(default_factory=SharedReads)
     outbox: WriteCoalescer = field(default_factory=WriteCoalescer)
@@ -66,16 +69,16 @@ class ConnectionContext:
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
-    """One connection, one exchange at a time."""
+    """A connection that serves one exchange at a time."""
 
     caller: Caller | None = None
     operator_id = ""
-    """Whom the exchange is counted for, and whose wrapper it is of."""
+    """The operator whose wrapper the exchange belongs to, and for which it is counted."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, shared: ConnectionContext | None = None
     ) -> None:
-        """`shared` with others, or of its own."""
+        """Create an unconnected connection; without `shared` it has a context of its own."""
         self._loop = loop
         shared = shared or ConnectionContext()
         self._reads, self._outbox, self._heads = shared.reads, shared.outbox, shared.heads
@@ -97,12 +100,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.waits_for_caller = self._is_choppy = False
         self._chunks_read = self._trailer_bytes = 0
         self._size = self._header_bytes = self._head_bytes = self._left = 0
-        """Left: bytes still to come of a body that is only counted, its head being known."""
+        """`_left`: remaining bytes of a body that is only counted because its head is known."""
         self._deadline_s = self._timeout_s = self._timer_s = 0.0
         self.transport: asyncio.Transport | None = None
         self.made_s = self.idle_since_s = loop.time()
         self.busy = self.received = self.was_stale = False
-        """Stale: closed before it gave a byte, as a kept one may be. The request was not seen."""
+        """`was_stale`: closed before it returned a byte, as a kept connection may be, so that the
+        upstream did not process the request."""
         self.status = 0
         self._request = b""
 
@@ -117,7 +121,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     ) -> None:
         """Send the head of a request (and a small body with it).
 
-        With a `sink` the answer goes there, and nothing of it is kept here.
+        With a `sink` the answer is delivered there, and none of it is buffered here.
         """
         self._sink = sink
         self.busy, self.received, self.was_stale, self._complete = True, False, False, False
@@ -140,12 +144,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._outbox.add(self)
 
     def send(self) -> None:
-        """The head of a request whose answer goes to a sink."""
+        """Send the request head when the answer goes to a sink."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(self._request)
 
     async def write(self, data: bytes) -> None:
-        """Send a piece of the body, once there is room for it."""
+        """Send a piece of the body as soon as the write buffer has room."""
         self._write(data)
         self._deadline_s = self._loop.time() + self._timeout_s
         if self._drained is not None:
@@ -160,11 +164,11 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The answer's, names in lower case."""
+        """Return the response headers, names in lower case."""
         return self._headers
 
     def take_whole(self) -> bytes | None:
-        """The whole body, where it is there; the exchange is over then."""
+        """Return the body if all of it has arrived and end the exchange; otherwise return None."""
         if not self._complete or self._error is not None:
             return None
         data = b"".join(self._chunks)
@@ -173,7 +177,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return data
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
+        """Yield the body as it arrives."""
         while True:
             if self._chunks:
                 yield self._take()
@@ -185,7 +189,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
                 await self._wait()
 
     def end(self) -> bool:
-        """The exchange is over; whether the connection may serve another."""
+        """End the exchange, and return whether the connection may serve another."""
         self.busy = False
         self._sink = None
         transport = self.transport
@@ -199,40 +203,40 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if not reusable:
             self.close()
             return False
-        if self._is_head:  # its parser still waits for the body that never comes
+        if self._is_head:  # The parser still expects a body that an answer to HEAD does not have.
             self._parser = httptools.HttpResponseParser(self)
         self.idle_since_s = self._loop.time()
         return True
 
     def pause(self) -> None:
-        """Take no more for now."""
+        """Stop reading until `resume`."""
         if not self._paused and self.transport is not None and not self.transport.is_closing():
             self._paused = True
             self.transport.pause_reading()
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue reading."""
         if self._paused and self.transport is not None and not self.transport.is_closing():
             self._paused = False
             self._deadline_s = self._loop.time() + self._timeout_s
             self.transport.resume_reading()
 
     def keep_piece(self) -> None:
-        """The memory of the last piece is still needed: what comes next goes elsewhere."""
+        """Keep the memory of the last piece valid: later reads use another buffer."""
         self._reads.renew()
 
     def stop_keeping(self) -> None:
-        """It may finish this exchange and serve no other."""
+        """Close the connection after this exchange instead of reusing it."""
         self._keep = False
 
     def close(self) -> None:
-        """Give the connection up at once."""
+        """Close the connection at once."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.abort()
 
     @property
     def is_open(self) -> bool:
-        """Whether it may be written to."""
+        """Return whether the connection can still be written to."""
         return self.transport is not None and not self.transport.is_closing()
 
     def _write(self, data: bytes) -> None:
@@ -259,7 +263,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._waiter.set_result(None)
 
     def _watch(self) -> None:
-        """One timer for many exchanges: setting one and taking it back costs more than a header."""
+        """Start the timer if none runs.
+
+        One serves many exchanges: setting one costs more than a header.
+        """
         if self._timer is not None:
             if self._timer_s <= self._deadline_s:
                 return
@@ -268,12 +275,15 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_at(self._timer_s, self._tick)
 
     def _tick(self) -> None:
-        """The deadline moves with every byte; the timer is only moved when it fires."""
+        """Check the deadline, which moves with every byte.
+
+        The timer is only reset when it fires.
+        """
         self._timer = None
         if not self.busy:
             return
         now = self._loop.time()
-        if self._paused or self.waits_for_caller:  # ours is slow, not they
+        if self._paused or self.waits_for_caller:  # The consumer is slow, not the upstream.
             self._deadline_s = now + self._timeout_s
         if now < self._deadline_s:
             self._watch()
@@ -290,7 +300,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._drained.set_result(None)
 
     def _tell_sink(self) -> None:
-        """What a piece of data, or the end of it, means for the sink."""
+        """Pass a parsed piece of data, or the end of the answer, to the sink."""
         sink = self._sink
         if sink is None:
             return
@@ -304,7 +314,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             sink.flush()
 
     def _says_it_stays(self) -> bool:
-        """The parser would have an answer without a body and length end the connection."""
+        """Return whether the connection persists after an answer with neither body nor length.
+
+        The parser would report that such an answer ends the connection.
+        """
         ends = any(n == b"connection" and b"close" in v.lower() for n, v in self._headers)
         return self._parser.get_http_version() == "1.1" and not ends
 
@@ -332,7 +345,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         data = self._reads.memory[:nbytes]
         if not self.busy or (self._complete and self._is_head):
             self._keep = False
-            self.close()  # bytes nobody asked for
+            self.close()  # Bytes that no request asked for.
             return
         if self._left:
             self._count(data)
@@ -357,9 +370,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._wake()
 
     def _parse(self, data: memoryview) -> None:
-        """Let the parser have it; what is no answer ends the exchange."""
+        """Parse received data; a malformed answer ends the exchange."""
         self._chunks_read = 0
-        if self.status >= _FINAL:  # a head that comes byte by byte gets no more time for it
+        if self.status >= _FINAL:  # A head that arrives byte by byte does not extend its deadline.
             self._deadline_s = self._loop.time() + self._timeout_s
         try:
             self._feed(data)
@@ -370,16 +383,16 @@ class UpstreamConnection(asyncio.BufferedProtocol):
                 self._fail(f"not HTTP: {error}")
 
     def _begin_counted(self, known: CachedResponseHead, rest: memoryview) -> None:
-        """A head that needs no parser, and a body of which only the length matters."""
+        """Begin an answer whose head is cached and whose body only needs counting."""
         self.status = known.head.status
         if self._sink is not None:
             self._sink.on_head(known.head)
-        if self.busy:  # else the answer was refused, and the exchange given up
+        if self.busy:  # Otherwise the answer was refused and the exchange aborted.
             self._left = known.body_bytes
             self._count(rest)
 
     def _count(self, piece: memoryview) -> None:
-        """Pass on what belongs to the body; what comes after its end is nobody's."""
+        """Pass on the bytes that belong to the body; bytes after its end are unsolicited."""
         sink, size = self._sink, len(piece)
         if sink is None:
             return
@@ -397,7 +410,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         sink.on_end()
 
     def _feed(self, data: memoryview) -> None:
-        """A head in slices, so that an endless one is not gathered; a body as it is."""
+        """Feed the parser: a head in slices, so that its size is bounded; a body in one go."""
         at = 0
         while self.status < _FINAL and at < len(data):
             piece = data[at : at + _SLICE_BYTES]
@@ -443,13 +456,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     # -- httptools ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """A second answer on the heels of the first is nobody's."""
+        """Refuse a second answer that follows the first without a request."""
         if self._complete:
             self._keep = False
             raise ValueError("bytes after the end")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Of the head, or a trailer, which is dropped (RFC 9110, section 6.5.1)."""
+        """Collect a header of the head; trailers are dropped (RFC 9110, section 6.5.1)."""
         if self.status:
             self._trailer_bytes += len(name) + len(value) + 4
             if self._trailer_bytes > TRAILER_BYTES_MAX:
@@ -460,16 +473,17 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             raise ValueError("its headers are larger than accepted")
         name = name.lower()
         if name in {b"content-length", b"transfer-encoding"}:
-            if self._length:  # one answer framed twice, be it in the same way
+            if self._length:  # The answer declares its framing twice, even if in the same way.
                 raise ValueError("framed twice")
             self._length = True
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-                # The chunks would be undone here, and what is in them passed on unsaid.
+                # The chunked coding would be removed here, and any other coding passed on without
+                # its header.
                 raise ValueError("a coding beneath the chunks")
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The head is whole; a 1xx is passed over."""
+        """Complete the head; a 1xx response is skipped."""
         status = self._parser.get_status_code()
         if status == _SWITCHING or not _INTERIM <= status <= _LAST:
             raise ValueError("it switched protocols, or its status is none")
@@ -490,7 +504,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._until_end = not self._length and status not in _NO_BODY
 
     def on_chunk_header(self) -> None:
-        """Of a body in chunks, which an answer to HEAD does not have."""
+        """Note that a body uses chunks, which an answer to HEAD cannot have."""
         self._chunks_read += 1
         if self._chunks_read > CHUNKS_PER_READ:
             self._is_choppy = True
@@ -498,7 +512,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._keep = False
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """Receive a piece of the body."""
         if self._is_head:
             self._keep = False
             return
@@ -509,6 +523,6 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._size += len(body)
 
     def on_message_complete(self) -> None:
-        """The end, unless it was a 1xx."""
+        """End the answer, unless it was a 1xx response."""
         if self.status >= _FINAL:
             self._complete = True

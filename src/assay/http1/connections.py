@@ -1,9 +1,10 @@
-"""How many connections one address, one network and everybody may hold, and what one may cost.
+"""Bounds on connections per address, per network and in all, and on the cost of one connection.
 
-A connection beyond a cap is not closed unheard: a health check or a reader of our keys may come
-from a crowded address. It gets a moment to send the head of one request, and only those paths are
-answered on it. Few such connections are kept: for the next, the oldest of the network that has most
-is dropped, so that nobody drops the health check of others.
+A connection beyond a cap is not closed at once: a health check or a client that reads our keys may
+come from a crowded address. It has a short time to send the head of one request, and only the paths
+in `ALWAYS_ANSWERED` are answered on it. Few such connections are kept. For the next one, the oldest
+of the network that has the most is dropped, so that no network can drop the health checks of
+others.
 """
 
 from collections import Counter, OrderedDict
@@ -15,38 +16,39 @@ from assay.common.addresses import caller_of, network_around
 from assay.common.errors import TooMany
 
 ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
-"""Paths that share no limit with strangers: each is a constant answer to a GET or HEAD."""
+"""Paths exempt from the connection caps: each is a constant answer to a GET or HEAD."""
 
 PROVISIONAL_MAX: Final = 64
-"""Connections beyond a cap that are given a moment."""
+"""Connections beyond a cap that are kept provisionally."""
 
 CROWD_MIN: Final = 32
-"""Below so many connections in all, half of them are no sign of anything."""
+"""Below this total, one address that holds half of the connections is not reported."""
 
 PIECE_BYTES: Final = 256 * 1024
-"""Of a whole answer, what is given to the connection at once."""
+"""Bytes of a complete answer written to the connection at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionBounds:
-    """Times in seconds, sizes in bytes."""
+    """Bounds of one connection. Times in seconds, sizes in bytes."""
 
     head_s: float = 15.0
-    """How long the head of a request may take, from the connection or its first byte on."""
+    """Time for the head of a request, from the connection or its first byte on."""
     head_bytes: int = 64 * 1024
-    """Largest head of a request, the empty line at its end included."""
+    """Largest head of a request, including the empty line at its end."""
     unread_s: float = 60.0
-    """How long a caller may leave what waits for it unread before the connection is cut."""
+    """Time a caller may leave pending data unread before the connection is cut."""
     linger_s: float = 15.0
-    """How long the rest of a body may take whose request has been answered already."""
+    """Time for the rest of a body whose request has already been answered."""
     late_parsed_bytes: int = 64 * 1024
-    """How much of such a body is parsed where it comes in chunks; then the connection ends."""
+    """Bytes of such a body that are parsed if it is chunked; then the connection ends."""
     late_bytes: int = 4 * 1024 * 1024
-    """How much of it is read at all: a caller that only sends must still find its answer."""
+    """Bytes of such a body that are read: a caller that only sends must still receive its
+    answer."""
     provisional_s: float = 2.0
-    """How long a connection beyond a cap has for the head of its one request."""
+    """Time a connection beyond a cap has for the head of its one request."""
     ahead_bytes: int = 64 * 1024
-    """What is kept of requests sent ahead, so that a caller's going away is still heard."""
+    """Bytes kept of pipelined requests, so that a caller's disconnect is still detected."""
 
 
 BOUNDS: Final = ConnectionBounds()
@@ -54,31 +56,31 @@ BOUNDS: Final = ConnectionBounds()
 
 @dataclass(frozen=True, slots=True)
 class ConnectionCaps:
-    """Connections at a time."""
+    """Largest numbers of concurrent connections."""
 
     total: int = 2000
     per_address: int = 512
-    """Of an IPv4 address, or an IPv6 network of 64 bits."""
+    """For one IPv4 address, or one IPv6 network of 64 bits."""
     per_network: int = 1024
-    """Of an IPv4 network of 24 bits, or an IPv6 network of 48."""
+    """For one IPv4 network of 24 bits, or one IPv6 network of 48."""
 
 
 class TooManyConnections(TooMany):
-    """The caller's address or network holds as many connections as it may."""
+    """The caller's address or network already has as many connections as allowed."""
 
     code = "too_many_connections"
 
 
 class CountedConnection(Protocol):
-    """A connection as its counter knows it."""
+    """What `Connections` needs of a connection."""
 
     def drop(self) -> None:
-        """End it at once."""
+        """Close it at once."""
         ...
 
 
 class Connections:
-    """Counts the connections of this process."""
+    """Counts the connections of this process per address and network."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class Connections:
         is_trusted: Callable[[str], bool],
         on_crowd: Callable[[str, int, int], None],
     ) -> None:
-        """`on_crowd(address, held, total)`: an untrusted address holds more than half of all."""
+        """Call `on_crowd(address, held, total)` when an untrusted address has over half of all."""
         self._caps = caps
         self._is_trusted = is_trusted
         self._on_crowd = on_crowd
@@ -95,7 +97,10 @@ class Connections:
         self._provisional: OrderedDict[CountedConnection, str] = OrderedDict()
 
     def admit(self, connection: CountedConnection, peer: str) -> bool:
-        """Whether the connection is within every cap; else it is a provisional one."""
+        """Count a connection.
+
+        Return whether it is within every cap (otherwise it is provisional).
+        """
         address, network = caller_of(peer), network_around(peer)
         is_trusted = self._is_trusted(peer)
         caps = self._caps
@@ -119,7 +124,7 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        """Whether everybody together holds as many as may be."""
+        """Return whether the total number of connections has reached its cap."""
         return len(self._admitted) >= self._caps.total
 
     def release(self, connection: CountedConnection) -> None:

@@ -1,4 +1,4 @@
-"""A request on its way to an upstream, and its answer: read in turn, or handed to a sink."""
+"""A request in progress and its answer: read as a stream, or delivered to a sink."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -10,7 +10,10 @@ from assay.http1.model import ResponseSink, UpstreamFailed, UpstreamRequest
 
 
 class StreamedResponse:
-    """Implements `http1.model.UpstreamResponse`; gives its connection back when it is over."""
+    """Streams an answer and releases its connection at the end.
+
+    Implements `http1.model.UpstreamResponse`.
+    """
 
     __slots__ = ("_connection", "_give_back", "_sending", "_whole", "headers", "status")
 
@@ -20,9 +23,10 @@ class StreamedResponse:
         give_back: Callable[[UpstreamConnection], None],
         sending: "asyncio.Task[None] | None" = None,
     ) -> None:
-        """`sending` is the request's body still on its way; the answer's end is its end too.
+        """Create the response; `sending` is the upload still in progress.
 
-        An upstream that answers before it had the body may never read it, nor what comes behind.
+        The upload ends with the answer: an upstream that answers before it has the whole body may
+        never read the rest, nor a request that follows it.
         """
         self._give_back = give_back
         self._sending = sending
@@ -60,13 +64,13 @@ class StreamedResponse:
         self._give_back(connection)
 
     def _sent(self, sending: "asyncio.Task[None]") -> None:
-        """A body that broke off half-way: the upstream must not take it for a whole one."""
+        """Abort the connection if the upload failed: the upstream must not see it as complete."""
         if not sending.cancelled() and sending.exception() is not None and self._connection:
             self._connection.close()
 
 
 class EncodedRequestHead(NamedTuple):
-    """A request without a body: its lines but for the last, empty one."""
+    """The head of a request without a body, up to but excluding the final empty line."""
 
     lines: bytes
     is_head: bool
@@ -74,7 +78,10 @@ class EncodedRequestHead(NamedTuple):
 
 
 class SinkExchange:
-    """Implements `http1.model.ReservedExchange`; gives its connection back at the answer's end."""
+    """Delivers an answer to a sink and releases its connection at the end.
+
+    Implements `http1.model.ReservedExchange`.
+    """
 
     __slots__ = (
         "_connection", "_give_back", "_is_over", "_request", "_sink",
@@ -128,7 +135,8 @@ class SinkExchange:
             self._connection.resume()
 
     def keep_piece(self) -> None:
-        self._connection.keep_piece()  # at the end too, when the connection is another's already
+        # Also at the end, when the connection may already serve another exchange.
+        self._connection.keep_piece()
 
     def abort(self) -> None:
         if not self._is_over:
@@ -142,11 +150,11 @@ class SinkExchange:
 
 
 async def pump(connection: UpstreamConnection, request: UpstreamRequest) -> None:
-    """Send a body in pieces, as they come."""
+    """Send a body in pieces as they arrive."""
     if isinstance(request.body, bytes):
         return
     chunked = request.content_length is None
-    connection.waits_for_caller = True  # whose time is bounded by whoever reads from it
+    connection.waits_for_caller = True  # The reader of the body bounds its time.
     try:
         async for piece in request.body:
             connection.waits_for_caller = False
@@ -160,7 +168,7 @@ async def pump(connection: UpstreamConnection, request: UpstreamRequest) -> None
 
 
 def head_of(request: UpstreamRequest) -> bytes:
-    """The request line, Host, the given headers and our own framing."""
+    """Return the request line, Host, the given headers and our own framing."""
     lines = [
         b"%b %b HTTP/1.1\r\nhost: %b\r\n"
         % (request.method.encode(), request.path_and_query, request.target.authority.encode())

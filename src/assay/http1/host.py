@@ -1,8 +1,8 @@
-"""What is kept of one upstream: its connections, its breaker, and who is calling it.
+"""The state of one upstream: its connections, its breaker, and the callers of its open calls.
 
-Strangers, accounts and agents can all be had for little, so nobody has a fixed share of the calls
-under way that enough others could use up: a share is of what is still free. The last caller finds
-something left, too.
+Addresses, accounts and agents cost little, so a fixed share per caller could be used up by enough
+of them. A caller's share is therefore a part of the calls that are still free, and the last caller
+still gets some.
 """
 
 import asyncio
@@ -25,33 +25,32 @@ from assay.http1.model import (
 )
 
 AGE_MAX_S = 60.0
-"""A name is resolved and judged again at least this often."""
+"""A name is resolved again, and its addresses checked, at least this often."""
 
 OPEN_MAX: Final = 2000
-"""Where nothing else is said: the default of `ASSAY_CONNECTIONS_MAX`. A caller's connection
-has one call under way, and with as many files for upstreams (`cli/open_files.py`) all can be
-called at once."""
+"""The default of `ASSAY_CONNECTIONS_MAX`. A caller's connection has one call in progress, so with
+as many files for upstreams (`cli/open_files.py`) every caller can be served at once."""
 
 CALLS_MAX: Final = 1024
-"""Under way at one upstream from one process."""
+"""Concurrent calls to one upstream from one process."""
 
 UNPAID_CALLS_MAX: Final = 768
-"""Those among them that are not paid for; a quarter is left to calls that are.
+"""The largest number of unpaid calls among them; a quarter is reserved for paid calls.
 
-A caller has at most half as many as are free, a network as many, an operator twice as many. Where
+A caller gets at most half as many as are free, a network as many, an operator twice as many. If
 nobody else calls, that is 256, 384 and 512. Source: dynamic thresholds (Choudhury and Hahne, 1998).
 """
 
 _RETRY_S: Final = 1
-"""When a place may be free again: nobody knows how long the calls in the way will take."""
+"""Seconds after which to retry: how long the open calls will take is unknown."""
 
 _END = b"\r\n"
 
 
 class UpstreamShares:
-    """Counts the calls under way at one upstream, by caller, network and operator.
+    """Counts the open calls to one upstream by caller, network and operator.
 
-    It is asked for every call of the fast lane too: it makes nothing, and waits for nothing.
+    Fast-path calls use it too, so it allocates nothing and never waits.
     """
 
     __slots__ = ("_find", "_open_calls", "calls")
@@ -60,10 +59,13 @@ class UpstreamShares:
         self._open_calls: dict[str, int] = {}
         self._find = self._open_calls.get
         self.calls = 0
-        """Under way."""
+        """Calls in progress."""
 
     def take(self, caller: Caller | None, operator_id: str) -> bool:
-        """Count one more, if caller and operator may have it. Without a caller it is our own."""
+        """Count a call if caller and operator are within their shares; return whether it was.
+
+        Without a caller it is a call of this service itself.
+        """
         if caller is None:
             is_free = self._free(caller) > 0
             self.calls += is_free
@@ -71,7 +73,8 @@ class UpstreamShares:
         find, open_calls, calls = self._find, self._open_calls, self.calls
         own_key, group_key = caller.own, caller.group
         own, group, operator = find(own_key, 0), find(group_key, 0), find(operator_id, 0)
-        if calls >= UNPAID_CALLS_MAX // 4:  # where fewer are under way, nobody has too many of them
+        # Below this number, no caller can have more than its share.
+        if calls >= UNPAID_CALLS_MAX // 4:
             free = self._free(caller)
             if own * 2 >= free or group >= free or operator >= free * 2:
                 return False
@@ -84,7 +87,7 @@ class UpstreamShares:
         return True
 
     def give_back(self, caller: Caller | None, operator_id: str) -> None:
-        """A call that was counted is over."""
+        """Stop counting a call that has ended."""
         self.calls -= 1
         if caller is None:
             return
@@ -97,7 +100,7 @@ class UpstreamShares:
                 open_calls[key] = count - 1
 
     def refusal(self, caller: Caller | None, operator_id: str) -> ServiceError:
-        """Why `take` has just said no. The upstream has done nothing."""
+        """Return why `take` just refused. The upstream is not at fault."""
         free = self._free(caller)
         if caller is None:
             return upstream_failed("too many requests to it are under way")
@@ -124,33 +127,33 @@ def _unavailable(message: str) -> Unavailable:
 
 
 class UpstreamConnections:
-    """Beyond the bound idle connections are closed, the one idle for longest first.
+    """Bounds the connections to all upstreams by closing those that were idle for longest.
 
-    Calls under way are bounded elsewhere and never refused here.
+    Calls in progress are bounded elsewhere and never refused here.
     """
 
     def __init__(self, open_max: int = OPEN_MAX) -> None:
         self._open_max = open_max
         self._idle: OrderedDict[UpstreamConnection, UpstreamHost] = OrderedDict()
         self.open = 0
-        """Being made, in use and idle."""
+        """Connections being opened, in use and idle."""
 
     def add(self) -> None:
-        """One is being made: idle ones give way to it."""
+        """Count a connection being opened, and close idle ones to make room for it."""
         self.open += 1
         self._make_room()
 
     def remove(self) -> None:
-        """One is gone, or was never made."""
+        """Stop counting a connection that has closed or was never opened."""
         self.open -= 1
 
     def keep(self, connection: UpstreamConnection, host: "UpstreamHost") -> None:
-        """It has become idle, and stays open where there is room."""
+        """Keep a connection that became idle open if the bound allows it."""
         self._idle[connection] = host
         self._make_room()
 
     def take(self, connection: UpstreamConnection) -> None:
-        """It is idle no longer."""
+        """Take a connection out of the idle ones."""
         del self._idle[connection]
 
     def _make_room(self) -> None:
@@ -160,24 +163,24 @@ class UpstreamConnections:
 
 @dataclass(slots=True)
 class UpstreamHost:
-    """What is kept of one scheme, name and port."""
+    """The state of one scheme, name and port."""
 
     idle: list[UpstreamConnection]
     breaker: Breaker
     sweep: Callable[[], None]
     shared: ConnectionContext
     all: UpstreamConnections
-    """Those of every upstream."""
+    """The connections to every upstream."""
     open: int = 0
     used_s: float = 0.0
     is_forgotten: bool = False
-    """Whether the pool has let go of it: a holder asks the pool for another."""
+    """Whether the pool has forgotten this host; a holder must ask the pool for a new one."""
     shares: UpstreamShares = field(default_factory=UpstreamShares)
 
     def take(self, caller: Caller | None, operator_id: str) -> UpstreamConnection | None:
-        """Count a call, and hand out a kept connection for it; None where one has to be made.
+        """Count a call and return a kept connection for it; None if one must be opened.
 
-        Raises `UpstreamBusy` and `Unavailable` where the call may not be made now.
+        Raises `UpstreamBusy` and `Unavailable` if the call may not be made now.
         """
         if not self.shares.take(caller, operator_id):
             raise self.shares.refusal(caller, operator_id)
@@ -187,7 +190,10 @@ class UpstreamHost:
         return connection
 
     def take_kept(self, caller: Caller, operator_id: str) -> UpstreamConnection | None:
-        """A kept connection, for a call that is counted; else None, and nothing is counted."""
+        """Count a call and return a kept connection.
+
+        If there is none, count nothing, return None.
+        """
         if not self.idle or not self.shares.take(caller, operator_id):
             return None
         connection = self._kept()
@@ -198,7 +204,7 @@ class UpstreamHost:
         return connection
 
     def give_back(self, connection: UpstreamConnection) -> None:
-        """End a call: its connection is kept, or forgotten."""
+        """End a call, and keep its connection or forget it."""
         self.shares.give_back(connection.caller, connection.operator_id)
         if connection.end():
             self.idle.append(connection)
@@ -208,12 +214,12 @@ class UpstreamHost:
             self.forget_one()
 
     def count_one(self) -> None:
-        """A connection is being made."""
+        """Count a connection that is being opened."""
         self.open += 1
         self.all.add()
 
     def forget_one(self) -> None:
-        """A connection is gone; with the last one goes what it said before."""
+        """Stop counting a connection; with the last one, clear the cached response heads."""
         self.open -= 1
         self.all.remove()
         if not self.open:
@@ -224,7 +230,7 @@ class UpstreamHost:
         self._close(self.idle.pop(0))
 
     def _kept(self) -> UpstreamConnection | None:
-        """A connection that may be written to, out of those kept."""
+        """Return an idle connection that is still open, or None."""
         self.used_s = now = asyncio.get_running_loop().time()
         while self.idle:
             connection = self.idle.pop()
@@ -241,7 +247,7 @@ class UpstreamHost:
 
 
 class PreparedUpstream:
-    """Implements `http1.model.PreparedUpstreamRequest`."""
+    """A prepared request to one host; implements `http1.model.PreparedUpstreamRequest`."""
 
     __slots__ = ("_find", "_host", "_operator_id", "_request", "_target")
 

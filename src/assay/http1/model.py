@@ -1,4 +1,4 @@
-"""A request to an upstream and its answer, whoever sends it: what the HTTP/1.1 client offers."""
+"""Requests to an upstream and their answers: the interface of the HTTP/1.1 client."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: `host` is lower-case ASCII (an IPv6 address without brackets)."""
+    """The destination of a request.
+
+    `host` is lower-case ASCII (an IPv6 address without brackets).
+    """
 
     scheme: Scheme
     host: str
@@ -26,25 +29,28 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The value of the Host header: brackets for IPv6, no port when it is the default."""
+        """Return the value of the Host header.
+
+        Brackets for IPv6, no port when it is the default.
+        """
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class UpstreamFailed(ServiceError):
-    """The upstream failed or answered with what is no answer (interface.md#wrapper-errors)."""
+    """The upstream failed or sent an invalid answer (interface.md#wrapper-errors)."""
 
     code = "wrapper_request_failed"
 
 
 def upstream_failed(detail: str) -> UpstreamFailed:
-    """The refusal as the caller receives it; `detail` is for our log."""
+    """Return the refusal for the caller; `detail` is only logged."""
     return UpstreamFailed("The upstream failed or gave no valid answer.", detail=detail)
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request to an operator's upstream. `headers` are complete but for framing and Host."""
+    """A request to an operator's upstream. `headers` are complete except for framing and Host."""
 
     method: str
     target: Target
@@ -52,33 +58,33 @@ class UpstreamRequest:
     headers: HeaderPairs
     body: "bytes | AsyncIterator[bytes]"
     content_length: int | None
-    """Of a body in pieces, where it is known; else it goes out chunked."""
+    """Length of a streamed body if known; otherwise it is sent chunked."""
     timeout_s: float
     repeatable: bool = False
-    """Whether it may be sent again when a kept connection closed under it, body or not."""
+    """Whether it may be retried when a kept connection closed, with a body or without."""
     account: str = ""
-    """The operator whose wrapper it is for: what waits for one operator holds up no other."""
+    """The operator whose wrapper sends it: waiting requests of one operator do not delay others."""
     caller: Caller | None = None
-    """Whom it is counted for at its upstream; None for requests of this service itself."""
+    """The caller it is counted for at its upstream; None for requests of this service itself."""
 
 
 class UpstreamResponse(Protocol):
-    """An answer whose head has arrived; names of headers are lower case."""
+    """An answer whose head has arrived; header names are lower case."""
 
     status: int
     headers: HeaderPairs
 
     @property
     def whole(self) -> bytes | None:
-        """The body, where all of it has arrived already."""
+        """Return the body if all of it has already arrived."""
         ...
 
     def body(self) -> AsyncGenerator[bytes]:
-        """The body as it arrives. Raises `UpstreamFailed` when it breaks off."""
+        """Yield the body as it arrives. Raises `UpstreamFailed` when it breaks off."""
         ...
 
     def close(self) -> None:
-        """Give up what has not been read. Harmless at the end."""
+        """Discard the unread rest. Has no effect at the end."""
         ...
 
 
@@ -86,8 +92,8 @@ class UpstreamResponse(Protocol):
 class ResponseHead:
     """Status and headers of an answer; names are lower case.
 
-    The very same object may stand for an upstream that says the very same again: what was made of
-    it once may be remembered by it.
+    The same object may be reused for an upstream that repeats the same head, so that results
+    derived from it can be cached by identity.
     """
 
     status: int
@@ -95,89 +101,95 @@ class ResponseHead:
 
 
 class ResponseSink(Protocol):
-    """Takes an answer as it arrives, without waiting; every call is made from the event loop."""
+    """Receives an answer as it arrives, without waiting; all calls come from the event loop."""
 
     def on_head(self, head: ResponseHead) -> None:
-        """The head, once."""
+        """Receive the head, once."""
         ...
 
     def on_piece(self, piece: bytes | memoryview) -> None:
-        """A piece of the body.
+        """Receive a piece of the body.
 
-        The memory of a view is used again once the `flush` or `on_end` that follows has returned,
-        unless the exchange was told to keep it by then.
+        The memory of a view is reused after the following `flush` or `on_end` returns, unless
+        `keep_piece` was called on the exchange before.
         """
         ...
 
     def flush(self) -> None:
-        """No more for the moment."""
+        """Learn that no more data is available for the moment."""
         ...
 
     def on_end(self) -> None:
-        """The answer is whole."""
+        """Learn that the answer is complete."""
         ...
 
     def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
-        """It broke off; `untouched` when not a byte of an answer had come."""
+        """Learn that the answer broke off; `untouched` if no byte of it had arrived."""
         ...
 
 
 class UpstreamExchange(Protocol):
-    """A request under way whose answer goes to a sink."""
+    """A request in progress whose answer goes to a sink."""
 
     def pause(self) -> None:
-        """Take no more of the answer for now."""
+        """Stop reading the answer until `resume`."""
         ...
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue reading."""
         ...
 
     def keep_piece(self) -> None:
-        """The memory of the last piece is still needed."""
+        """Keep the memory of the last piece valid."""
         ...
 
     def abort(self) -> None:
-        """Give it up; the sink hears no more."""
+        """Abort the exchange; the sink receives nothing more."""
         ...
 
 
 class ReservedExchange(UpstreamExchange, Protocol):
-    """An exchange that has its connection, and has not begun."""
+    """An exchange that has a connection but has not begun."""
 
     def begin(self, more: bytes) -> bool:
-        """Send the request, with `more` whole lines of headers; False when that cannot be now.
+        """Send the request with `more`, whole lines of headers; return False if that is impossible.
 
-        The sink hears of the answer later, never before this returns.
+        The sink is called later, never before this returns.
         """
         ...
 
     def release(self) -> None:
-        """Give the connection back, unused."""
+        """Return the connection unused."""
         ...
 
 
 class PreparedUpstreamRequest(Protocol):
-    """A request without a body, ready to be sent as often as it is asked for."""
+    """A request without a body that can be sent repeatedly."""
 
     def reserve(self, sink: ResponseSink, caller: Caller) -> ReservedExchange | None:
-        """A kept connection to send it over; None without one, or when the caller may not now."""
+        """Return an exchange on a kept connection.
+
+        None without one, or if the caller is over its share.
+        """
         ...
 
 
 class Upstream(Protocol):
-    """The guarded way to upstreams: judges, dials what was judged, keeps connections alive."""
+    """The guarded client for upstreams.
+
+    It connects only to approved addresses, and reuses connections.
+    """
 
     def prepare(self, request: UpstreamRequest) -> PreparedUpstreamRequest:
-        """A request without a body, made ready once."""
+        """Prepare a request without a body for repeated use."""
         ...
 
     async def send(self, request: UpstreamRequest) -> UpstreamResponse:
-        """One request, and the head of its answer (any status but 1xx).
+        """Send a request and return the head of its answer (any status but 1xx).
 
-        Raises `UpstreamFailed`, and where nothing was sent: `common.errors.Unavailable` for one
-        that waited for this service, and `UpstreamBusy` for a caller with too many.
-        A request is sent at most once, but for one that met a kept connection just being closed and
-        has no body: that one is sent again.
+        Raises `UpstreamFailed`. If nothing was sent, raises `common.errors.Unavailable` for a
+        request that waited for this service in vain, and `UpstreamBusy` for a caller with too many.
+        A request is sent at most once, except that one without a body is sent again when the kept
+        connection was closing.
         """
         ...

@@ -1,9 +1,9 @@
 """Reads HTTP/1.1 requests from bytes: one at a time, strictly, and within bounds.
 
-The server's parser of the library pauses for upgrades, reads on behind them as if a new request
-began, and has no bound on trailers or chunks. This one knows no upgrade: it removes the header and
-frames the request as any other. It accepts what RFC 9112 makes a well-formed request and nothing
-that nginx and h11 both refuse.
+The library's parser pauses for upgrades, continues after them as if a new request began, and has no
+bound on trailers or chunks. This parser ignores upgrades: it removes the header and frames the
+request like any other. It accepts what RFC 9112 makes a well-formed request and nothing that nginx
+and h11 both refuse.
 
     CL and TE together, either of them twice, a coding but chunked, a length that is no number
     a bare CR or LF, NUL and other controls, a folded line, a space before a colon
@@ -26,20 +26,20 @@ HEADERS_MAX: Final = 256
 """Header lines of one request; proxies and browsers together send fewer than 100."""
 
 BLANK_LINES_MAX: Final = 2
-"""Empty lines before a request that are passed over. Source: RFC 9112, section 2.2."""
+"""Empty lines before a request that are skipped. Source: RFC 9112, section 2.2."""
 
 CHUNK_LINE_BYTES_MAX: Final = 1024
-"""A chunk's size with its extensions."""
+"""Largest size line of a chunk, including its extensions."""
 
 CHUNK_EXCESS_BYTES_MAX: Final = 16 * 1024
-"""What framing may cost beyond 16 bytes a chunk and twice its data. Source: Go, net/http."""
+"""Framing bytes allowed beyond 16 bytes a chunk and twice its data. Source: Go, net/http."""
 
 TINY_CHUNK_BYTES: Final = 32
 TINY_CHUNKS_MAX: Final = 16 * 1024
-"""Chunks of fewer bytes than that are counted: each costs us as much as a large one."""
+"""Largest number of chunks smaller than this many bytes: each costs as much as a large one."""
 
 CHUNKS_PER_TURN: Final = 1024
-"""Chunks read before others get their turn: about a millisecond."""
+"""Chunks read before other connections get their turn: about a millisecond."""
 
 TRAILER_BYTES_MAX: Final = 8 * 1024
 TRAILERS_MAX: Final = 32
@@ -53,19 +53,19 @@ _REQUEST_LINE = re.compile(
 """Method, target, version. Source: RFC 9112, section 3: a fragment is never sent."""
 
 _FIRST_BYTES = re.compile(rb"\r?\Z|[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}(?: |\Z)")
-"""What some of a request line begins with."""
+"""Matches what an incomplete request line can begin with."""
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = re.compile(
     rb"(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*+\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{0,5}))?"
 )
-"""Without empty labels, as nginx has it."""
+"""Forbids empty labels, as nginx does."""
 
 _ABSOLUTE = re.compile(rb"[Hh][Tt][Tt][Pp][Ss]?://([^/?]+)(.*)")
 _LENGTH = re.compile(rb"[0-9]{1,19}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 _PLAIN = bytes(byte for byte in range(256) if (byte >= 0x20 and byte != 0x7F) or byte == 0x09)  # noqa: PLR2004 - ASCII
-"""Bytes a head may hold besides the ends of its lines."""
+"""Bytes allowed in a head besides line ends."""
 
 _CONTINUE = b"100-continue"
 _OWS = b" \t"
@@ -79,20 +79,20 @@ _COMMON = (
     b" x-forwarded-for x-forwarded-host x-forwarded-proto x-payment x-real-ip x-request-id"
 ).split()
 _LOWER = {spelled: name for name in _COMMON for spelled in (name, name.title())}
-"""Usual names in their usual spellings: only others are checked and lowered."""
+"""Common names in their usual spellings: only other names are checked and lowered."""
 
 _REFUSED = frozenset({b"CONNECT", b"TRACE"})
 
 _FRAMING = (b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect")
 _ONCE = frozenset(_FRAMING[:3])
-"""What a request is read by, and what of it may not be said twice."""
+"""Headers that decide the framing and may appear only once."""
 
 
 class RequestEvents(Protocol):
-    """What a parser tells, in this order, for each request."""
+    """Events of a parser, in this order for each request."""
 
     def on_head(self) -> None:
-        """The head is whole; the parser's attributes hold it until the next one."""
+        """The head is complete; the parser's attributes hold it until the next one."""
         ...
 
     def on_body(self, body: bytes) -> None:
@@ -100,20 +100,20 @@ class RequestEvents(Protocol):
         ...
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """The request is complete."""
         ...
 
 
-# Plain numbers: members of an enumeration cost more to look up than all else that a state costs.
+# Plain integers: looking up enumeration members costs more than the rest of a state change.
 _HEAD, _FIXED, _CHUNK_LINE, _CHUNK_DATA, _CHUNK_END, _TRAILERS, _STOPPED = range(7)
 
 
 class RequestParser:
-    """The requests of one connection.
+    """Parses the requests of one connection.
 
-    `method`, `target` (in origin form), `headers` (lower-case names, values without white space
-    around them, no Upgrade), `version`, `keep_alive` and `expects_continue` are those of the
-    request whose head was read last.
+    `method`, `target` (in origin form), `headers` (lower-case names, values without surrounding
+    white space, no Upgrade), `version`, `keep_alive` and `expects_continue` belong to the request
+    whose head was read last.
     """
 
     def __init__(self, events: RequestEvents, head_bytes_max: int) -> None:
@@ -126,7 +126,7 @@ class RequestParser:
         self._rest = b""
         self._left = self._excess = self._tiny = self._trailers = self._trailer_bytes = 0
         self.is_behind = False
-        """Whether `feed` stopped to give others a turn: call it again, with no bytes."""
+        """Whether `feed` stopped to let others run: call it again, with no bytes."""
         self.method = self.target = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.version = "1.1"
@@ -134,9 +134,10 @@ class RequestParser:
         self.expects_continue = False
 
     def feed(self, data: bytes) -> bytes:
-        """Read on, to the end of one request at most; returns what comes behind it.
+        """Parse up to the end of one request; return the bytes that follow it.
 
-        Raises `InvalidRequest`, `UpgradeNotSupported`, `MethodNotAllowed`; nothing is read then.
+        Raises `InvalidRequest`, `UpgradeNotSupported` and `MethodNotAllowed`; after that the parser
+        ignores all input.
         """
         try:
             return self._read(data)
@@ -146,55 +147,55 @@ class RequestParser:
 
     @property
     def is_idle(self) -> bool:
-        """Whether not one byte of a request has come since the last one."""
+        """Return whether no byte has arrived since the last request."""
         return self._state is _HEAD and not self._head and not self._blank_lines
 
     @property
     def is_in_head(self) -> bool:
-        """Whether some of a head has come, and not all of it."""
+        """Return whether part of a head has arrived, but not all of it."""
         return self._state is _HEAD and not self.is_idle
 
     @property
     def is_in_body(self) -> bool:
-        """Whether more of a body has to come."""
+        """Return whether more of a body is expected."""
         return self._state not in {_HEAD, _STOPPED}
 
     @property
     def is_chunked(self) -> bool:
-        """Whether the body that is being read comes in chunks."""
+        """Return whether the current body is chunked."""
         return self.is_in_body and self._state is not _FIXED
 
     @property
     def rest_bytes(self) -> int | None:
-        """How much of the body has to come; None where only its last chunk will say."""
+        """Return how many bytes of the body are missing; None if only its last chunk will tell."""
         return None if self.is_chunked else self._left if self.is_in_body else 0
 
     @property
     def is_stopped(self) -> bool:
-        """Whether whatever is fed is ignored."""
+        """Return whether the parser ignores all input."""
         return self._state is _STOPPED
 
     def stop(self) -> None:
-        """Read nothing more: whatever is fed from now on is ignored."""
+        """Ignore all further input."""
         self._state = _STOPPED
         self._head, self._rest, self.is_behind = bytearray(), b"", False
 
-    # -- the names by which the server's library asks ------------------------------------------
+    # -- the method names that the server's library calls --------------------------------------
 
     def get_method(self) -> bytes:
-        """The method as it was sent."""
+        """Return the method as it was sent."""
         return self.method
 
     def get_http_version(self) -> str:
-        """`1.0` or `1.1`."""
+        """Return `1.0` or `1.1`."""
         return self.version
 
     def should_keep_alive(self) -> bool:
-        """Whether the caller may send another request on this connection."""
+        """Return whether the caller may send another request on this connection."""
         return self.keep_alive
 
     def should_upgrade(self) -> bool:
-        """Never."""
+        """Return False: upgrades are not supported."""
         return False
 
     # -- head ------------------------------------------------------------------------------------
@@ -212,9 +213,14 @@ class RequestParser:
         return data if self._state is _HEAD else self._read_chunks(data)
 
     def _read_head(self, data: bytes) -> bytes:
-        """What comes behind the head; nothing while the head is not whole."""
+        """Read the head and return the bytes after it.
+
+        Return nothing while the head is incomplete.
+        """
         end = -1 if self._head or data.startswith(b"\r") else data.find(END)
-        self.method = b""  # until it is read: who is refused before is not who was answered last
+        # Reset first: a request refused before its head must not be taken for the last one
+        # answered.
+        self.method = b""
         if end < 0:
             self._head += data
             end = self._end_of_head()
@@ -231,7 +237,7 @@ class RequestParser:
         return data[end + len(END) :]
 
     def _end_of_head(self) -> int:
-        """Where a head ends of which a part came before; negative where it does not yet."""
+        """Return the end of a head whose beginning came earlier; negative if it is incomplete."""
         head = self._head
         while head.startswith(_CRLF):
             if self._blank_lines >= BLANK_LINES_MAX:
@@ -251,8 +257,8 @@ class RequestParser:
             )
 
     def _read_part(self, head: bytearray) -> None:
-        """Judge the first line as soon as it is there: what is no request may never have an end."""
-        if not _FIRST_BYTES.match(head[: METHOD_BYTES_MAX + 1]):  # a TLS hello has no line end
+        """Check the first line as soon as it is there: other protocols may never send an end."""
+        if not _FIRST_BYTES.match(head[: METHOD_BYTES_MAX + 1]):  # A TLS hello has no line end.
             raise InvalidRequest("The request does not begin with a method.")
         line_end = head.find(b"\n", self._searched) if not self._is_line_read else -1
         if line_end >= 0:
@@ -279,14 +285,15 @@ class RequestParser:
         self._connect(framing)
 
     def _route(self, target: bytes, host: bytes | None) -> None:
-        """The target in origin form, and its host. Source: RFC 9112, sections 3.2 and 3.3."""
+        """Set the target in origin form and the host. Source: RFC 9112, sections 3.2 and 3.3."""
         if host is None and self.version == "1.1":
             raise InvalidRequest("The request needs exactly one Host header.")
         if not target.startswith(b"/"):
             absolute = _ABSOLUTE.fullmatch(target)
             if absolute is None:
                 raise InvalidRequest("The request target is neither a path nor an http(s) URL.")
-            _check_host(host)  # is ignored, but must be one all the same (RFC 9112, section 3.2)
+            # The header is ignored, but must still be valid (RFC 9112, section 3.2).
+            _check_host(host)
             host, target = absolute[1], absolute[2]
             if not target.startswith(b"/"):
                 target = b"/" + target
@@ -297,7 +304,7 @@ class RequestParser:
         self.target = target
 
     def _frame(self, length: bytes | None, coding: bytes | None) -> None:
-        """How long the body is. Source: RFC 9112, sections 6.1 to 6.3."""
+        """Determine the length of the body. Source: RFC 9112, sections 6.1 to 6.3."""
         if coding is not None:
             if coding.lower() != b"chunked" or self.version == "1.0":
                 raise InvalidRequest(
@@ -317,7 +324,7 @@ class RequestParser:
                 self._state = _FIXED
 
     def _connect(self, framing: dict[bytes, bytes]) -> None:
-        """What happens to the connection behind the request; an upgrade never does."""
+        """Determine whether the connection persists after the request; upgrades are ignored."""
         self.keep_alive = self.version == "1.1"
         # HTTP/1.0 knows no interim answers (RFC 9110, sections 10.1.1 and 15.2).
         self.expects_continue = self.keep_alive and framing.get(b"expect", b"").lower() == _CONTINUE
@@ -370,7 +377,7 @@ class RequestParser:
         return self._end_turn(pieces, data[at:])
 
     def _end_turn(self, pieces: list[bytes], rest: bytes) -> bytes:
-        """Tell what was read; returns what belongs to the next request."""
+        """Report what was read; return the bytes that belong to the next request."""
         is_whole = self._state is _HEAD
         if pieces:
             self._events.on_body(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -412,7 +419,7 @@ class RequestParser:
         return at
 
     def _read_trailer(self, data: bytes, at: int) -> int:
-        """Past one trailer, which is dropped: it is no header (RFC 9110, section 6.5.1)."""
+        """Skip one trailer; trailers are dropped, not merged (RFC 9110, section 6.5.1)."""
         room = TRAILER_BYTES_MAX - self._trailer_bytes
         end = data.find(_CRLF, at, at + room)
         if end < 0:
@@ -433,13 +440,13 @@ class RequestParser:
         return end + len(_CRLF)
 
     def _complete(self) -> None:
-        """The request is whole; where the connection ends with it, nothing more is read."""
+        """Complete the request; if the connection ends with it, ignore further input."""
         self._state = _HEAD if self.keep_alive else _STOPPED
         self._events.on_message_complete()
 
 
 def _request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Method, target and version."""
+    """Split a request line into method, target and version."""
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
         raise InvalidRequest(
@@ -450,7 +457,7 @@ def _request_line(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _check_host(host: bytes | None) -> None:
-    """Raises unless it is a host with an optional port; a missing one is not looked at."""
+    """Raise unless it is a host with an optional port; a missing host is accepted here."""
     if host is None:
         return
     parts = _HOST.fullmatch(host)
@@ -459,14 +466,14 @@ def _check_host(host: bytes | None) -> None:
 
 
 def _headers(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Lower-case names, and values without white space around them."""
+    """Return lower-case names, and values without surrounding white space."""
     known = _LOWER.get
     try:
         return [
             (known(name) or _lowered(name), value.strip(_OWS))
             for name, value in [line.split(b":", 1) for line in lines]
         ]
-    except ValueError:  # a line without a colon, or a name that is no token
+    except ValueError:  # The line has no colon, or the name is not a token.
         raise InvalidRequest("A header line is not a name, a colon and a value.") from None
 
 
@@ -477,9 +484,10 @@ def _lowered(name: bytes) -> bytes:
 
 
 def _framing(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """All headers by name, of which those that a request is read by are right.
+    """Return the headers by name, after checking those that decide the framing.
 
-    Lists that may come in several lines are joined. Raises for what may come once and came twice.
+    Lists spread over several lines are joined. Raises if a header that may appear once appears
+    twice.
     """
     framing = dict(headers)
     if len(framing) == len(headers):
@@ -494,17 +502,17 @@ def _framing(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def _listed(value: bytes) -> set[bytes]:
-    """The members of a comma-separated header, in lower case."""
+    """Return the members of a comma-separated header, in lower case."""
     return {part.strip(_OWS) for part in value.lower().split(b",")}
 
 
 class RequestHeadTooLarge(InvalidRequest):
-    """More bytes of request line and headers than are accepted. Source: RFC 6585, section 5."""
+    """The request line and headers exceed the size limit. Source: RFC 6585, section 5."""
 
     code = "request_head_too_large"
 
 
 class UpgradeNotSupported(InvalidRequest):
-    """A handshake for another protocol on this connection."""
+    """The request asks to switch this connection to another protocol."""
 
     code = "upgrade_not_supported"

@@ -1,4 +1,4 @@
-"""Answers to callers that know no chunks, and to those whose body is not all here."""
+"""Response cycles for callers without chunked coding, and for requests with an unread body."""
 
 import sys
 from collections.abc import Callable
@@ -11,7 +11,7 @@ CLOSE = (b"connection", b"close")
 
 
 class UnchunkedCycle(RequestResponseCycle):
-    """Answers a caller of HTTP/1.0, which knows no chunks.
+    """Answers an HTTP/1.0 caller, which does not support chunked coding.
 
     A body without a length ends with the connection (RFC 9112, section 6.3).
     """
@@ -31,10 +31,10 @@ class UnchunkedCycle(RequestResponseCycle):
 
 
 class EarlyCycle(RequestResponseCycle):
-    """Answers a caller whose body may still be coming.
+    """Answers a caller whose body may still be arriving.
 
-    Where not all of it will be read, the answer says that the connection ends: a proxy that has
-    written the body to its socket would send the next request, of anybody, behind it.
+    If part of the body will not be read, the answer announces the end of the connection: a proxy
+    that has written the body to its socket would send the next request, from any caller, after it.
     """
 
     is_left_unread: Callable[[], bool]
@@ -47,14 +47,15 @@ class EarlyCycle(RequestResponseCycle):
             return
         ending: Any = {**message, "headers": [*message["headers"], CLOSE]}
         await super().send(ending)
-        self.keep_alive = True  # closed at once, it would be reset before the answer is read
+        # If it were closed at once, it would be reset before the caller reads the answer.
+        self.keep_alive = True
 
 
 class ExpectingCycle(EarlyCycle):
-    """Answers a caller that sends its body only when it is told to (`Expect: 100-continue`).
+    """Answers a caller that waits for `100 Continue` before it sends its body.
 
-    One that is answered without being told may send its body or its next request: the connection
-    ends, so that neither is taken for the other. Source: RFC 9110, section 10.1.1.
+    If it is answered without that, it may send its body or its next request. The connection ends,
+    so that neither is taken for the other. Source: RFC 9110, section 10.1.1.
     """
 
     @override

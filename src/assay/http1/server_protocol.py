@@ -1,8 +1,9 @@
-"""The server's protocol over HTTP/1.1: strict requests, one at a time, and bounds; fast paths.
+"""The HTTP/1.1 server protocol: strict requests, one at a time, within bounds; fast paths.
 
-A subclass of the server's own, with another parser (`http1/request_parser.py`) and with what the
-server leaves open: a head that is endless in size or time, a caller that never reads, one that
-leaves with requests sent ahead, one that knows no chunks, one that holds too many connections.
+It subclasses the server's own protocol with another parser (`http1/request_parser.py`), and adds
+bounds that the server lacks. They cover heads that are endless in size or time, callers that never
+read or that leave with pipelined requests, callers of HTTP/1.0, and callers with too many
+connections.
 """
 
 import asyncio
@@ -30,44 +31,44 @@ from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCyc
 _UNREAD_BYTES: Final = 64 * 1024
 
 _RETRY_S: Final = 5
-"""When a caller beyond a cap of connections may try again."""
+"""Seconds after which a caller beyond a connection cap may try again."""
 
 _STALLED_BYTES: Final = 1024 * 1024
-"""What an upstream may have sent beyond what a caller that stalls was sent: the receive buffer of
-its connection, and what is held here until the caller reads."""
+"""Bytes an upstream may have sent beyond what a stalled caller received: the receive buffer of its
+connection, and what is buffered here until the caller reads."""
 
 _BEGUN_BYTES: Final = 16 * 1024
-"""The same where nothing of the answer was flowing when the caller left: what a server sends before
-it hears of anything. Source: RFC 6928, ten segments."""
+"""The same if no part of the answer was flowing when the caller left: what a server sends before it
+learns of the disconnect. Source: RFC 6928, ten segments."""
 
 _INT: Final = struct.Struct("i")
 
 
 class Reject(Protocol):
-    """Writes a refusal as a whole answer, behind which the connection ends."""
+    """Writes a refusal as a complete answer, after which the connection ends."""
 
     def __call__(self, error: ServiceError, *, is_head: bool) -> bytes:
-        """Of a HEAD request, the head of it."""
+        """Return the answer; for a HEAD request, only its head."""
         ...
 
 
 class FastCall(Protocol):
-    """A request that is answered without the application, in the place of the server's cycle."""
+    """A request answered by a fast path in place of the server's cycle, without the application."""
 
     is_waiting: bool
-    """Whether some of its answer waits for the end of the turn."""
+    """Whether part of its answer is buffered until the end of the turn."""
     response_complete: bool
 
     def send(self) -> None:
-        """Write what waits."""
+        """Write what is buffered."""
         ...
 
     def pause(self) -> None:
-        """The caller takes no more for now."""
+        """Stop writing until `resume`: the caller reads too slowly."""
         ...
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue writing."""
         ...
 
 
@@ -75,7 +76,7 @@ C = TypeVar("C", bound=FastCall)
 
 
 class _PausableFlow(FlowControl):
-    """The server's flow control, which does not resume what the protocol holds back."""
+    """The server's flow control, which leaves reading paused where the protocol paused it."""
 
     is_paused = False
 
@@ -86,10 +87,10 @@ class _PausableFlow(FlowControl):
 
 
 class ServerProtocol(HttpToolsProtocol, Generic[C]):
-    """Uvicorn's protocol with a strict parser, bounds, and fast paths that a subclass may have.
+    """Uvicorn's protocol with a strict parser and bounds; a subclass may add fast paths.
 
-    A request is parsed when the one before it has been answered: what comes earlier waits as
-    bytes, so that a refusal is never taken for the answer to another request.
+    A request is parsed when the one before it has been answered: what comes earlier waits as bytes,
+    so that a refusal is never taken for the answer to another request.
     """
 
     _bounds: ConnectionBounds
@@ -98,18 +99,18 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
     requests: RequestParser
     _flow: _PausableFlow
     fast: C | None = None
-    """The last call of a fast path."""
+    """The last call handled by a fast path."""
     running: Any = None
-    """The cycle being answered; the server's own `cycle` is the last one that came."""
+    """The cycle being answered; the server's own `cycle` is the one that arrived last."""
     _ahead = b""
     is_admitted = True
     """Whether the connection is within the caps."""
     _goes_on = False
     """Whether the parser is called again at the next turn."""
     _is_lingering = False
-    """Whether a request is answered whose body is not whole."""
+    """Whether a request was answered before its whole body arrived."""
     _late_bytes = 0
-    """What came of a body after its request was answered, or behind the last request."""
+    """Bytes of a body that arrived after its request was answered, or after the last request."""
     _head_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
     _idle_timer: asyncio.TimerHandle | None = None
@@ -119,43 +120,46 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
     def configured(
         cls, bounds: ConnectionBounds, connections: Connections, reject: Reject, **own: object
     ) -> "type[Self]":
-        """The protocol of one server: all its connections have these and the subclass's `own`."""
+        """Return a protocol class for one server, with these values and the subclass's `own`."""
         common = {
             "_bounds": bounds,
             "_all_connections": connections,
             "_reject": staticmethod(reject),
         }
         made = type("Protocol", (cls,), common | own)
-        return cast("type[Self]", made)  # the checker does not read the bases that `type` is given
+        return cast("type[Self]", made)  # The type checker ignores the bases given to `type`.
 
-    # -- fast paths, which a subclass has --------------------------------------------------------
+    # -- fast paths, which a subclass implements ------------------------------------------------
 
     def begin_repeated(self, data: bytes) -> bool:
-        """Whether the request of these very bytes is being answered; else nothing is done."""
+        """Answer a request with exactly these bytes if it is cached; return whether it was."""
         del data
         return False
 
     def begin_fast(self) -> bool:
-        """Whether the request whose head was parsed is being answered; else nothing is done."""
+        """Answer the request whose head was parsed if a fast path can; return whether it did."""
         return False
 
     def remember(self, data: bytes, call: C) -> None:
-        """These bytes were the one request of a call."""
+        """Cache that these bytes were the only request of a call."""
 
     def answer_by(self, call: C) -> None:
-        """Let a call answer the request; it says `on_response_complete` at its end."""
+        """Let a call answer the request; it calls `on_response_complete` at its end."""
         self.fast = self.running = call
         self.cycle = cast("Any", call)
         self._stop_head_timer()
         self._unset_keepalive_if_required()
 
     def begin_whole(self) -> None:
-        """Give a request without a body to the application, which a fast path left alone."""
+        """Pass a request without a body, which no fast path took, to the application."""
         self.begin_ordinary()
         super().on_message_complete()
 
     def left_unread_bytes(self) -> int:
-        """What was sent and not read; with an answer under way, also what is held on the way."""
+        """Return the bytes sent but not read.
+
+        During an answer, also the bytes buffered on the way.
+        """
         left_bytes = _unread_bytes(self.transport)
         if self.running is not None and not self.running.response_complete:
             is_stalled = left_bytes > 0 or self.flow.write_paused
@@ -176,13 +180,13 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self._head_timer = self.loop.call_later(head_s, transport.abort)
 
     def drop(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         self.transport.abort()
 
     @override
     def data_received(self, data: bytes) -> None:
         if self.fast is not None and self.fast.is_waiting:
-            self.fast.send()  # whatever this means, its answer goes out behind the last one
+            self.fast.send()  # Whatever these bytes are, their answer would follow the last one.
         requests = self.requests
         if requests.is_idle:
             if self._ahead or not self.is_free():
@@ -195,7 +199,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self.feed(data)
 
     def feed(self, data: bytes) -> None:
-        """Parse on; what belongs to the next request waits until this one is answered."""
+        """Continue parsing; bytes of the next request wait until this one is answered."""
         requests, before = self.requests, self.fast
         was_idle, was_behind = requests.is_idle, requests.is_behind
         self._unset_keepalive_if_required()
@@ -204,7 +208,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         except ServiceError as error:
             self._refuse(error)
             return
-        except (HttpParserError, UnicodeError):  # of the server's own reading of the target
+        except (HttpParserError, UnicodeError):  # Raised by the server's own reading of the target.
             self._refuse(InvalidRequest("The request target is not well formed."))
             return
         fast = self.fast
@@ -219,13 +223,13 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self._head_timer = self.loop.call_later(self._bounds.head_s, self.transport.abort)
 
     def _go_on(self) -> None:
-        """Parse on where the parser gave others a turn."""
+        """Continue parsing after the parser let others run."""
         self._goes_on = False
         if not self.transport.is_closing() and self.requests.is_behind:
             self.feed(b"")
 
     def _refuse(self, error: ServiceError) -> None:
-        """End the connection, with an answer where the request has none yet."""
+        """Refuse the request, if it has no answer yet, and end the connection."""
         self.requests.stop()
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete:
@@ -240,7 +244,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self._cut_unread()
 
     def _bound_late(self, more_bytes: int) -> None:
-        """What nobody waits for (the rest of a refused body) is not parsed or read for ever."""
+        """Bound the unread rest of a refused body, so that it is not read or parsed for ever."""
         self._late_bytes += more_bytes
         if self.requests.is_chunked and self._late_bytes > self._bounds.late_parsed_bytes:
             self.requests.stop()
@@ -248,7 +252,8 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self.requests.stop()
             self._flow.pause_reading()
             self._flow.is_paused = True
-            # The system would go on taking megabytes for us (Linux: up to tcp_rmem's last number).
+            # Otherwise the system would buffer megabytes for us (Linux: up to the last number of
+            # tcp_rmem).
             sock = self.transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
 
@@ -269,7 +274,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self.begin_ordinary()
 
     def begin_ordinary(self) -> None:
-        """Give the request whose head was parsed to the application."""
+        """Pass the request whose head was parsed to the application."""
         super().on_headers_complete()
         if self.scope["http_version"] == "1.0":
             self.cycle.__class__ = UnchunkedCycle
@@ -279,7 +284,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             cast("EarlyCycle", self.cycle).is_left_unread = self._leaves_body
 
     def _require_place(self) -> None:
-        """Raises unless the path is answered beyond every cap."""
+        """Raise unless the connection is within the caps or the path is always answered."""
         requests = self.requests
         requests.keep_alive = False
         if requests.target in ALWAYS_ANSWERED and requests.method in {b"GET", b"HEAD"}:
@@ -298,7 +303,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
 
     @override
     def on_response_complete(self) -> None:
-        if self.requests.is_in_body:  # each piece of it puts off the end of an idle connection
+        if self.requests.is_in_body:  # Each piece of it postpones the idle timeout.
             self._is_lingering = True
             self.loop.call_later(self._bounds.linger_s, self._end_unfinished, self.cycle)
         elif self.requests.is_stopped:
@@ -312,7 +317,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self._cut_unread()
 
     def _cut_unread(self) -> None:
-        """Give what a closed connection has left to send its time, and no more.
+        """Give a closed connection a limited time to send what remains.
 
         The transport itself waits for its reader for ever.
         """
@@ -338,7 +343,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         super().on_message_complete()
 
     def _leaves_body(self) -> bool:
-        """Whether more of the body comes than is read of it; the connection then ends with it."""
+        """Return whether part of the body will stay unread; the connection then ends with it."""
         rest_bytes = self.requests.rest_bytes
         if rest_bytes is not None and rest_bytes <= self._bounds.late_bytes:
             return False
@@ -346,7 +351,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         return True
 
     def _end_unfinished(self, cycle: RequestResponseCycle) -> None:
-        """Close a connection on which an answered request's body is still coming."""
+        """Close a connection on which the body of an answered request is still arriving."""
         if self._is_lingering and self.cycle is cycle:
             self.transport.close()
             self._cut_unread()
@@ -393,14 +398,14 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self._hold()
 
     def _take_ahead(self) -> None:
-        """Parse what came ahead, now that its turn has come."""
+        """Parse pipelined bytes, now that the previous request is answered."""
         if self._ahead and self.is_free() and not self.transport.is_closing():
             data, self._ahead = self._ahead, b""
             self._hold()
             self.data_received(data)
 
     def _hold(self) -> None:
-        """Read from the caller unless more waits here than is kept; then its leaving is unheard."""
+        """Pause reading when too much is buffered; a disconnect is then not detected."""
         flow = self._flow
         is_behind = self.requests.is_behind
         if is_behind and not self._goes_on:
@@ -413,7 +418,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             flow.resume_reading()
 
     def is_free(self) -> bool:
-        """Whether nothing is being answered here."""
+        """Return whether no request is being answered."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is None or cycle.response_complete
 
@@ -423,7 +428,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self._head_timer = None
 
     def _await_next(self) -> None:
-        """As the server does after an answer, but with one timer for many answers."""
+        """Start the idle timeout as the server does, but with one timer for many answers."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -433,12 +438,13 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._end_idle)
 
     def _end_idle(self) -> None:
-        """Close a connection that has been idle for so long; look again where it has not."""
+        """Close the connection if it has been idle for too long; otherwise check again later."""
         self._idle_timer = None
         is_ours = self.requests.is_idle and self.timeout_keep_alive_task is None
         is_ours = is_ours and self.is_free()
         if not is_ours:
-            return  # an answer is under way, or another timer is set: the next answer looks again
+            # An answer is in progress, or another timer is set: the next answer checks again.
+            return
         left_s = self._idle_since_s + self.timeout_keep_alive - self.loop.time()
         if left_s > 0:
             self._idle_timer = self.loop.call_later(left_s, self._end_idle)
@@ -447,7 +453,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
 
 
 def _unread_bytes(transport: asyncio.BaseTransport) -> int:
-    """What was sent to a caller and not acknowledged by its system; 0 where that is not known."""
+    """Return the bytes sent but not acknowledged by the caller's system; 0 if unknown."""
     sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is None:
         return 0

@@ -1,6 +1,6 @@
-"""From the headers of a request to the agent that asks (interface.md#agent-identity).
+"""Authenticates the agent from the headers of a request (interface.md#agent-identity).
 
-With it stand the checks that take an operator's credential in its place.
+It also has the checks that accept an operator's credential instead.
 """
 
 from functools import lru_cache
@@ -23,11 +23,11 @@ from assay.server.request_context import HeaderMap, RequestContext, exchange_of
 from assay.server.route import Auth, Security, service
 
 AGENT_SECURITY: Final[Security] = {"agentAddress": [], "agentSession": []}
-"""Names of the agent's schemes in the OpenAPI document."""
+"""Names of the agent's security schemes in the OpenAPI document."""
 
 
 def agent_headers(headers: HeaderMap) -> AgentHeaders:
-    """The identity headers of interface.md#agent-identity."""
+    """Return the identity headers of interface.md#agent-identity."""
     return AgentHeaders(
         address=headers.get("x-agent-address"),
         session=headers.get("x-agent-session"),
@@ -37,15 +37,14 @@ def agent_headers(headers: HeaderMap) -> AgentHeaders:
 
 
 def names_agent(headers: HeaderMap) -> bool:
-    """Whether the request names an agent it speaks for."""
+    """Return whether the request names an agent that it acts for."""
     return "x-agent-address" in headers
 
 
 async def prove_agent(identity: AgentIdentity, exchange: RequestContext) -> AgentPrincipal:
-    """The address that proved itself; raises as `AgentIdentity.prove`.
+    """Return the proven address; raises like `AgentIdentity.prove`.
 
-    A session that began is handed out with whatever the answer turns out to be: its challenge
-    is spent.
+    A new session is sent with any response, even a refusal: its challenge is spent.
     """
     principal = await identity.prove(agent_headers(exchange.headers))
     if principal.new_session is not None:
@@ -59,16 +58,16 @@ async def _agent(request: Request) -> AgentPrincipal:
 
 
 agent: Final = Auth("agent", [AGENT_SECURITY], _agent)
-"""The agent that proves its address; the principal is an `AgentPrincipal`."""
+"""Requires an agent that proves its address; the principal is an `AgentPrincipal`."""
 
 
 @lru_cache(maxsize=16)
 def api_key_or_agent(scope: Scope) -> Auth:
-    """The operator of an API key with the scope, else the agent: either credential is enough.
+    """Require an API key with the scope, or else a proven agent.
 
-    A key that does not hold is the refusal only where no agent names itself; else it counts for
-    nothing. The principal is an `Operator` or an `AgentPrincipal`.
-    Source: interface.md#credentials-by-operation.
+    An invalid key is refused only if the request names no agent; otherwise it is ignored. The
+    principal is an `Operator` or an `AgentPrincipal`. Source:
+    interface.md#credentials-by-operation.
     """
 
     async def check(request: Request) -> Operator | AgentPrincipal:

@@ -1,9 +1,8 @@
-"""Challenges: a text only its address can answer, once, for five minutes.
+"""Challenges: texts that only their address can sign, once, within five minutes.
 
-Nothing is stored when a challenge is issued: the text carries a seal over everything it says, so
-asking for challenges costs a stranger's flood nothing but a hash here. What is stored, durably and
-by put-if-absent, is that a challenge was used. Source: interface.md#challenge, #states,
-#agent-identity.
+Nothing is stored when a challenge is issued: the text carries a seal over its contents, so a flood
+of requests for challenges costs only a hash each. Used challenges are stored durably, by
+put-if-absent. Source: interface.md#challenge, #states, #agent-identity.
 """
 
 import re
@@ -29,10 +28,11 @@ PURPOSE = "agent session"
 
 CHALLENGE_CHARS_MAX = 1000
 SIGNATURE_BYTES_MAX = 8192
-"""Contract wallets take longer signatures than 65 bytes; beyond this nobody is asked."""
+"""Contract wallets accept signatures longer than 65 bytes; longer ones than this are refused
+without a call."""
 
 WRONG_SIGNATURES_MAX = 5
-"""Wrong signatures over one challenge, then it counts as used: each may cost calls to a chain."""
+"""After this many wrong signatures a challenge counts as used: each may cost chain calls."""
 
 _TRIED_MAX = 100_000
 _NONCE_BYTES = 16
@@ -49,7 +49,7 @@ interface.md#agent-identity)."""
 
 @dataclass(frozen=True, slots=True)
 class SignatureProof:
-    """The address signed: by its key, or by its contract."""
+    """Proof that the address signed: by its key, or by its contract."""
 
     contract: ContractProof | None = None
 
@@ -73,16 +73,16 @@ class Challenges:
         self._keys = MacKeys(b"assay.challenge|", secrets)
 
     def issue(self, address: str) -> Challenge:
-        """A fresh challenge for an address in canonical form (`canonical_address`)."""
+        """Return a new challenge for an address in canonical form (`canonical_address`)."""
         return self._challenge(address, secrets.token_hex(_NONCE_BYTES), self._clock.now())
 
     async def redeem(self, address: str, text: str, signature: str) -> SignatureProof:
-        """Accept the signature over the challenge, once; says how the address signed.
+        """Accept a signature over the challenge, once; return how the address signed.
 
-        Raises `ChallengeRequired`, carrying a fresh challenge, for a text that is not one of
-        ours for this address, or one that is expired or used; `SignatureInvalid` when the
-        signature is not the address's. The fifth wrong signature spends the challenge: only
-        any holder of the challenge can send it, and each may cost calls to a chain.
+        Raises `ChallengeRequired`, with a fresh challenge, if the text is not one of our challenges
+        for this address, or is expired or used; `SignatureInvalid` if the signature is not the
+        address's. The fifth wrong signature spends the challenge: only a holder of the challenge
+        can send it, and each may cost calls to a chain.
         """
         nonce = self._recognise(address, text)
         if nonce is None or (self._wrong.get(nonce) or 0) >= WRONG_SIGNATURES_MAX:
@@ -97,7 +97,7 @@ class Challenges:
         return proof
 
     def required(self, address: str) -> ChallengeRequired:
-        """The refusal that hands out a fresh challenge."""
+        """Return the refusal that carries a fresh challenge."""
         fresh = self.issue(address)
         return ChallengeRequired(
             f"Sign the challenge {_HOW[is_evm(address)]} and send it with the signature.",
@@ -112,7 +112,7 @@ class Challenges:
         return Challenge(f"{said} Seal: {seal}", address, issued + CHALLENGE_TTL)
 
     def _said(self, address: str, nonce: str, issued: datetime) -> str:
-        """Everything of a challenge but its seal."""
+        """Return the contents of a challenge without its seal."""
         expires = issued + CHALLENGE_TTL
         return (
             f"{self._origin} asks {address} to prove control of this address."
@@ -120,14 +120,14 @@ class Challenges:
         )
 
     def _recognise(self, address: str, text: str) -> str | None:
-        """The nonce of an unexpired challenge of ours for this address, or None."""
+        """Return the nonce of our unexpired challenge for this address, or None."""
         found = _TEXT.fullmatch(text) if len(text) <= CHALLENGE_CHARS_MAX else None
         if found is None:
             return None
         try:
             issued = from_iso(found["issued"])
             expected = self._said(address, found["nonce"], issued)
-        except (ValueError, OverflowError):  # the second where its expiry is after the year 9999
+        except (ValueError, OverflowError):  # The latter if it expires after year 9999.
             return None
         said, _, seal = text.rpartition(" Seal: ")
         is_ours = said == expected and self._keys.is_mac(said.encode(), bytes.fromhex(seal))
@@ -137,7 +137,7 @@ class Challenges:
         wrong = (self._wrong.get(nonce) or 0) + 1
         self._wrong.put(nonce, wrong)
         if wrong >= WRONG_SIGNATURES_MAX:
-            await self._spend(nonce)  # for the other processes
+            await self._spend(nonce)  # For the other processes.
 
     async def _spend(self, nonce: str) -> bool:
         ttl = CHALLENGE_TTL.total_seconds() + 60
@@ -155,7 +155,7 @@ class Challenges:
             return None
         if messages.recover(text, signed) == address:
             return SignatureProof()
-        if await self._state.get(_used(nonce)) is not None:  # nobody's contract is called for it
+        if await self._state.get(_used(nonce)) is not None:  # No contract is called for it.
             raise self.required(address)
         contract = await wallets.accept(address, messages.digest(text), signed)
         return None if contract is None else SignatureProof(contract)
@@ -166,7 +166,7 @@ def _used(nonce: str) -> str:
 
 
 def _bytes_of(signature: str) -> bytes:
-    """The bytes of a hex signature; empty for what is none."""
+    """Return the bytes of a hex signature; empty if it is invalid."""
     digits = signature.removeprefix("0x")
     if len(digits) > 2 * SIGNATURE_BYTES_MAX:
         return b""

@@ -1,4 +1,4 @@
-"""Asks contract wallets about signatures, on the chains configured for it.
+"""Verifies signatures of contract wallets on the configured chains.
 
 Source: conventions.md#agent-identity.
 """
@@ -12,11 +12,11 @@ from assay.identity.model import ContractProof
 from assay.registries.ports import ChainReader
 
 CHAINS_MAX = 8
-"""Chains that one proof names; a session carries them in its token."""
+"""Most chains in one proof; a session stores them in its token."""
 
 
 class OnchainWallets:
-    """ERC-1271 by `eth_call` on each of `networks`; the first of them is home to key agents."""
+    """ERC-1271 by `eth_call` on each of `networks`; the first is the home chain of key agents."""
 
     def __init__(
         self,

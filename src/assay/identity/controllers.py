@@ -1,14 +1,15 @@
-"""Whether a proven address speaks for an agent."""
+"""Decides whether a proven address acts for an agent."""
 
 from assay.identity.model import ContractProof, IdentityMismatch
 from assay.registries.subject import Subject
 
 
 def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
-    """An agent id is a claim until proven. Raises `IdentityMismatch`.
+    """Raise `IdentityMismatch` unless the address controls the subject.
 
-    An address that is only asserted is held to the same rule: believing a header is no reason to
-    believe one that contradicts the registry. Source: conventions.md#agent-identity.
+    An agent id is a claim until proven. An address that is only asserted is treated the same:
+    trusting a header does not mean trusting one that contradicts the registry. Source:
+    conventions.md#agent-identity.
     """
     if not controls(address, subject, contract):
         raise IdentityMismatch(
@@ -19,10 +20,10 @@ def require_control(address: str, subject: Subject, contract: ContractProof | No
 
 
 def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
-    """Whether the address speaks for the subject.
+    """Return whether the address controls the subject.
 
-    An address that a contract proved speaks on the chains it was proven on: a contract at the same
-    address of another chain can be anybody's.
+    An address proven by a contract controls only on the chains it was proven on: another party may
+    own a contract at the same address of another chain.
     """
     agent = subject.agent
     if agent is None:

@@ -1,4 +1,4 @@
-"""Ed25519 over the bytes of a text, as Solana wallets sign messages."""
+"""Ed25519 signatures over the bytes of a text, as Solana wallets sign messages."""
 
 import base64
 import binascii
@@ -11,10 +11,10 @@ _TEXT_CHARS_MAX = 130
 
 
 class SolanaSignatures:
-    """Implements `identity.ports.KeySignatures` by the verification of Solana's own runtime.
+    """Verifies with Solana's own runtime; implements `identity.ports.KeySignatures`.
 
-    That is the strict one (RFC 8032 and no keys of small order), so that nobody signs for an
-    address without a key, such as the system program's.
+    That verification is strict (RFC 8032 and no keys of small order), so that no signature is valid
+    for an address without a key, such as the system program's.
     """
 
     def verify(self, address: str, text: str, signature: str) -> bool:
@@ -33,7 +33,7 @@ class SolanaSignatures:
 
 
 def _bytes_of(signature: str) -> bytes | None:
-    """The 64 bytes, written in hex, base64 (as wallets hand them out) or base58, or None."""
+    """Return the 64 bytes from hex, base64 (as wallets produce) or base58, or None."""
     text = signature.removeprefix("0x")
     if len(text) > _TEXT_CHARS_MAX:
         return None

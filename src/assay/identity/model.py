@@ -1,4 +1,4 @@
-"""Challenge, session and the proof that an agent is who it says.
+"""Challenge, session and the proof of an agent's identity.
 
 Source: interface.md#challenge, #states, #agent-identity.
 """
@@ -27,7 +27,7 @@ class IdentityRequired(Unauthorized):
 
 
 class ChallengeRequired(Unauthorized):
-    """Sign this first; carries `challenge`, `agentAddress`, `expiresAt`.
+    """The caller must sign a challenge first; carries `challenge`, `agentAddress`, `expiresAt`.
 
     Source: interface.md#agent-identity, step 2.
     """
@@ -48,7 +48,7 @@ class IdentityMismatch(Unauthorized):
 
 
 def canonical_address(text: str) -> str | None:
-    """An EVM address in lower case, a Solana address as it stands, or None for neither."""
+    """Return an EVM address in lower case, a Solana address unchanged, or None for neither."""
     if is_evm(text):
         return text.lower()
     decoded = base58.decode(text)
@@ -56,21 +56,22 @@ def canonical_address(text: str) -> str | None:
 
 
 def is_evm(address: str) -> bool:
-    """Whether it is 0x and 40 hexadecimal digits."""
+    """Return whether it is 0x and 40 hexadecimal digits."""
     return _EVM_ADDRESS.fullmatch(address) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ContractProof:
-    """A contract at the address accepted the signature (ERC-1271), and on which chains.
+    """The chains on which a contract at the address accepted the signature (ERC-1271).
 
-    On any other chain the same address can be somebody else's: the proof holds on these alone.
+    On any other chain the same address may belong to another party, so the proof is valid only
+    there.
     """
 
     chains: tuple[str, ...]
     """CAIP-2 names."""
     is_home: bool
-    """Whether the first configured chain is among them: that one speaks for key agents too."""
+    """Whether it includes the first configured chain, which is also proof for key agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,14 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A proven address. `token` goes back to the agent; `id` is what a revocation names."""
+    """A proven address. `token` is given to the agent; `id` identifies a revocation."""
 
     id: str
     agent_address: str
     expires_at: datetime
     token: str
     contract: ContractProof | None = None
-    """How far it reaches, where a contract proved the address; None: a key did, on any chain."""
+    """The contract that proved the address; None if a key did, which is valid on any chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +107,22 @@ class AgentHeaders:
 
 @dataclass(frozen=True, slots=True)
 class AgentPrincipal:
-    """An address whose owner has proven it. `new_session` is set when this request began one."""
+    """A proven address. `new_session` is set when this request began a session."""
 
     address: str
     new_session: Session | None = None
     contract: ContractProof | None = None
-    """How far the proof reaches, where a contract gave it; None: a key did, on any chain."""
+    """The contract that gave the proof; None if a key did, which is valid on any chain."""
 
     @property
     def is_key_agent(self) -> bool:
-        """Whether it speaks for the key agent of its address."""
+        """Return whether it acts for the key agent of its address."""
         return self.contract is None or self.contract.is_home
 
 
 @dataclass(frozen=True, slots=True)
 class KeyAgent:
-    """What is kept of an address that proved itself at least once."""
+    """The record of an address that has proven itself at least once."""
 
     address: str
     verified_at: datetime

@@ -1,4 +1,4 @@
-"""What key identity needs from outside."""
+"""External dependencies of key identity."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,14 +8,14 @@ from assay.identity.model import ContractProof, KeyAgent, Session
 
 
 class MessageSignatures(Protocol):
-    """EIP-191 personal messages."""
+    """Verifies EIP-191 personal messages."""
 
     def digest(self, text: str) -> bytes:
-        r"""keccak256("\x19Ethereum Signed Message:\n" + byte length + text), 32 bytes."""
+        r"""Return keccak256("\x19Ethereum Signed Message:\n" + byte length + text), 32 bytes."""
         ...
 
     def recover(self, text: str, signature: bytes) -> str | None:
-        """The lower-case address that signed, or None.
+        """Return the lower-case address that signed, or None.
 
         Only 65 bytes r||s||v with v in {0, 1, 27, 28} and s in the lower half are accepted.
         """
@@ -23,10 +23,10 @@ class MessageSignatures(Protocol):
 
 
 class KeySignatures(Protocol):
-    """Signatures of keys that are addresses themselves: Ed25519 on Solana."""
+    """Verifies signatures of keys that are themselves addresses: Ed25519 on Solana."""
 
     def verify(self, address: str, text: str, signature: str) -> bool:
-        """Whether the base-58 address signed the text's bytes; False for whatever is malformed.
+        """Return whether the base-58 address signed the text's bytes; False for malformed input.
 
         The signature is 64 bytes in base58, base64 or hex.
         """
@@ -34,20 +34,20 @@ class KeySignatures(Protocol):
 
 
 class ContractWallets(Protocol):
-    """Wallets that are contracts and judge signatures themselves."""
+    """Asks wallet contracts to validate signatures."""
 
     async def accept(self, address: str, digest: bytes, signature: bytes) -> ContractProof | None:
-        """On which of the chains we ask a contract at `address` accepts (ERC-1271); None: on none.
+        """Return the chains where a contract at `address` accepts (ERC-1271); None if none does.
 
-        Raises `common.errors.Unavailable` when none accepts and one could not be asked, and
-        `TooMany` for a caller that has too many signatures looked at.
+        Raises `common.errors.Unavailable` if none accepts and one could not be asked, and `TooMany`
+        for a caller that has too many signatures checked.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Verifiers:
-    """Who judges signatures, by kind of address."""
+    """Signature verifiers by kind of address."""
 
     messages: MessageSignatures
     keys: KeySignatures
@@ -55,7 +55,7 @@ class Verifiers:
 
 
 class SessionTokens(Protocol):
-    """Signed session tokens, bound to address and expiry."""
+    """Creates and reads signed session tokens, bound to address and expiry."""
 
     def issue(
         self,
@@ -64,21 +64,21 @@ class SessionTokens(Protocol):
         expires_at: datetime,
         contract: ContractProof | None = None,
     ) -> str:
-        """The token of a session."""
+        """Return the token of a session."""
         ...
 
     def read(self, token: str, now: datetime) -> Session | None:
-        """The session of an authentic, unexpired token, or None."""
+        """Return the session of an authentic, unexpired token, or None."""
         ...
 
 
 class KeyAgentStore(Protocol):
-    """Addresses that proved themselves."""
+    """Stores addresses that proved themselves."""
 
     async def remember(self, agent: KeyAgent) -> None:
-        """Store; a later proof keeps the first `verified_at`."""
+        """Store an agent; a later proof keeps the first `verified_at`."""
         ...
 
     async def find(self, address: str) -> KeyAgent | None:
-        """The key agent of this lower-case address."""
+        """Return the key agent of this lower-case address."""
         ...

@@ -1,4 +1,4 @@
-"""The whole flow of interface.md#agent-identity: from headers to an address that proved itself."""
+"""The whole flow of interface.md#agent-identity: from headers to a proven address."""
 
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
@@ -16,7 +16,7 @@ from assay.identity.session import Sessions
 
 
 class AgentIdentity:
-    """Who is calling, proven."""
+    """Proves which agent is calling."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class AgentIdentity:
         self._costs = costs
 
     def prove_cached(self, headers: AgentHeaders) -> AgentPrincipal | None:
-        """The address of a session confirmed a moment ago, or None. No I/O."""
+        """Return the address of a session confirmed a moment ago, or None. No I/O."""
         if headers.address is None or headers.session is None:
             return None
         address = headers.address.lower() if is_evm(headers.address) else headers.address
@@ -41,10 +41,10 @@ class AgentIdentity:
         return AgentPrincipal(address, contract=known.contract) if known else None
 
     async def prove(self, headers: AgentHeaders) -> AgentPrincipal:
-        """The address that proved itself, by a session or by a signed challenge.
+        """Return the address that proved itself, by a session or by a signed challenge.
 
-        Raises `IdentityRequired`, `ChallengeRequired` (with a fresh challenge), `SignatureInvalid`
-        and as `answer`. A good signature begins a session.
+        Raises `IdentityRequired`, `ChallengeRequired` (with a fresh challenge), `SignatureInvalid`,
+        and like `answer`. A valid signature begins a session.
         """
         address = agent_address(headers)
         if headers.session and (known := await self._sessions.check(address, headers.session)):
@@ -54,14 +54,14 @@ class AgentIdentity:
         return await self.answer(address, headers.challenge, headers.signature)
 
     async def has_proven(self, address: str) -> bool:
-        """Whether the key agent of a lower-case address has proven itself, ever."""
+        """Return whether the key agent of a lower-case address has ever proven itself."""
         return await self._key_agents.find(address) is not None
 
     async def session_of(self, headers: AgentHeaders) -> str | None:
-        """The address whose session the headers show; None without one that holds.
+        """Return the address of a valid session in the headers, or None.
 
-        A signature beside it is left alone, for it is good once. Where a contract proved the
-        address it is None: the caller does not say on which chain the address is meant.
+        A signature beside it is not checked, because it can be used only once. If a contract proved
+        the address, the result is None: the caller does not say for which chain.
         """
         if headers.address is None or headers.session is None:
             return None
@@ -72,11 +72,11 @@ class AgentIdentity:
         return address if known is not None and known.contract is None else None
 
     async def answer(self, address: str, challenge: str, signature: str) -> AgentPrincipal:
-        """Take the answer to a challenge of a canonical address.
+        """Accept the answer to a challenge of a canonical address.
 
-        On Solana an address alone is no key agent (interface.md#key-agents): it only speaks for its
-        agents. A key agent that was not known is a row of whoever calls: raises `QuotaExceeded`
-        beyond those.
+        On Solana an address alone is not a key agent (interface.md#key-agents): it only acts for
+        its agents. A new key agent is a row counted for the caller: raises `QuotaExceeded` beyond
+        its quota.
         """
         contract = (await self._challenges.redeem(address, challenge, signature)).contract
         principal = AgentPrincipal(address, self._sessions.begin(address, contract), contract)
@@ -89,7 +89,7 @@ class AgentIdentity:
 
 
 def agent_address(headers: AgentHeaders) -> str:
-    """The address a request names, in canonical form; raises `IdentityRequired`."""
+    """Return the address a request names, in canonical form; raises `IdentityRequired`."""
     address = None if headers.address is None else canonical_address(headers.address)
     if address is None:
         raise IdentityRequired(

@@ -14,8 +14,8 @@ from assay.identity.ports import SessionTokens
 TOKEN_CHARS_MAX = 500
 
 CONFIRMED_S = 5.0
-"""How long a session that held is believed without asking the store: the longest a session revoked
-by another process stays in force here. What this process revokes counts at once."""
+"""How long a confirmed session is accepted without asking the store: the longest a session revoked
+by another process stays valid here. Revocations by this process apply at once."""
 
 _CONFIRMED_MAX = 100_000
 
@@ -31,14 +31,14 @@ class Sessions:
         self._revocations = 0
 
     def begin(self, address: str, contract: ContractProof | None = None) -> Session:
-        """A new session of a lower-case address that has just proven itself."""
+        """Begin a session of a lower-case address that has just proven itself."""
         expires = self._clock.now() + SESSION_TTL
         session_id = new_id()
         token = self._tokens.issue(session_id, address, expires, contract)
         return Session(session_id, address, expires, token, contract)
 
     def check_cached(self, address: str, token: str) -> Session | None:
-        """The session, where it was confirmed a moment ago. No I/O."""
+        """Return the session if it was confirmed a moment ago. No I/O."""
         known = self._confirmed.get(token)
         if known is None or known[1] <= self._clock.monotonic_s():
             return None
@@ -47,7 +47,7 @@ class Sessions:
         return session if alive and session.agent_address == address else None
 
     def owner_of(self, token: str) -> str | None:
-        """The address of an authentic, unexpired token, which may be revoked; or None. No I/O."""
+        """Return the address of an authentic, unexpired, maybe revoked token, or None. No I/O."""
         if len(token) > TOKEN_CHARS_MAX:
             return None
         known, now = self._confirmed.get(token), self._clock.now()
@@ -57,7 +57,7 @@ class Sessions:
         return None if session is None else session.agent_address
 
     async def check(self, address: str, token: str) -> Session | None:
-        """The session of an authentic, unexpired, unrevoked token of this address, or None."""
+        """Return the session of this address's valid, unrevoked token, or None."""
         if (known := self.check_cached(address, token)) is not None:
             return known
         if len(token) > TOKEN_CHARS_MAX:
@@ -68,12 +68,13 @@ class Sessions:
         revocations = self._revocations
         if await self._state.get(_revoked(session.id)) is not None:
             return None
-        if revocations == self._revocations:  # else it may be this one that was revoked meanwhile
+        # Otherwise it may be this session that was revoked meanwhile.
+        if revocations == self._revocations:
             self._confirm(token, session)
         return session
 
     async def revoke(self, address: str, token: str) -> None:
-        """End a session, here at once and durably for everybody."""
+        """End a session: at once here, and durably for every process."""
         session = await self.check(address, token)
         if session is not None:
             left_s = (session.expires_at - self._clock.now()).total_seconds()

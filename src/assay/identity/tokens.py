@@ -24,9 +24,9 @@ _MAC_BYTES = 32
 
 
 class JwtLoginTokens:
-    """HS256, and nothing else, whatever a token's header asks for.
+    """HS256 tokens; the algorithm in a token's header is ignored.
 
-    The first secret of the ring signs; a token of any of them is read.
+    The first secret of the ring signs; tokens of any of them are accepted.
     """
 
     def __init__(self, secrets: SecretRing, issuer: str, clock: Clock) -> None:
@@ -69,9 +69,9 @@ class JwtLoginTokens:
         return str(claims["sub"]), str(claims["jti"])
 
     def names_us(self, token: str) -> bool:
-        """Whether a compact JWS says that it is a dashboard token of this service.
+        """Return whether a compact JWS claims to be a dashboard token of this service.
 
-        Nothing is verified, so that an expired token and one of an older key are known as well.
+        Nothing is verified, so that expired tokens and those of an older key are recognised too.
         """
         try:
             claims: object = json.loads(_unpadded(token.split(".")[1]))
@@ -86,8 +86,8 @@ class JwtLoginTokens:
 class HmacSessionTokens:
     """`base64url(session id | address | expiry in ms | HMAC-SHA256)`: two microseconds to check.
 
-    Where a contract proved the address, its chains stand after the expiry, a `*` before them where
-    it speaks for the key agent as well.
+    If a contract proved the address, its chains follow the expiry, after a `*` if they include the
+    home chain of key agents.
     """
 
     def __init__(self, secrets: SecretRing) -> None:
@@ -121,7 +121,7 @@ class HmacSessionTokens:
 
 
 def _unpadded(text: str) -> bytes:
-    """URL-safe base64 without its padding. Raises `ValueError`."""
+    """Decode URL-safe base64 without padding. Raises `ValueError`."""
     return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
 
 

@@ -1,1 +1,1 @@
-"""Whether the services of a Solana agent answer."""
+"""Checks whether the services of a Solana agent answer."""

@@ -22,7 +22,7 @@ SequentialId = Annotated[
 
 
 class PingResponse(ResponseModel):
-    """One declared service. `type` and `endpoint` are as hostile as the registration file."""
+    """A declared service. `type` and `endpoint` are untrusted values of the registration file."""
 
     type: str
     endpoint: str
@@ -66,7 +66,7 @@ class LivenessResponse(ResponseModel):
 
 
 def liveness_summary(report: LivenessReport) -> LivenessSummaryResponse:
-    """The counts alone."""
+    """Return only the counts."""
     return LivenessSummaryResponse(
         status=report.status,
         ok_count=report.ok_count,
@@ -80,7 +80,7 @@ def liveness_summary(report: LivenessReport) -> LivenessSummaryResponse:
 def liveness_report(
     subject: Subject, report: LivenessReport, number: int | None
 ) -> LivenessResponse:
-    """The whole report on the wire."""
+    """Return the whole report as a response."""
     return LivenessResponse(
         agent_id=subject.agent_id,
         chain=chain(subject.network),

@@ -1,8 +1,8 @@
-"""Whether the services of a Solana agent answer (interface.md#liveness-report).
+"""Checks whether the services of a Solana agent answer (interface.md#liveness-report).
 
-The statuses, the counting and the questions are those of the registry's own SDK
-(solana-registry.md#liveness). Two questions are added: MCP servers that want a session first are
-asked to open one, and A2A cards are also looked for where the protocol keeps them today.
+The statuses, the counting and the requests are those of the registry's own SDK
+(solana-registry.md#liveness). Two requests are added: MCP servers that require a session are asked
+to open one, and A2A cards are also looked for at the protocol's current path.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ CONCURRENCY = 4
 
 SERVICES_MAX = 32
 TOTAL_S = 20.0
-"""All services together; those that are not done by then did not answer."""
+"""Time limit of all services together; services not finished by then count as not answering."""
 
 REQUESTS_MAX = 120
-"""All services together: whoever registers an agent says whom we call, and must not have a crowd
-sent to somebody."""
+"""Requests for all services together: an agent's registrant chooses whom we call, and must not
+direct a crowd at a third party."""
 
 TTL_S = 30.0
-"""How long a report is given again: asking costs the agent real requests."""
+"""How long a report is reused: checking costs the agent real requests."""
 
 REPORTS_KEPT = 1000
-"""Complete reports kept for when a host's egress budget is used up, the oldest forgotten first."""
+"""Complete reports kept for when a host's egress budget is used up; the oldest is dropped first."""
 
 Status = Literal["live", "partially", "not_live"]
 
@@ -59,7 +59,7 @@ _UNKNOWN = "UNKNOWN"
 _TEXT_CHARS_MAX = 2048
 
 _ALIVE = frozenset({401, 402, 403})
-"""Besides 2xx: a service that wants credentials or money is there."""
+"""Besides 2xx: a service that requires credentials or money is alive."""
 
 _METHOD_NOT_ALLOWED = 405
 _LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
@@ -80,7 +80,7 @@ _INITIALIZE: JsonObject = {
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """One declared service; `latency_ms` is 0 where nothing was called."""
+    """A declared service; `latency_ms` is 0 if nothing was called."""
 
     kind: str
     endpoint: str
@@ -95,35 +95,35 @@ class LivenessReport:
 
     results: tuple[Ping, ...]
     cached_reason: str | None = None
-    """Why it is an earlier report that is given again."""
+    """Why an earlier report is returned again."""
     unasked_reason: str | None = None
     """Why some services were not asked, which says nothing about them."""
 
     @property
     def ok_count(self) -> int:
-        """Services that answered."""
+        """Return how many services answered."""
         return sum(ping.ok for ping in self.results)
 
     @property
     def skipped_count(self) -> int:
-        """Services that are nothing one could call."""
+        """Return how many services cannot be called."""
         return sum(ping.skipped for ping in self.results)
 
     @property
     def total_pinged(self) -> int:
-        """Services that were called, or would have been if their address were public."""
+        """Return how many services were called, or would have been if their address were public."""
         return len(self.results) - self.skipped_count
 
     @property
     def status(self) -> Status:
-        """`not_live` also where there is nothing to call."""
+        """Return the status; `not_live` also if there is nothing to call."""
         if not self.ok_count:
             return "not_live"
         return "live" if self.ok_count == self.total_pinged else "partially"
 
 
 class Liveness:
-    """Asks the services an agent declares whether they are there."""
+    """Checks whether the services an agent declares answer."""
 
     def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
@@ -132,7 +132,7 @@ class Liveness:
         self._complete: BoundedMap[str, LivenessReport] = BoundedMap(REPORTS_KEPT)
 
     async def report(self, subject: Subject) -> LivenessReport:
-        """The report; raises nothing. Without a registration file nothing is declared."""
+        """Return the report; never raises. Without a registration file no services are declared."""
         return await self._reports.get(subject.key, lambda: self._ask_all(subject))
 
     async def _ask_all(self, subject: Subject) -> LivenessReport:
@@ -153,7 +153,7 @@ class Liveness:
 
 
 class _Round:
-    """One report's questions: what they may cost together, and how each is asked."""
+    """The requests of one report: their common budget, and how each is made."""
 
     def __init__(self, http: EgressClient, clock: Clock) -> None:
         self._http = http
@@ -162,12 +162,12 @@ class _Round:
         self._ends_s = clock.monotonic_s() + TOTAL_S
         self._left = REQUESTS_MAX
         self.over_budget = False
-        """Whether a host's egress budget kept a question from being asked."""
+        """Whether a host's egress budget prevented a request."""
         self.is_late = False
-        """Whether a service was not done when the time was over."""
+        """Whether a service was not finished when the time was over."""
 
     async def ping(self, kind: str, endpoint: str) -> Ping:
-        """Whether the service answers."""
+        """Check whether the service answers."""
         if not endpoint.lower().startswith(("http://", "https://")):
             return Ping(kind, endpoint, ok=False, latency_ms=0.0, skipped=True)
         async with self._slots:
@@ -213,7 +213,7 @@ class _Round:
     async def _has_card(self, endpoint: str) -> bool:
         try:
             origin = "{0.scheme}://{0.netloc}".format(urlsplit(endpoint))
-        except ValueError:  # it looked like an address
+        except ValueError:  # It looked like an address.
             return False
         places = [_below(endpoint, card) for card in _CARDS]
         places += [*(origin + card for card in _CARDS[1:]), endpoint]
@@ -223,7 +223,10 @@ class _Round:
         return False
 
     async def _call(self, endpoint: str, method: str, params: JsonObject) -> JsonObject:
-        """The result of one JSON-RPC call, plain or as a stream's event; empty without one."""
+        """Return the result of one JSON-RPC call, plain or as a stream's event.
+
+        Empty without one.
+        """
         said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps(said, separators=(",", ":")).encode("ascii")
         reply = await self._send(OutboundRequest("POST", endpoint, _RPC, body))
@@ -252,13 +255,13 @@ class _Round:
 
 
 class _NotCalled(Exception):
-    """The address is not one that is called."""
+    """The address is not one that we call."""
 
 
 def declared(file: RegistrationFile | None) -> Sequence[tuple[str, str]]:
-    """Kind and address of the services a file declares; entries that are none are left out.
+    """Return kind and address of the services a file declares; skip invalid entries.
 
-    `type` and `value` come before `name` and `endpoint`, as in the registry's own SDK.
+    `type` and `value` have precedence over `name` and `endpoint`, as in the registry's own SDK.
     """
     raw: JsonObject = file.raw if file else {}
     listed = raw.get("services")

@@ -1,4 +1,7 @@
-"""Reading a body that may be endless, a decompression bomb or cut off, within fixed bounds."""
+"""Reads response bodies within fixed bounds.
+
+Endless, truncated ones and decompression bombs too.
+"""
 
 import zlib
 from collections.abc import AsyncIterable, Awaitable, Sequence
@@ -11,7 +14,7 @@ from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import Tap
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
-"""What we ask for: the codings whose output zlib lets us bound while it is made."""
+"""The encodings we accept: those whose output zlib can bound while it decodes."""
 
 EVENT_STREAM = "text/event-stream"
 
@@ -21,14 +24,14 @@ _FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
 class BodyBroken(Exception):
-    """The body is not what its headers say: corrupt, cut off, or encoded more than once."""
+    """The body does not match its headers: corrupt, truncated, or encoded more than once."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedBody:
-    """The decoded bytes, whether they were cut, and whether at the ratio or an egress budget.
+    """The decoded bytes, whether they were cut, and whether the ratio or an egress budget cut them.
 
-    `received_bytes` counts what was read of it, as it was encoded.
+    `received_bytes` counts the encoded bytes that were read.
     """
 
     data: bytes
@@ -41,9 +44,9 @@ class DecodedBody:
 async def read_stream(
     reading: Awaitable[DecodedBody], headers: Sequence[tuple[str, str]], limit_s: float | None
 ) -> DecodedBody:
-    """The body that `reading` reads.
+    """Await `reading` and return its body, within `limit_s` seconds for an event stream.
 
-    Raises `TimeoutError` for a stream of events that takes longer than `limit_s`.
+    Raises `TimeoutError` if a stream of events takes longer than `limit_s`.
     """
     is_stream = any(n == "content-type" and v.lower().startswith(EVENT_STREAM) for n, v in headers)
     async with host_timeout(limit_s if is_stream else None):
@@ -59,9 +62,9 @@ async def read_body(
 ) -> DecodedBody:
     """Read until the end or a bound, whichever comes first.
 
-    `encoding` is the Content-Encoding; one that is neither gzip nor deflate was not asked for and
-    is left as it came. Nothing beyond `bytes_max` decoded bytes, nor beyond `ratio_max` times the
-    bytes received, is ever held. Raises `BodyBroken`.
+    `encoding` is the Content-Encoding; an encoding other than gzip and deflate was not asked for,
+    and its body is returned as received. At most `bytes_max` decoded bytes are buffered, and at
+    most `ratio_max` times the bytes received. Raises `BodyBroken`.
     """
     inflate = _inflate_for(encoding)
     received, decoded = 0, bytearray()
@@ -87,7 +90,7 @@ async def read_body(
 
 
 async def read_rest(chunks: AsyncIterable[bytes]) -> bool:
-    """Read what follows a bound and keep none of it; whether the end was reached."""
+    """Read and discard what follows a bound; return whether the end was reached."""
     try:
         async for _ in chunks:
             pass
@@ -97,9 +100,9 @@ async def read_rest(chunks: AsyncIterable[bytes]) -> bool:
 
 
 def declared_length(headers: Sequence[tuple[str, str]]) -> int | None:
-    """The bytes of a body as its headers declare them; None where only its end tells.
+    """Return the length that the headers declare; None if only the body's end tells.
 
-    Source: RFC 9112, section 6.3. The parser has refused lengths that are none.
+    Source: RFC 9112, section 6.3. The parser has refused invalid lengths.
     """
     found = {name: value for name, value in headers if name in _FRAMING}
     if "transfer-encoding" in found or not found.get("content-length", "").isdecimal():
@@ -115,7 +118,7 @@ def _inflate_for(encoding: str) -> "_Inflate | None":
 
 
 class _Inflate:
-    """gzip, zlib, or the bare deflate that some servers send under the name of zlib."""
+    """Decodes gzip, zlib, or the raw deflate that some servers send under the name of zlib."""
 
     def __init__(self) -> None:
         self._zlib: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage] - its only name
@@ -123,11 +126,11 @@ class _Inflate:
 
     @property
     def ended(self) -> bool:
-        """Whether the compressed stream came to its own end."""
+        """Return whether the compressed stream reached its own end."""
         return self._zlib is not None and self._zlib.eof
 
     def feed(self, chunk: bytes, room: int) -> bytes:
-        """At most `room` decoded bytes; room that is filled means the bound is crossed."""
+        """Return at most `room` decoded bytes; exactly `room` bytes mean the bound is crossed."""
         if self._zlib is None:
             chunk = self._head = self._head + chunk
             if len(chunk) < _MAGIC_BYTES:
@@ -144,6 +147,9 @@ class _Inflate:
 
 
 def _window_bits(head: bytes) -> int:
-    """How zlib is told which of the three it is. Source: RFC 1950, section 2.2 (CMF and FLG)."""
+    """Return the zlib parameter for the format found.
+
+    Source: RFC 1950, section 2.2 (CMF and FLG).
+    """
     is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0
     return zlib.MAX_WBITS | 32 if is_zlib or head.startswith(b"\x1f\x8b") else -zlib.MAX_WBITS

@@ -1,4 +1,4 @@
-"""One bounded exchange with an address the operator configured, by the small client."""
+"""One bounded request to an address that the operator configured, over the HTTP/1.1 client."""
 
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SENT = (b"content-type", b"application/json")
 
 @dataclass(frozen=True, slots=True)
 class ExchangeBounds:
-    """What an exchange may cost: seconds, decoded bytes, and decoded bytes for one received."""
+    """Bounds of a request: seconds, decoded bytes, and decoded bytes for each received byte."""
 
     timeout_s: float
     bytes_max: int
@@ -27,10 +27,10 @@ class ExchangeBounds:
 async def exchange(
     client: Upstream, method: str, url: str, content: bytes, bounds: ExchangeBounds
 ) -> tuple[int, DecodedBody]:
-    """The status and the decoded body, cut at the bounds. JSON is sent, where anything is.
+    """Send a request and return the status and the decoded body, cut at the bounds.
 
-    For what may be asked twice. Raises `UpstreamFailed`, `BodyBroken`, and `ValueError` for what
-    is no address.
+    Content, if any, is sent as JSON. The request may be sent twice, so it must be repeatable.
+    Raises `UpstreamFailed`, `BodyBroken`, and `ValueError` for an invalid address.
     """
     place = configured(url)
     request = UpstreamRequest(

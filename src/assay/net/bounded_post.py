@@ -1,4 +1,4 @@
-"""One request to a configured provider, whose answer is read within bounds."""
+"""A request to a configured provider, with a bounded answer."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _PLAIN = {"accept-encoding": "identity"}
 
 
 class AnswerTooLarge(ValueError):
-    """More bytes than an answer may have; none beyond them was read."""
+    """The answer exceeds the size limit; the bytes beyond it were not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostAnswer:
-    """A status, and the whole body."""
+    """A status and a complete body."""
 
     status: int
     body: bytes
@@ -32,10 +32,10 @@ async def post_json(
     bytes_max: int,
     timeout_s: float,
 ) -> PostAnswer:
-    """The answer to `body` as JSON, within `timeout_s` seconds in all.
+    """Post `body` as JSON and return the answer, within `timeout_s` seconds in all.
 
     Raises `httpx2.HTTPError`, `TimeoutError`, and `ValueError` for an answer that is larger than
-    `bytes_max`, packed beyond measure, or broken.
+    `bytes_max`, compressed beyond the allowed ratio, or corrupt.
     """
     async with (
         asyncio.timeout(timeout_s),
@@ -45,7 +45,7 @@ async def post_json(
 
 
 async def get(client: httpx2.AsyncClient, url: str, bytes_max: int, timeout_s: float) -> PostAnswer:
-    """The answer to a GET, bounded as that of `post_json`, which says what it raises."""
+    """Send a GET and return the answer; bounds and exceptions are those of `post_json`."""
     async with (
         asyncio.timeout(timeout_s),
         client.stream("GET", url, headers=_PLAIN) as answer,

@@ -1,4 +1,4 @@
-"""Addresses the operator has configured: dialled as they are, whatever they are."""
+"""Addresses that the operator configured: they are connected to without egress checks."""
 
 import base64
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from assay.http1.model import DEFAULT_PORTS, Target
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredAddress:
-    """Where a configured address leads, and the headers its user and password become."""
+    """A configured destination, and the headers made from the URL's user and password."""
 
     target: Target
     path_and_query: bytes
@@ -17,7 +17,7 @@ class ConfiguredAddress:
 
 
 def configured(url: str) -> ConfiguredAddress:
-    """Raises `ValueError` for what is no http(s) address."""
+    """Parse a configured URL. Raises `ValueError` if it is not an http(s) address."""
     parts = urlsplit(url)
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         raise ValueError("not an http(s) address")

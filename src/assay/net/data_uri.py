@@ -1,4 +1,4 @@
-"""`data:` URIs (RFC 2397) that carry JSON, read within a size."""
+"""Reads JSON from `data:` URIs (RFC 2397), within a size limit."""
 
 import base64
 import binascii
@@ -6,25 +6,25 @@ import re
 from urllib.parse import unquote_to_bytes
 
 _JSON = re.compile(r"(?:application|text)/(?:[a-z0-9.+-]+\+)?json|", re.IGNORECASE)
-"""JSON media types, and none at all: registration files in the wild leave it out."""
+"""JSON media types, or no media type: published registration files often omit it."""
 
 _PERCENT = 3
 _SPACE = re.compile(rb"\s+")
 
 
 class DataUriError(ValueError):
-    """The URI carries no document; the message is a sentence fit for a caller."""
+    """The URI carries no document; the message may be shown to the caller."""
 
 
 def read_data_uri(uri: str, bytes_max: int) -> bytes:
-    """The bytes that `uri` (beginning with `data:`) carries. Raises `DataUriError`."""
+    """Return the bytes that `uri` (beginning with `data:`) carries. Raises `DataUriError`."""
     head, comma, payload = uri[len("data:") :].partition(",")
     if not comma:
         raise DataUriError("the data URI has no comma before its content")
     media_type, *parameters = (part.strip() for part in head.split(";"))
     if not _JSON.fullmatch(media_type):
         raise DataUriError("the data URI does not carry JSON")
-    # Refused before it is decoded: an escaped byte takes three characters at most.
+    # Refused before decoding: an escaped byte takes at most three characters.
     if len(payload) > _PERCENT * 2 * bytes_max:
         raise DataUriError(f"the document is larger than {bytes_max} bytes")
     content = unquote_to_bytes(payload.encode("utf-8", "replace"))
@@ -36,7 +36,7 @@ def read_data_uri(uri: str, bytes_max: int) -> bytes:
 
 
 def _from_base64(text: bytes) -> bytes:
-    """Both alphabets, with or without padding and line breaks."""
+    """Decode either base64 alphabet, with or without padding and line breaks."""
     plain = _SPACE.sub(b"", text).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
         return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)

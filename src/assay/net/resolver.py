@@ -1,7 +1,7 @@
-"""Names to addresses, by the system's resolver, in threads of its own.
+"""Resolves names to addresses with the system's resolver, in a thread pool of its own.
 
-A look-up cannot be ended: its thread is held until the system gives up. So the threads are shared
-out by domain and account, and a look-up is counted until its thread is really free.
+A look-up cannot be cancelled: it occupies its thread until the system gives up. So threads are
+shared out by domain and account, and a look-up counts until its thread is really free.
 """
 
 import asyncio
@@ -16,45 +16,45 @@ from assay.net.egress.host_timeout import current_party
 from assay.net.egress.request_slots import Holder, Slots, SlotShare, new_holder
 
 LOOKUPS_MAX = 64
-"""Threads of one resolver. A pool of its own keeps slow names of hostile agents away from the
-threads that hash passwords."""
+"""Threads of one resolver. A separate pool keeps slow names of hostile agents away from the threads
+that hash passwords."""
 
 LOOKUPS = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX // 2)
-"""Half of them is kept for gates, where there are any."""
+"""Half of them are reserved for gates, if there are any."""
 
 DOMAIN = SlotShare(4, 2)
 """Look-ups of names of one domain."""
 
 ACCOUNT = SlotShare(2, 2)
 VISIT = SlotShare(8, 8)
-"""A visit puts six questions at a time, but asks all its services first whether it may."""
+"""A visit sends up to six probes at once, but first asks all its services for permission."""
 
 LOOKUP_S = 3.0
-"""What a request waits for a look-up at most."""
+"""Longest time a request waits for a look-up."""
 
 WAIT_S = 3.0
-"""What a look-up waits for a thread at most."""
+"""Longest time a look-up waits for a thread."""
 
 
 class NameResolver(Protocol):
-    """Whatever turns a name into addresses; asked once for each connection."""
+    """Resolves names to addresses; called once for each connection."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        """Every address of `host`, best first. Raises `OSError` when there is none.
+        """Return every address of `host`, best first. Raises `OSError` when there is none.
 
-        Raises `EgressError` (`BUDGET`) when it could not be asked for now.
+        Raises `EgressError` (`BUDGET`) when no look-up is possible now.
         """
         ...
 
 
 class SystemResolver:
-    """`getaddrinfo`: the hosts file, then the configured name servers.
+    """Resolves with `getaddrinfo`: the hosts file, then the configured name servers.
 
-    All requests for a name that is being looked up wait for the same answer.
+    All requests for a name that is being looked up share one answer.
     """
 
     def __init__(self, lookups: SlotShare | None = LOOKUPS) -> None:
-        """Without `lookups`, for names that no stranger chooses: no shares."""
+        """Create it; without `lookups` there are no shares, for names that no stranger chooses."""
         self._lookups = lookups
         self._slots = Slots()
         self._under_way: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
@@ -70,13 +70,13 @@ class SystemResolver:
             looking_up = self._under_way.get(asked)
             if looking_up is None:
                 looking_up = self._look_up(asked, places, holder)
-            else:  # somebody has asked for it meanwhile
+            else:  # Another request started the look-up meanwhile.
                 self._slots.give_back(places, holder)
         async with asyncio.timeout(LOOKUP_S):
             return tuple(dict.fromkeys(await asyncio.shield(looking_up)))
 
     def close(self) -> None:
-        """Let the threads end; look-ups that still wait for one are dropped."""
+        """Let the threads end; drop look-ups that still wait for one."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _places(self, host: str) -> dict[str, SlotShare]:
@@ -99,7 +99,7 @@ class SystemResolver:
 
         def ended(done: asyncio.Future[list[str]]) -> None:
             if not done.cancelled():
-                done.exception()  # the request may have gone away
+                done.exception()  # The request may have been cancelled.
             del self._under_way[asked]
             self._slots.give_back(places, holder)
 
@@ -110,6 +110,6 @@ class SystemResolver:
 def _look_up(host: str, port: int) -> list[str]:
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # the idna codec refuses what the resolver would have to
+    except UnicodeError as error:  # The idna codec refuses what the resolver would have to.
         raise OSError(str(error)) from error
     return [str(row[4][0]) for row in rows]

@@ -1,7 +1,7 @@
 """Counts that several processes share, in Valkey: one script, on the server's clock.
 
-Nothing here grants access, and nothing is lost that anybody relies on when the server is flushed
-(ADR 0012). What callers name never gets here as text: keys are hashes.
+Counts grant no access, and a flush of the server loses nothing that anybody relies on (ADR 0012).
+Names chosen by callers are never sent as text: keys are hashes.
 """
 
 import asyncio
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from valkey.asyncio import Valkey
 
 COMMAND_S = 0.75
-"""How long one exchange may take, connecting included: a slice is of no use after a second."""
+"""Time limit of one exchange, connecting included: a slice is useless after a second."""
 
 CONNECTIONS_MAX = 4
 
 _CHECK = WindowRequest("check", limit=1_000_000_000, need=1, want=1)
-"""Writes, as every grant does: a replica, or a server without memory, is found out."""
+"""A request that writes like every grant, so that it detects replicas and a server out of
+memory."""
 
 # A key is a hash: second -> units lent in it. The server's clock may be put back: what is counted
 # under seconds to come counts from now on, so that nobody is kept out for longer than a window.
@@ -69,9 +70,10 @@ _SHA = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class ValkeyWindow:
-    """Implements `common.shared_window.SharedWindow`. Connects when first asked, again when cut.
+    """A shared window in Valkey; connects on first use, and again after a disconnect.
 
-    Raises `StateUrlError` when the client library is not installed.
+    Implements `common.shared_window.SharedWindow`. Raises `StateUrlError` when the client library
+    is not installed.
     """
 
     def __init__(self, address: StateAddress, command_s: float = COMMAND_S) -> None:
@@ -83,7 +85,7 @@ class ValkeyWindow:
         try:
             async with asyncio.timeout(self._command_s):
                 return [_grant(ask, said) for ask, said in zip(asks, await self._run(asks))]  # noqa: B905 - as many answers as questions
-        except Exception as error:  # the library's own, the network's, and what garbage provokes
+        except Exception as error:  # Library, network and invalid-reply errors.
             raise Unavailable(
                 "The shared state cannot be used now.",
                 detail=_detail(error, self._command_s),
@@ -100,17 +102,17 @@ class ValkeyWindow:
     async def _run(self, asks: Sequence[WindowRequest]) -> list[object]:
         said = await self._send(asks, by_hash=True)
         unknown = [n for n, one in enumerate(said) if isinstance(one, self._no_script)]
-        if unknown:  # the server has forgotten the script, and has done nothing
+        if unknown:  # The server no longer has the script, and has done nothing.
             again = await self._send([asks[n] for n in unknown], by_hash=False)
             for n, one in zip(unknown, again, strict=True):
                 said[n] = one
         return said
 
     async def _send(self, asks: Sequence[WindowRequest], *, by_hash: bool) -> list[object]:
-        """All in one write, and all answers in one read."""
+        """Send all requests in one write, and read all answers in one read."""
         command = ("EVALSHA", _SHA) if by_hash else ("EVAL", _SCRIPT)
         async with self._client.pipeline(transaction=False) as opened:
-            pipe: Any = opened  # the library types its commands for every client at once
+            pipe: Any = opened  # The library types its commands for all its clients at once.
             for ask in asks:
                 pipe.execute_command(*command, 1, _key(ask.key), *_values(ask))
             return cast("list[object]", await pipe.execute(raise_on_error=False))
@@ -127,13 +129,13 @@ def _values(ask: WindowRequest) -> tuple[int, ...]:
 
 
 def _key(key: str) -> bytes:
-    """Bounded, and of no meaning to whoever reads the server."""
+    """Return a bounded key that tells readers of the server nothing."""
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16)
     return b"assay:limit:" + digest.hexdigest().encode()
 
 
 def _grant(ask: WindowRequest, said: object) -> Grant:
-    """The script's answer. Raises the server's error, or `ValueError` for what cannot be one."""
+    """Parse the script's answer. Raises the server's error, or `ValueError` if it is invalid."""
     if isinstance(said, Exception):
         raise said
     if not isinstance(said, list) or len(cast("list[object]", said)) != 4:  # noqa: PLR2004 - four
@@ -146,8 +148,8 @@ def _grant(ask: WindowRequest, said: object) -> Grant:
 
 
 def _client(address: StateAddress, command_s: float) -> "tuple[Valkey, type[Exception]]":
-    """The client, and what it raises for a script the server does not know."""
-    try:  # an extra: only those who share state have it, and it is imported for them alone
+    """Return the client, and the exception it raises for a script unknown to the server."""
+    try:  # An extra, installed only with shared state, and imported only for that.
         from valkey.asyncio import BlockingConnectionPool, SSLConnection, Valkey  # noqa: PLC0415
         from valkey.asyncio.retry import Retry  # noqa: PLC0415
         from valkey.backoff import NoBackoff  # noqa: PLC0415
@@ -164,7 +166,7 @@ def _client(address: StateAddress, command_s: float) -> "tuple[Valkey, type[Exce
         "password": address.password,
         "socket_timeout": command_s,
         "socket_connect_timeout": command_s,
-        "retry": Retry(NoBackoff(), 0),  # what was given back twice would be lent twice
+        "retry": Retry(NoBackoff(), 0),  # What is given back twice would be lent twice.
         "max_connections": CONNECTIONS_MAX,
         "timeout": command_s,
     }

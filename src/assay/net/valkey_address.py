@@ -1,4 +1,4 @@
-"""Where shared state is: the URL, read once, and never shown."""
+"""Parses the URL of the shared state, and never shows it."""
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -10,12 +10,12 @@ _FORM = "ASSAY_STATE_URL must be valkey://host:6379/0, or valkeys:// over TLS"
 
 
 class StateUrlError(ValueError):
-    """The URL of the shared state cannot be used; the message says why, and never the URL."""
+    """The URL of the shared state is unusable; the message says why but omits the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateAddress:
-    """A Valkey server, and how to sign in there."""
+    """A Valkey server and its login."""
 
     host: str
     port: int
@@ -26,19 +26,19 @@ class StateAddress:
 
     @property
     def place(self) -> str:
-        """Host and port, which may be shown."""
+        """Return host and port, which may be shown."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def state_address(url: str) -> StateAddress:
-    """`valkey://[[user]:password@]host[:port][/database]`, or `valkeys://`: the same over TLS.
+    """Parse `valkey://[[user]:password@]host[:port][/database]`, or `valkeys://` with TLS.
 
     Raises `StateUrlError` for anything else.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError:  # its text quotes the URL
+    except ValueError:  # Its text quotes the URL.
         raise StateUrlError(_FORM) from None
     database = parts.path.removeprefix("/") or "0"
     if parts.scheme not in _SCHEMES:

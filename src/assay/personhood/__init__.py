@@ -1,1 +1,1 @@
-"""Proofs that a human stands behind an agent."""
+"""Proofs that a human backs an agent."""

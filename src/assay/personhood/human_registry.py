@@ -1,4 +1,4 @@
-"""Self's registry of agents with humans behind them, on chain."""
+"""Reads Self's on-chain registry of agents backed by humans."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ TTL_S = 300.0
 
 
 def contract_of(text: str, networks: Networks, what: str) -> tuple[Network, str]:
-    """`chain:0x...` as a chain and a lower-case address; raises `ValueError`."""
+    """Parse `chain:0x...` as a chain and a lower-case address; raises `ValueError`."""
     slug, _, address = text.partition(":")
     if slug not in networks.rows or not is_address(address):
         raise ValueError(f"{what} must be chain:0x..., such as celo:0x{'0' * 40}")
@@ -23,7 +23,7 @@ def contract_of(text: str, networks: Networks, what: str) -> tuple[Network, str]
 
 
 class SelfHumans:
-    """Implements `personhood.model.HumanRegistry`."""
+    """Reads Self's registry; implements `personhood.model.HumanRegistry`."""
 
     def __init__(self, rpc: Rpc, network: Network, registry: str, clock: Clock) -> None:
         self._rpc = rpc

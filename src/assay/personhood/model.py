@@ -1,4 +1,4 @@
-"""Humans behind agents: what registries hold of them, and proofs of personhood."""
+"""Humans behind agents: records of registries, and proofs of personhood."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,39 +8,39 @@ from assay.common.errors import Conflict, InvalidRequest, Unavailable
 
 
 class ProofInvalid(InvalidRequest):
-    """A proof of personhood that does not hold."""
+    """A proof of personhood is invalid."""
 
     code = "proof_invalid"
 
 
 class HumanTaken(Conflict):
-    """One human backs at most one agent, and one agent has at most one human behind it."""
+    """A human may back only one agent, and an agent may have only one human."""
 
     code = "human_taken"
 
 
 class PersonhoodUnavailable(Unavailable):
-    """Proofs of personhood cannot be checked here now."""
+    """Proofs of personhood cannot be checked now."""
 
     code = "personhood_unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class HumanRecord:
-    """What a registry of agents with humans behind them holds of an address.
+    """The record that a registry of human-backed agents has of an address.
 
-    `agents` is how many agents the same human has there, None where it does not say.
+    `agents` is the number of agents of the same human there, None if unknown.
     """
 
     registered: bool
     holds: bool = False
-    """The proof is fresh, and by the provider the registry trusts."""
+    """Whether the proof is current, and by the provider the registry trusts."""
     agents: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PersonhoodProof:
-    """A proof as it was sent, its numbers in range. `level` is what the caller says it is of."""
+    """A proof as sent, its numbers in range. `level` is the caller's claim."""
 
     merkle_root: int
     nullifier_hash: int
@@ -51,7 +51,7 @@ class PersonhoodProof:
 
 @dataclass(frozen=True, slots=True)
 class Personhood:
-    """A human behind a subject; `nullifier` is that human, under `scope`, without a name."""
+    """A human who backs a subject; `nullifier` identifies the human under `scope` anonymously."""
 
     subject_key: str
     agent_id: str
@@ -62,10 +62,10 @@ class Personhood:
 
 
 class HumanRegistry(Protocol):
-    """A registry of agents with a human behind each."""
+    """A registry of human-backed agents."""
 
     async def find(self, address: str) -> HumanRecord:
-        """What it holds of a lower-case address. Raises `common.errors.Unavailable`."""
+        """Return its record of a lower-case address. Raises `common.errors.Unavailable`."""
         ...
 
 
@@ -76,20 +76,20 @@ class PersonhoodVerifier(Protocol):
     """Names the configuration: a human has one nullifier in it."""
 
     async def verify(self, proof: PersonhoodProof) -> str:
-        """The level of a proof that holds. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
+        """Return the level of a valid proof. Raises `ProofInvalid` and `PersonhoodUnavailable`."""
         ...
 
 
 class PersonhoodStore(Protocol):
-    """Which subjects have a human behind them."""
+    """Stores which subjects are backed by a human."""
 
     async def add(self, personhood: Personhood) -> Personhood:
-        """Store it, or return what is stored already for the same human and subject.
+        """Store it, or return what is already stored for the same human and subject.
 
-        Raises `HumanTaken` when the human backs another subject, or another human this one.
+        Raises `HumanTaken` if the human backs another subject, or the subject has another human.
         """
         ...
 
     async def find(self, subject_key: str) -> Personhood | None:
-        """The human behind a subject."""
+        """Return the human who backs a subject."""
         ...

@@ -24,7 +24,7 @@ router = APIRouter(tags=["Personhood"])
 async def verify_personhood(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.PersonhoodVerifiedResponse:
-    """Prove that a human stands behind the agent; the bonus applies from now on."""
+    """Prove that a human backs the agent; the bonus applies from now on."""
     body = read(wire.ProofRequest, await request.body())
     found = await service(request, Personhoods).verify(network, agent_id, body.parsed())
     return wire.verified(found)
@@ -41,7 +41,7 @@ async def verify_personhood(
 async def personhood_status(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.StatusResponse:
-    """Whether a human proved to stand behind the agent."""
+    """Return whether a human has proven to back the agent."""
     _, found = await service(request, Personhoods).find(network, agent_id)
     return wire.status(found)
 
@@ -57,6 +57,6 @@ async def personhood_status(
 async def personhood_profile(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.PersonhoodProfileResponse:
-    """The agent, and the human behind it."""
+    """Return the agent, and the human who backs it."""
     canonical, found = await service(request, Personhoods).find(network, agent_id)
     return wire.PersonhoodProfileResponse(agent_id=canonical, personhood=wire.status(found))

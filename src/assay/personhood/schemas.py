@@ -30,7 +30,7 @@ class ProofRequest(RequestModel):
     verification_level: Annotated[str | None, Field(max_length=32)] = None
 
     def parsed(self) -> PersonhoodProof:
-        """The proof; raises `InvalidRequest`."""
+        """Return the proof; raises `InvalidRequest`."""
         return parse_proof(
             merkle_root=self.merkle_root,
             nullifier_hash=self.nullifier_hash,
@@ -41,7 +41,7 @@ class ProofRequest(RequestModel):
 
 
 class StatusResponse(ResponseModel):
-    """Whether a human proved to stand behind the agent."""
+    """Whether a human has proven to back the agent."""
 
     verified: bool
     level: str | None
@@ -49,27 +49,27 @@ class StatusResponse(ResponseModel):
 
 
 class PersonhoodVerifiedResponse(StatusResponse):
-    """The same, of a named agent."""
+    """The same for a named agent."""
 
     agent_id: str
 
 
 class PersonhoodProfileResponse(ResponseModel):
-    """An agent and the human behind it."""
+    """An agent and the human who backs it."""
 
     agent_id: str
     personhood: StatusResponse
 
 
 def status(found: Personhood | None) -> StatusResponse:
-    """What is known, on the wire."""
+    """Return what is known as a response."""
     if found is None:
         return StatusResponse(verified=False, level=None, verified_at=None)
     return StatusResponse(verified=True, level=found.level, verified_at=iso(found.verified_at))
 
 
 def verified(found: Personhood) -> PersonhoodVerifiedResponse:
-    """The answer to a proof that holds."""
+    """Return the response to a valid proof."""
     return PersonhoodVerifiedResponse(
         agent_id=found.agent_id,
         verified=True,

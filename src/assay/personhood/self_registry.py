@@ -1,4 +1,4 @@
-"""Self's registry of agents with a human behind them: calls and answers. Pure.
+"""Calls to Self's registry of human-backed agents, and its answers. Pure.
 
 Source: self-agent-id contracts (`SelfAgentRegistry`, read functions); personhood-proofs.md#self.
 """
@@ -8,12 +8,12 @@ from assay.chains.rpc import ContractCall
 
 
 def agent_id(registry: str, address: str) -> ContractCall:
-    """`getAgentId(bytes32)` of the key that is an address."""
+    """Call `getAgentId(bytes32)` for the key that is an address."""
     return _call(registry, "bc936c52", address_word(address))
 
 
 def is_fresh(registry: str, agent: int) -> ContractCall:
-    """`isProofFresh(uint256)`: not revoked and not expired, unlike `hasHumanProof`."""
+    """Call `isProofFresh(uint256)`: not revoked and not expired, unlike `hasHumanProof`."""
     return _call(registry, "7d08e2f3", word(agent))
 
 
@@ -38,7 +38,7 @@ def agents_of(registry: str, human: int) -> ContractCall:
 
 
 def read_number(data: bytes) -> int:
-    """One number. Raises `BadAnswer`."""
+    """Decode one number. Raises `BadAnswer`."""
     return AbiReader(data[:WORD]).number(0)
 
 

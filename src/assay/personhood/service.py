@@ -1,4 +1,4 @@
-"""A human proves to stand behind an agent (interface.md#personhood-verification, #personhood)."""
+"""Verifies that a human backs an agent (interface.md#personhood-verification, #personhood)."""
 
 import json
 import re
@@ -25,22 +25,22 @@ LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "sel
 """Source: personhood-proofs.md#world-id."""
 
 NOT_CONFIGURED_S = 3600
-"""When to ask again where an operator has not set it up: not soon."""
+"""Retry delay if an operator has not configured it: long, since that does not change soon."""
 
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,64}|[0-9]{1,78}")
 _PROOF = re.compile(r"(?:0x)?([0-9a-fA-F]{512})")
 
 
 class DecisionCache(Protocol):
-    """Whoever keeps decisions that a proven human changes."""
+    """Caches decisions that a proven human changes."""
 
     def personhood_changed(self, subject_key: str) -> None:
-        """Forget what was decided of the subject."""
+        """Discard cached decisions about the subject."""
         ...
 
 
 class Personhoods:
-    """Verifies and keeps proofs of personhood."""
+    """Verifies and stores proofs of personhood."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class Personhoods:
         self._clock = clock
 
     async def verify(self, network: Network, agent_id: str, proof: PersonhoodProof) -> Personhood:
-        """The human behind the agent, stored. The same proof again is the same answer.
+        """Verify a proof, store the human behind the agent and return it; repeatable.
 
-        Raises `AgentNotFound` and `ChainUnavailable`, `ProofInvalid` for a proof that does not
-        hold or was not made for this agent, `HumanTaken`, and `PersonhoodUnavailable`.
+        Raises `AgentNotFound` and `ChainUnavailable`, `ProofInvalid` for a proof that is invalid or
+        was not made for this agent, `HumanTaken`, and `PersonhoodUnavailable`.
         """
         subject = await self._subjects.find(network, agent_id)
         if self._verifier is None:
@@ -88,10 +88,9 @@ class Personhoods:
         return stored
 
     async def find(self, network: Network, agent_id: str) -> tuple[str, Personhood | None]:
-        """The id the agent is stored under, and the human behind it.
+        """Return the id the agent is stored under, and the human who backs it.
 
-        Raises `InvalidRequest`, and for an agent without one `AgentNotFound` when there is no such
-        agent at all.
+        Raises `InvalidRequest`, and `AgentNotFound` if the agent has no human and does not exist.
         """
         agent_id = await self._subjects.identify(network, agent_id)
         found = await self._store.find(subject_key(network, agent_id))
@@ -103,9 +102,9 @@ class Personhoods:
 def parse_proof(
     *, merkle_root: str, nullifier_hash: str, proof: str, signal: str, level: str | None
 ) -> PersonhoodProof:
-    """A proof from its texts: numbers in hex or decimal, the proof as 256 bytes or eight numbers.
+    """Parse a proof: numbers in hex or decimal, the proof as 256 bytes or eight numbers.
 
-    Raises `InvalidRequest` naming every field that does not hold.
+    Raises `InvalidRequest` naming every invalid field.
     """
     problems: list[Problem] = []
     root = _field_number("merkle_root", merkle_root, problems)
@@ -130,7 +129,7 @@ def _field_number(name: str, text: str, problems: list[Problem]) -> int:
 
 
 def _proof_words(text: str) -> tuple[int, ...] | None:
-    """The eight numbers, below 2^256; a JSON list may be nested as the provider's own is."""
+    """Return the eight numbers, below 2^256; a JSON list may be nested like the provider's own."""
     found = _PROOF.fullmatch(text)
     if found is not None:
         raw = bytes.fromhex(found[1])
@@ -155,7 +154,7 @@ def _number(text: str) -> int | None:
 
 
 def _is_octal(text: str) -> bool:
-    """Decimal with leading zeros, which Python does not read and nobody means."""
+    """Return whether it is decimal with leading zeros, which Python rejects and nobody intends."""
     return text[0] == "0" and len(text) > 1 and not text.startswith("0x")
 
 

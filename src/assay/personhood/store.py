@@ -9,7 +9,7 @@ from assay.personhood.model import HumanTaken, Personhood
 
 
 class SqlPersonhoodStore:
-    """Implements `personhood.model.PersonhoodStore`."""
+    """Stores humans in SQL; implements `personhood.model.PersonhoodStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

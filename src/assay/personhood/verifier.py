@@ -15,14 +15,14 @@ from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, Proof
 TIMEOUT_S = 8.0
 ANSWER_BYTES_MAX = 64 * 1024
 _TRIED = ("orb", "device")
-"""Levels tried where the caller names none. Source: personhood-proofs.md#world-id."""
+"""Levels tried if the caller names none. Source: personhood-proofs.md#world-id."""
 
 _OK, _REDIRECT, _BAD_REQUEST, _SERVER_ERROR = 200, 300, 400, 500
 _NOT_THE_PROOFS_FAULT = frozenset({"invalid_action", "action_inactive", "not_found"})
 
 
 class RouterVerifier:
-    """Implements `personhood.model.PersonhoodVerifier` by `eth_call`; no transaction, no key."""
+    """Verifies by `eth_call`, without transaction or key; implements `PersonhoodVerifier`."""
 
     def __init__(self, rpc: Rpc, network: Network, router: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"
@@ -55,7 +55,10 @@ class RouterVerifier:
         raise ProofInvalid("The proof does not hold for this agent.")
 
     async def _check_router(self) -> None:
-        """An address without code would find every proof good."""
+        """Check that the router is a contract.
+
+        A call to an address without code always succeeds.
+        """
         if self._is_there:
             return
         code = await self._rpc.request(self._network, "eth_getCode", [self._router, "latest"])
@@ -65,7 +68,7 @@ class RouterVerifier:
 
 
 class CloudVerifier:
-    """Implements `personhood.model.PersonhoodVerifier` by the developer portal's API, version 2."""
+    """Verifies by the developer portal's API, version 2; implements `PersonhoodVerifier`."""
 
     def __init__(self, url: str, app_id: str, action: str) -> None:
         self.scope = f"{app_id}/{action}"
@@ -83,7 +86,7 @@ class CloudVerifier:
             if not isinstance(code, str) or code in _NOT_THE_PROOFS_FAULT:
                 raise _unavailable(f"the provider says {code!r}")
             if code == "max_verifications_reached":
-                return level  # it holds, and was used: whose it is we know ourselves
+                return level  # It is valid and was used before: our own store knows by whom.
         raise refusal
 
     async def aclose(self) -> None:

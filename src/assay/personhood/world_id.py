@@ -1,4 +1,4 @@
-"""World ID proofs, version 3: what is hashed, and the router's call. Pure.
+"""Hashes World ID proofs, version 3, and encodes the router's call. Pure.
 
 Source: worldcoin/world-id-contracts (`WorldIDRouter`, `ByteHasher`); personhood-proofs.md#world-id.
 A real proof is the vector `tests/vectors/world_id.json`.
@@ -24,27 +24,27 @@ _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
 def hash_to_field(content: bytes) -> int:
-    """keccak-256, shifted to fit the field."""
+    """Return keccak-256, shifted to fit the field."""
     return int.from_bytes(keccak256(content)) >> 8
 
 
 def signal_hash(signal: str) -> int:
-    """Of what the proof was made for: hex as the bytes it says, else the text."""
+    """Hash what the proof was made for: hex as the bytes it spells, other text as text."""
     content = bytes.fromhex(signal[2:]) if _HEX.fullmatch(signal) else signal.encode()
     return hash_to_field(content)
 
 
 def external_nullifier(app_id: str, action: str) -> int:
-    """One human has one nullifier for each of these."""
+    """Return the scope of nullifiers: a human has one nullifier for each."""
     return hash_to_field(word(hash_to_field(app_id.encode())) + action.encode())
 
 
 def verify_proof(
     router: str, root: int, signal: int, nullifier: int, external: int, proof: tuple[int, ...]
 ) -> ContractCall:
-    """`verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
+    """Call `verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
 
-    It answers nothing for a proof that holds, and reverts for any other.
+    It returns nothing for a valid proof, and reverts for any other.
     """
     words = (root, ORB_GROUP, signal, nullifier, external, *proof)
     return ContractCall(

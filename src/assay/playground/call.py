@@ -1,4 +1,4 @@
-"""Calling a target for an operator, through the one guarded door.
+"""Calls a target for an operator through the egress guard.
 
 Source: interface.md#blocked-addresses.
 """
@@ -44,7 +44,7 @@ LIMITS: Final = Limits(connect_s=5.0, total_s=20.0, body_bytes_max=1024 * 1024)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""What no longer describes a body that was decoded and read to its end."""
+"""Headers that no longer describe a body after it was decoded and read to its end."""
 
 _SAID: Final = {
     Failure.NAME: "The target's name could not be resolved.",
@@ -56,16 +56,16 @@ _SAID: Final = {
 
 
 class ProxyCaller:
-    """Sends what operators ask for to addresses that operators name, in our own name.
+    """Sends operators' requests to addresses that they name, under our own name.
 
-    The target learns who calls from `User-Agent` and `Via`. It is told nothing that only a proxy or
-    we may say, and no credential of ours (`net.egress.fields`, `net.egress.credentials`).
+    The target sees the caller in `User-Agent` and `Via`. It receives neither fields reserved for a
+    proxy or us, nor any credential of ours (`net.egress.fields`, `net.egress.credentials`).
     """
 
     def __init__(
         self, http: EgressClient, egress: EgressPolicy, credentials: OwnCredentials, address: str
     ) -> None:
-        """`address` is this service's own."""
+        """Create it; `address` is this service's own."""
         self._http = http
         self._egress = egress
         self._credentials = credentials
@@ -75,9 +75,9 @@ class ProxyCaller:
         }
 
     def check(self, asked: ProxyCall, field: str = "targetUrl") -> None:
-        """What cannot be sent is refused before anybody is asked about anything.
+        """Refuse a request that cannot be sent, before any look-up or request.
 
-        `field` is what a refusal calls the address. Raises `InvalidRequest`.
+        `field` is the address's name in a refusal. Raises `InvalidRequest`.
         """
         found = _problems(asked)
         target = parse_target(asked.url, self._egress)
@@ -93,12 +93,12 @@ class ProxyCaller:
         field: str = "targetUrl",
         added: Mapping[str, str] | None = None,
     ) -> ProxyReply:
-        """The target's answer, whatever its status; redirects are the operator's to follow.
+        """Return the target's answer, whatever its status; redirects are left to the operator.
 
         `added` are headers of ours, with lower-case names; they replace the operator's. The call
-        counts against the egress budget of the target's host, at most a quarter of which is the
-        operator's; what the budget has no bytes for is cut. Raises `InvalidRequest` as `check`,
-        also for a name that leads inside, `EgressBudgetSpent` and `ProxyFailed`.
+        counts in the egress budget of the target's host, of which an operator may use at most a
+        quarter; an answer is cut when the budget is used up. Raises `InvalidRequest` like `check`,
+        also for a name that resolves to an internal address, `EgressBudgetSpent` and `ProxyFailed`.
         """
         self.check(asked, field)
         body = (asked.body or "").encode()
@@ -122,14 +122,14 @@ class ProxyCaller:
         return _reply(reply)
 
     def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What of an operator's headers is sent on, by lower-case names."""
+        """Return those headers of an operator that are forwarded, by lower-case names."""
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()]
         passed = [header for header in raw if REQUEST_FIELDS.passes(header[0])]
         kept = self._credentials.headers(passed)
         return {name.decode(): value.decode("latin-1") for name, value in kept}
 
     def _url(self, url: str) -> str:
-        """The address without credentials of ours in its query."""
+        """Return the address without credentials of ours in its query."""
         base, mark, query = url.partition("#")[0].partition("?")
         if not mark:
             return url
@@ -148,7 +148,7 @@ class Proxy:
     async def call(
         self, operator: Operator, network: Network, agent_id: str, asked: ProxyCall
     ) -> ProxyResult:
-        """The target's answer, and the agent's grade.
+        """Return the target's answer and the agent's grade.
 
         Raises `PlanRequired`, `InvalidRequest`, `AgentNotFound`, `ChainUnavailable`,
         `EvidenceUnavailable` and `ProxyFailed`.
@@ -186,7 +186,7 @@ def _reply(reply: EgressResponse) -> ProxyReply:
     for name, value in reply.headers:
         if name not in _DECODED:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    # A text that was cut may end within a character; base64 would hide the rest of it.
+    # A truncated text may end within a character; base64 would hide its readable part.
     errors = "ignore" if reply.truncated else "strict"
     try:
         body, encoding = reply.body.decode("utf-8", errors), "utf-8"

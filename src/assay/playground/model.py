@@ -1,4 +1,4 @@
-"""A call made for an operator, and what came of it.
+"""A call made for an operator, and its result.
 
 Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
 """
@@ -23,14 +23,14 @@ class ProxyFailed(ServiceError):
 
 
 class EgressBudgetSpent(TooMany):
-    """The target's host has had its share of requests or bytes for now (ADR 0016)."""
+    """The target host's budget of requests or bytes is used up for now (ADR 0016)."""
 
     code = "egress_budget"
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyCall:
-    """What is to be sent where."""
+    """A request to send, and its target."""
 
     url: str
     method: str = "GET"
@@ -40,7 +40,7 @@ class ProxyCall:
 
 @dataclass(frozen=True, slots=True)
 class ProxyReply:
-    """What the target answered. A body that is no text is given in base64."""
+    """The target's answer. A body that is not text is given in base64."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class ProxyReply:
 
 @dataclass(frozen=True, slots=True)
 class ProxyResult:
-    """The target's answer beside what is thought of the agent."""
+    """The target's answer, and the agent's grade."""
 
     reply: ProxyReply
     decision: Decision

@@ -1,8 +1,8 @@
-"""Trying an endpoint as an agent would, without paying.
+"""Tries an endpoint as an agent would, without paying.
 
 A path is one of the operator's own wrappers: its upstream is called with its secret and its trust
-rule, but nobody is charged and no limit is counted. An absolute URL is called as it is.
-Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
+rule, but no payment is charged and no limit is counted. An absolute URL is called directly. Source:
+interface.md#proxy-and-playground-results, #proxy-and-playground.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ PATH_CHARS_MAX: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundTrial:
-    """What is to be tried: `call.url` is a path of one's own or an absolute URL."""
+    """What to try: `call.url` is a path of an own wrapper or an absolute URL."""
 
     agent_id: str
     call: ProxyCall
@@ -33,7 +33,7 @@ class PlaygroundTrial:
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundResult:
-    """The answer, or None when the agent did not pass the wrapper's trust rule."""
+    """The answer, or None if the agent did not pass the wrapper's trust rule."""
 
     reply: ProxyReply | None
     decision: Decision
@@ -49,7 +49,7 @@ class DryRun:
     tier: str | None
     route: str | None
     price: int | None
-    """Micro-dollars a call; None where no wrapper answers."""
+    """Micro-dollars a call; None if it is not a wrapper."""
     registered: bool
     onchain_score: float
     feedback_count: int
@@ -57,7 +57,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundDependencies:
-    """What the playground stands on."""
+    """Dependencies of the playground."""
 
     caller: ProxyCaller
     gate: Gate
@@ -67,7 +67,7 @@ class PlaygroundDependencies:
 
 
 class Playground:
-    """Tries endpoints for the operator they belong to."""
+    """Tries endpoints for the operator that owns them."""
 
     def __init__(self, needs: PlaygroundDependencies) -> None:
         self._needs = needs
@@ -75,7 +75,7 @@ class Playground:
     async def call(
         self, operator_id: str, network: Network, trial: PlaygroundTrial
     ) -> PlaygroundResult:
-        """Call it. Raises as `Proxy.call`, and `WrapperNotFound` for a path nothing answers."""
+        """Call it. Raises like `Proxy.call`, and `WrapperNotFound` for a path without a wrapper."""
         gate = self._needs.gate
         agent_id = canonical_agent_id(network, trial.agent_id)
         found = await self._route(operator_id, trial.call)
@@ -99,7 +99,7 @@ class Playground:
         return PlaygroundResult(reply, decision, min_score)
 
     async def dry_run(self, operator_id: str, network: Network, trial: PlaygroundTrial) -> DryRun:
-        """Look, and call nothing; no sandbox runs either.
+        """Return what would be called, without calling it or running a sandbox.
 
         Raises `InvalidRequest`, `AgentNotFound` and `ChainUnavailable`.
         """
@@ -128,7 +128,7 @@ class Playground:
         )
 
     async def _route(self, operator_id: str, call: ProxyCall) -> RouteMatch | None:
-        """The operator's own wrapper of a path; None for an absolute URL."""
+        """Return the operator's own wrapper for a path; None for an absolute URL."""
         path = _own_path(call)
         if path is None:
             return None
@@ -136,7 +136,7 @@ class Playground:
 
 
 def _own_path(call: ProxyCall) -> str | None:
-    """The path of a wrapper of one's own; None for an absolute URL. Raises `InvalidRequest`."""
+    """Return the path of an own wrapper; None for an absolute URL. Raises `InvalidRequest`."""
     url = call.url
     if not url.startswith("/"):
         if "://" not in url:
@@ -150,13 +150,13 @@ def _own_path(call: ProxyCall) -> str | None:
 
 
 def _forwarded_url(call: ProxyCall, found: RouteMatch) -> str:
-    """Where the wrapper would forward it to."""
+    """Return the URL to which the wrapper would forward it."""
     _, mark, query = call.url.partition("#")[0].partition("?")
     return f"{found.route.config.target_url}{found.path}{mark}{query}"
 
 
 def _added(route: WrapperRoute, decision: Decision) -> dict[str, str]:
-    """What the wrapper would add: who calls, and the upstream's secret."""
+    """Return the headers that the wrapper would add: the caller's, and the upstream's secret."""
     added = {"x-assay-agent": decision.subject.agent_id, "x-assay-tier": decision.grade.tier}
     if route.upstream_header is not None:
         name, value = route.upstream_header

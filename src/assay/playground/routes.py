@@ -59,5 +59,5 @@ async def playground(request: Request) -> wire.PlaygroundResponse:
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator of the declared credential."""
     return request.state.principal

@@ -25,7 +25,7 @@ FREE = usd(0)
 
 
 class ProxyRequest(RequestModel):
-    """What to send where."""
+    """The request to send, and its target."""
 
     target_url: Annotated[Address, Field(examples=["https://api.example.com/v1/quote"])]
     method: Method = "GET"
@@ -33,12 +33,12 @@ class ProxyRequest(RequestModel):
     body: str | None = None
 
     def call(self) -> ProxyCall:
-        """As the use case takes it."""
+        """Return the call for the use case."""
         return ProxyCall(self.target_url, self.method.upper(), self.headers or {}, self.body)
 
 
 class ProxyResponse(ResponseModel):
-    """What the target answered, and what is thought of the agent."""
+    """The target's answer, and the agent's grade."""
 
     status_code: int
     response_headers: dict[str, str]
@@ -52,7 +52,7 @@ class ProxyResponse(ResponseModel):
 
 
 class PlaygroundRequest(RequestModel):
-    """What to try: a path of one's own wrappers, or an absolute URL."""
+    """What to try: a path of your own wrappers, or an absolute URL."""
 
     path: Annotated[Address, Field(examples=["/quote"])]
     agent_id: Annotated[str, Field(min_length=1, max_length=100, examples=["22"])]
@@ -63,7 +63,7 @@ class PlaygroundRequest(RequestModel):
     dry_run: bool = False
 
     def trial(self) -> PlaygroundTrial:
-        """As the use case takes it."""
+        """Return the trial for the use case."""
         call = ProxyCall(self.path, self.method.upper(), self.headers or {}, self.body)
         return PlaygroundTrial(self.agent_id, call)
 
@@ -85,7 +85,7 @@ class PlaygroundResponse(ResponseModel):
 
 
 def proxied(found: ProxyResult) -> ProxyResponse:
-    """The proxy's result on the wire."""
+    """Return the proxy's result as a response."""
     reply, grade = found.reply, found.decision.grade
     return ProxyResponse(
         status_code=reply.status,
@@ -101,7 +101,7 @@ def proxied(found: ProxyResult) -> ProxyResponse:
 
 
 def tried(found: PlaygroundResult, request_id: str) -> PlaygroundResponse:
-    """The playground's result on the wire; a refusal by trust is an answer like the wrapper's."""
+    """Return the playground's result; a refusal by trust is an answer like the wrapper's."""
     grade = found.decision.grade
     reply = found.reply or _denied(found, request_id)
     return PlaygroundResponse(
@@ -120,7 +120,7 @@ def tried(found: PlaygroundResult, request_id: str) -> PlaygroundResponse:
 
 
 def dry(found: DryRun) -> PlaygroundResponse:
-    """A dry run on the wire (interface.md#proxy-and-playground-results)."""
+    """Return a dry run as a response (interface.md#proxy-and-playground-results)."""
     known = "this path and method are registered" if found.registered else "nothing is registered"
     document = {
         "dryRun": True,
@@ -153,7 +153,7 @@ def dry(found: DryRun) -> PlaygroundResponse:
 
 
 def _denied(found: PlaygroundResult, request_id: str) -> ProxyReply:
-    """The refusal that a caller of the wrapper would get, to the letter."""
+    """Return exactly the refusal that a caller of the wrapper would get."""
     body = envelope(TrustDenied.of(found.decision), request_id).decode()
     headers = {"content-type": "application/json"}
     return ProxyReply(HTTPStatus.FORBIDDEN, headers, body, "utf-8", False, 0.0)  # noqa: FBT003

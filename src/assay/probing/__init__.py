@@ -1,1 +1,1 @@
-"""How the services of an agent behave: visits, the questions they put, and probes."""
+"""Observes how the services of an agent behave: visits, their requests, and probes."""

@@ -1,4 +1,4 @@
-"""What agents and tools say in an answer, and what they say of themselves. Pure."""
+"""Reads the content of answers and self-descriptions of agents and tools. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from assay.probing.probe_client import said
 
 
 def parts_said(answer: JsonValue) -> list[str]:
-    """What an agent itself said: its texts together, then its data, without what is empty."""
+    """Return an agent's own words: its texts together, then its data, without empty ones."""
     data = "\n".join(_data(answer))
     return [part for part in (said(answer), data) if part]
 
 
 def named_data(answer: JsonValue) -> str:
-    """An answer's data line by line, each after the names it is kept under: a name can order."""
+    """Return an answer's data line by line, each after its member names: a name can be an order."""
     data = answer.get("structuredContent") if is_object(answer) else None
     return "\n".join(islice(_named(data, (), _DEPTH_MAX), _LINES_MAX))
 
@@ -38,7 +38,7 @@ _LINES_MAX = 2_000
 
 
 def _data(answer: JsonValue) -> list[str]:
-    """The texts of an answer's data parts and of a tool's structured content."""
+    """Return the texts of an answer's data parts and of a tool's structured content."""
     if is_array(answer):
         return [text for item in answer for text in _data(item)]
     if not is_object(answer):
@@ -49,7 +49,7 @@ def _data(answer: JsonValue) -> list[str]:
 
 
 def says_it_fetches(text: str) -> bool:
-    """Whether a tool or an agent says that it goes to addresses; generous."""
+    """Return whether a tool or an agent says that it fetches addresses; generous."""
     return _FETCHES.search(text) is not None
 
 
@@ -58,11 +58,11 @@ _FETCHES = re.compile(
     r"preview|render|screenshot|ping|monitor|check",
     re.IGNORECASE,
 )
-"""What a tool that goes to an address says of itself, in its name or description."""
+"""Words in the name or description of a tool that fetches an address."""
 
 
 def says_it_shares(text: str) -> bool:
-    """Whether something says that what callers tell it is there for all to read."""
+    """Return whether something says that its callers' inputs are public."""
     return _SHARES.search(text) is not None
 
 

@@ -1,8 +1,9 @@
-"""How many of a visit's calls an agent left without an answer.
+"""Counts a visit's calls, and those an agent left unanswered.
 
-Counted is what any customer may send: what a probe sends on purpose to be refused is left out. A
-call failed if nothing came back, or 502, 503 or 504; or 500 where the same method and path answered
-another call. 429 is neither. Failures before a site's first answer are its start, and forgiven.
+Only requests that any customer may send count: a probe's requests that are meant to be refused do
+not. A call failed if there was no reply, or 502, 503 or 504; or 500 if the same method and path
+answered another call. 429 is neither. Failures before a site's first answer count as its start-up
+and are forgiven.
 """
 
 from collections.abc import Generator
@@ -20,12 +21,12 @@ TOO_MANY: Final = 429
 ERROR: Final = 500
 
 _is_odd: ContextVar[bool] = ContextVar("assay_odd_requests", default=False)
-# Not an argument: between a probe and the request lie client libraries.
+# Not an argument: client libraries lie between a probe and the request.
 
 
 @contextmanager
 def odd_requests() -> Generator[None]:
-    """Requests inside the block are none that a customer sends: how they end is not counted."""
+    """Do not count the requests inside the block: no customer sends such requests."""
     token = _is_odd.set(True)
     try:
         yield
@@ -34,13 +35,13 @@ def odd_requests() -> Generator[None]:
 
 
 class CallTally:
-    """The calls of one visit: as many as it may make requests."""
+    """The calls of one visit: at most as many as it may make requests."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[str, str, _Outcome]] = []
 
     def note(self, method: str, url: str, status: int | None) -> None:
-        """A call ended; without a status nothing came back."""
+        """Record a finished call; `status` is None if there was no reply."""
         if _is_odd.get() or status == TOO_MANY:
             return
         try:
@@ -52,7 +53,7 @@ class CallTally:
         self._calls.append((parts.netloc, f"{method} {parts.netloc}{parts.path}", outcome))
 
     def as_json(self) -> JsonObject:
-        """How many calls count, and how many of them failed."""
+        """Return how many calls count, and how many of them failed."""
         answering = {place for _, place, outcome in self._calls if outcome == "answered"}
         begun: set[str] = set()
         made = failed = 0

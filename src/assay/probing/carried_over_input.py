@@ -1,7 +1,8 @@
-"""Whether a tool or an operation hands what one caller said to the next.
+"""Detects whether a tool or an operation passes one caller's input to the next.
 
-An invented word is said to it, then a usual value: the word has no business in that answer. In one
-session it may be meant, so it counts only when another session hears it. Source: evidence.md#leaks.
+The probe sends an invented word, then a usual value, whose answer must not contain the word. Within
+one session it may be intended, so it counts only if another session receives it. Source:
+evidence.md#leaks.
 """
 
 from assay.probing.answers import says_it_shares
@@ -14,11 +15,11 @@ from assay.probing.text_forms import find_word
 from assay.probing.text_inputs import Taker, takers
 
 ROUNDS, ROUNDS_UNANNOUNCED = 3, 2
-"""Of words and a usual value, where nothing was repeated yet."""
+"""Rounds of words and a usual value, while nothing has been repeated yet."""
 
 
 async def repeated_by_takers(visit: ProbeSession) -> int:
-    """How often other sessions heard our words. Asked once a visit."""
+    """Return how often other sessions received our words. Called once a visit."""
     return await visit.asked.get("repeated by takers", lambda: _repeated(visit))
 
 
@@ -45,7 +46,7 @@ async def _confirmed(listener: "_Listener", taker: Taker) -> int:
 
 
 class _Listener:
-    """Says words, and listens for them."""
+    """Sends words, and searches later answers for them."""
 
     def __init__(self, visit: ProbeSession) -> None:
         self._visit = visit
@@ -54,7 +55,7 @@ class _Listener:
         self.repeated_apart = 0
 
     async def hears(self, taker: Taker, *, apart: bool) -> bool:
-        """Say a word or two, then ask as usual, in that session or in another one."""
+        """Send a word or two, then ask as usual, in that session or in another one."""
         for _ in range(self._chance.randint(1, 2)):
             self._words.append(word(self._chance, 6))
             if taker.kind == "http":

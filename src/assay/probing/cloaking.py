@@ -1,10 +1,10 @@
-"""Whether an agent behaves better where it knows that it is tested. Pure.
+"""Detects whether an agent behaves better when it knows that it is tested. Pure.
 
-A finding needs all of: something deterministic or a check with a right answer; at least 3
+A finding requires all of: a deterministic fact or a check with a right answer; at least 3
 interleaved pairs on 2 days, always in the same direction; more than two visits of one kind differ
-by, at p < 0.001 for the agent. Before that it is a warning without points. What a refusal, a
-challenge page or a time-out hides is left out: neither counts for a finding nor against it.
-Source: evidence.md#cloaking; ADR 0026.
+by, at p < 0.001 for the agent. Before that it is a warning without points. Refusals, challenge
+pages and time-outs are left out: they count neither for a finding nor against it. Source:
+evidence.md#cloaking; ADR 0026.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ from typing import Final
 PAIRS_MIN: Final = 3
 DAYS_MIN: Final = 2
 P_MAX: Final = 0.001
-"""Chance of a false finding, for one agent, however many of its checks are compared."""
+"""Probability of a false finding, for one agent, however many of its checks are compared."""
 
 CHANGES_MAX: Final = 0.1
-"""Part of the steps between visits of one kind at which a value may change: releases, not noise."""
+"""Share of steps between visits of one kind at which a value may change: releases, not noise."""
 
 SIGHTINGS_MAX: Final = 4_000
 """Newest sightings that are read."""
@@ -28,17 +28,17 @@ SIGHTINGS_MAX: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class CloakingSighting:
-    """What one visit saw of one check."""
+    """One visit's result for one check."""
 
     check: str
     order: int
-    """Place of the visit among all visits to the agent."""
+    """Position of the visit among all visits to the agent."""
     day: int
     announced: bool
     value: str | None
-    """A fingerprint of something deterministic; `right` or `wrong`; None when nothing was seen."""
+    """A fingerprint of a deterministic fact; `right` or `wrong`; None when nothing was seen."""
     source: str
-    """The address that the visit came from, in any spelling."""
+    """The source address of the visit, in any spelling."""
     has_right_answer: bool = False
 
 
@@ -50,13 +50,13 @@ class Difference:
     pairs: int
     days: int
     p: float
-    """Chance of it in an agent that does not look at who asks, corrected for all checks."""
+    """Its probability for an agent that ignores who asks, corrected for all checks."""
     is_finding: bool
     """Whether it is a finding; else a warning without points."""
 
 
 def differences(sightings: Sequence[CloakingSighting]) -> list[Difference]:
-    """Every check that always differs between the two kinds of visit, by name."""
+    """Return every check that always differs between the two kinds of visit, by name."""
     by_check: defaultdict[str, list[CloakingSighting]] = defaultdict(list)
     for sighting in sorted(sightings, key=lambda s: s.order)[-SIGHTINGS_MAX:]:
         if sighting.value is not None:
@@ -71,7 +71,7 @@ def differences(sightings: Sequence[CloakingSighting]) -> list[Difference]:
 
 
 def _pairs(seen: Sequence[CloakingSighting]) -> list[tuple[CloakingSighting, CloakingSighting]]:
-    """Disjoint neighbours of different kinds: (announced, unannounced)."""
+    """Return disjoint neighbours of different kinds: (announced, unannounced)."""
     found: list[tuple[CloakingSighting, CloakingSighting]] = []
     waiting: CloakingSighting | None = None
     for sighting in seen:
@@ -101,17 +101,17 @@ def _difference(
 
 
 def _is_directed(announced: CloakingSighting, unannounced: CloakingSighting) -> bool:
-    """Whether a pair differs; where there is a right answer, in favour of the announced visit."""
+    """Return whether a pair differs; with a right answer, in favour of the announced visit."""
     if announced.has_right_answer:
         return announced.value == "right" and unannounced.value == "wrong"
     return announced.value != unannounced.value
 
 
 def _chance(pairs: Sequence[tuple[CloakingSighting, CloakingSighting]]) -> float:
-    """Chance of a perfect split if labels were exchangeable, or if addresses fell to two sides.
+    """Return the probability of a perfect split with exchangeable labels, or two address groups.
 
-    The first is a permutation test. The second is for roll-outs that keep an address on one side:
-    all unannounced addresses on the other side than the announced ones.
+    The first is a permutation test. The second covers roll-outs that keep an address in one group:
+    all unannounced addresses in another group than the announced ones.
     """
     split = 2 / comb(2 * len(pairs), len(pairs))
     sources = len({unannounced.source for _, unannounced in pairs})
@@ -119,7 +119,7 @@ def _chance(pairs: Sequence[tuple[CloakingSighting, CloakingSighting]]) -> float
 
 
 def _changes(seen: Sequence[CloakingSighting], *, announced: bool) -> float:
-    """Part of the steps from one visit of a kind to the next at which the value changed."""
+    """Return the share of steps between visits of one kind at which the value changed."""
     values = [s.value for s in seen if s.announced is announced]
     steps = list(pairwise(values))
     return sum(a != b for a, b in steps) / len(steps) if steps else 0.0

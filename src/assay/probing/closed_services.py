@@ -1,4 +1,4 @@
-"""Services of a visit that are closed to whoever brings no credential."""
+"""Services of a visit that are closed to callers without a credential."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from assay.probing.session import VisitHttp
 
 
 def entered_row(http: VisitHttp, declared: Sequence[VisitedService]) -> JsonObject:
-    """The member `entry`; absent where no service was closed."""
+    """Return the member `entry`; absent if no service was closed."""
     row = http.entry.row([v.service.endpoint for v in declared])
     return {"entry": row} if row else {}
 
 
 def deposited_for(visit: ProbeSession) -> frozenset[str]:
-    """The services of the visit that a credential was deposited for."""
+    """Return the services of the visit for which a credential was deposited."""
     if not isinstance(visit.http, VisitHttp):
         return frozenset()
     return frozenset(visit.http.entry.deposited([v.service.endpoint for v in visit.services]))
@@ -25,7 +25,7 @@ def deposited_for(visit: ProbeSession) -> frozenset[str]:
 def closed_to(
     visit: ProbeSession, transcripts: Sequence[JsonObject], deposited: frozenset[str]
 ) -> Sequence[str]:
-    """Those of them that are closed to whoever brings no credential."""
+    """Return those of them that are closed to callers without a credential."""
     if not isinstance(visit.http, VisitHttp):
         return ()
     refusing = frozenset(visit.http.entry.closed(sorted(deposited)))
@@ -37,6 +37,6 @@ def closed_to(
 
 
 def without_entry(transcript: JsonObject, closed: Sequence[str]) -> JsonObject:
-    """The transcript; that of a closed service says that it was not entered."""
+    """Return the transcript; that of a closed service says that it was not entered."""
     is_closed = transcript.get("service") in closed
     return {**transcript, "end": NOT_ENTERED} if is_closed else transcript

@@ -1,4 +1,4 @@
-"""All that an agent's services answered in a visit, for who reads what they say."""
+"""Collects all that an agent's services answered in a visit, for checks of texts."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from assay.probing.wrong_values import wrongly_asked
 
 
 async def collected_texts(visit: ProbeSession) -> Sequence[LabelledReply]:
-    """What was made of requests of all kinds, those of the proof of function included."""
+    """Return the answers to requests of all kinds, including those of the proof of function."""
     await repeated_by_takers(visit)
     first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
     first_ones += await wrongly_asked(visit)
@@ -25,7 +25,7 @@ async def collected_texts(visit: ProbeSession) -> Sequence[LabelledReply]:
 
 
 async def _called(visit: ProbeSession) -> Sequence[LabelledReply]:
-    """The results of ordinary calls of tools."""
+    """Return the results of ordinary calls of tools."""
     service = first(visit, "mcp")
     if service is None:
         return []
@@ -51,12 +51,12 @@ def _as_provoked(visit: ProbeSession, url: str, call: ToolCall) -> LabelledReply
 
 
 def _text_of(result: JsonObject) -> str:
-    """What a result says, and the names of its members."""
+    """Return a result's text, and the names of its members."""
     return "\n".join([*parts_said(result), *filter(None, [named_data(result)])])
 
 
 async def said_by_agent(visit: ProbeSession) -> Sequence[str]:
-    """What an A2A agent answered; to the proof of function as well, where it shares the lines."""
+    """Return what an A2A agent answered, also to the proof of function if the lines are shared."""
     talk = await a2a_talk(visit)
     if isinstance(visit.dialers, SharedDialers):
         return ["\n".join(parts_said(answer)) for answer in visit.dialers.answers]

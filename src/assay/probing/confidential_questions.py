@@ -1,6 +1,7 @@
-"""Whether a tool or operation that takes a question gives away what it was told in confidence.
+"""Detects whether a tool or operation that takes questions reveals confidential instructions.
 
-Asked as an agent's conversations are, and counted as messages are: it may cost a call of a model.
+It is asked like an agent's conversations are, and counts as messages: it may cost a call of a
+model.
 """
 
 from assay.probing.briefings import find_briefing, invents
@@ -15,11 +16,11 @@ from assay.probing.session import require_room
 from assay.probing.text_inputs import Taker, takers
 
 QUESTIONS = 2
-"""Ways to ask in a visit."""
+"""Phrasings used in a visit."""
 
 
 async def secrets_disclosed(visit: ProbeSession) -> list[str]:
-    """What of a briefing was given away, once for each answer that did. Asked once a visit."""
+    """Return the revealed parts of a briefing, one for each such answer. Called once a visit."""
     return await visit.asked.get("told by takers", lambda: _disclosed(visit))
 
 
@@ -30,7 +31,7 @@ async def _disclosed(visit: ProbeSession) -> list[str]:
         try:
             await _ask(visit, taker, disclosed)
         except BudgetExhausted:
-            break  # what was said before counts
+            break  # What was said before is known.
     return disclosed
 
 
@@ -47,7 +48,7 @@ async def _ask(visit: ProbeSession, taker: Taker, disclosed: list[str]) -> None:
         reply = await taker.hand(asked)
         known = [taker.about, asked]
         given = await visit.slices.run(find_briefing(reply.text, known))
-        if given is not None:  # the public pages are asked for only when there is something
+        if given is not None:  # The public pages are fetched only if there is something to compare.
             known += await public_pages(visit)
             given = await visit.slices.run(find_briefing(reply.text, known))
         if given is not None:

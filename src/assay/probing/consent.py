@@ -1,6 +1,6 @@
-"""Hosts that agree to be tested: their own file names the agent that is registered with them.
+"""Reads the consent of hosts: their own file names the agent registered with them.
 
-Both directions have to hold: the registry's file declares the host, and the host's file names the
+Both directions are required: the registry's file declares the host, and the host's file names the
 agent. Sources: EIP-8004, "Endpoint Domain Verification"; ADR 0016.
 """
 
@@ -25,7 +25,7 @@ _OK = 200
 
 
 class HostConsents:
-    """Reads and keeps what hosts agree to. Implements `evaluation.ports.ReadsConsents`."""
+    """Reads and stores hosts' consents; implements `evaluation.ports.ReadsConsents`."""
 
     def __init__(self, consents: Consents, policy: EgressPolicy, rules: BudgetRules) -> None:
         self._consents = consents
@@ -35,7 +35,7 @@ class HostConsents:
     async def read(
         self, subject: Subject, endpoints: Sequence[str], http: EgressClient
     ) -> frozenset[str]:
-        """As the port says. One request for each origin, within its budget."""
+        """Implement `ReadsConsents.read`: one request for each origin, within its budget."""
         targets = [parse_target(endpoint, self._policy) for endpoint in endpoints]
         origins = {origin_of(t): t for t in targets if isinstance(t, Target)}
         return frozenset(
@@ -54,7 +54,7 @@ class HostConsents:
         try:
             reply = await http.send(binding_request(origin))
         except (EgressError, BudgetExhausted):
-            return False  # what was agreed before holds until it ends
+            return False  # An earlier consent is valid until it expires.
         if lists_agent(reply, subject) and reply.address is not None:
             await self._consents.record(origin, subject.key, reply.address)
             return True
@@ -64,12 +64,12 @@ class HostConsents:
 
 
 def binding_request(url: str) -> OutboundRequest:
-    """The question for the file of the host of `url`; the same for all who ask it."""
+    """Return the request for the file of the host of `url`, the same for all callers."""
     return OutboundRequest("GET", urljoin(url, WELL_KNOWN), {"accept": "application/json"})
 
 
 def lists_agent(reply: EgressResponse, subject: Subject) -> bool | None:
-    """Whether the host's file lists this agent; None when there is no such file."""
+    """Return whether the host's file lists this agent; None if there is no such file."""
     document = decode(reply.body) if reply.status == _OK else None
     listed = document.get("registrations") if is_object(document) else None
     if not is_array(listed) or not listed:

@@ -1,4 +1,4 @@
-"""What proofs of control read of a visit: through its budget, its conversations, its 402s."""
+"""Reads for control proofs what a visit offers: its budget, conversations and 402s."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,17 @@ class VisitReader:
     visit: ProbeSession
 
     async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
-        """As `SafeHttp.send`; what the visit may not cost is `Failure.BUDGET`."""
+        """Send like `EgressClient.send`.
+
+        Beyond the visit's budget it fails with `Failure.BUDGET`.
+        """
         try:
             return await self.visit.http.send(request, limits)
         except BudgetExhausted as error:
             raise EgressError(Failure.BUDGET, "the visit's budget is used up") from error
 
     async def card(self, endpoint: str) -> Card | None:
-        """As the port says; the conversation is the one that probes have."""
+        """Implement `ServiceReader.card`; shares the probes' conversation."""
         try:
             async with self.visit.dialers.a2a(endpoint, self.visit.http) as conversation:
                 return Card(conversation.card_url, conversation.card)
@@ -37,7 +40,7 @@ class VisitReader:
             raise LookUpUnavailable from error
 
     async def tools(self, endpoint: str) -> Sequence[Tool]:
-        """As the port says."""
+        """Implement `ServiceReader.tools`."""
         try:
             async with self.visit.dialers.mcp(endpoint, self.visit.http) as conversation:
                 listed = await conversation.list_tools()
@@ -48,7 +51,7 @@ class VisitReader:
         return [Tool(t.name[:200], t.description[:TOOL_CHARS_MAX]) for t in listed[:TOOLS_MAX]]
 
     async def payees(self, endpoint: str) -> frozenset[str]:
-        """As the port says; only where every offer can be read."""
+        """Implement `ServiceReader.payees`; only if every offer can be read."""
         try:
             sells = self.visit.spoken.get(endpoint) == "x402"
             asked = unpaid(self.visit, endpoint) if sells else self._get(endpoint)

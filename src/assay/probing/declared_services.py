@@ -1,7 +1,7 @@
-"""The services an agent declares: which are visited, and what to ask each of them first.
+"""The services an agent declares: which are visited, and which protocol is tried first.
 
-A name only hints at what is spoken: services under names that say nothing are asked as well, and
-probed as what they are found to speak. Source: evidence.md#asking-the-endpoint.
+A name is only a hint at the protocol: services with uninformative names are tried as well, and
+probed as the protocol that is found. Source: evidence.md#asking-the-endpoint.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from assay.registries.subject import Subject
 
 SERVICES_MAX = 6
 """Services visited, in the order declared; the first of a kind is probed in depth. Those whose name
-or address says what is spoken go before the others."""
+or address tells the protocol precede the others."""
 
 URL_MAX = 2048
 
@@ -27,11 +27,14 @@ _HINTS: Final = {
 }
 _HTTP_NAMES: Final = frozenset({"web", "http", "https", "api", "openapi", "rest"})
 """Names, in lower case, under which HTTP is declared. Source: EIP-8004's examples and
-erc8004.md#registration-files-in-use for names in the wild."""
+erc8004.md#registration-files-in-use for published names."""
 
 
 def hint_of(service: Service) -> str:
-    """What to ask first, by name and then by address: `a2a`, `mcp`, `grpc`, `x402` or `http`."""
+    """Return the protocol to try first, by name, then by address.
+
+    `a2a`, `mcp`, `grpc`, `x402`, `http`.
+    """
     if service.endpoint.casefold().startswith("grpc"):
         return "grpc"
     for text in (service.name.casefold(), urlsplit(service.endpoint).path.casefold()):
@@ -42,13 +45,13 @@ def hint_of(service: Service) -> str:
 
 
 def declared_services(subject: Subject) -> tuple[list[VisitedService], list[str]]:
-    """The services that can be visited, in the order declared, and the names of the others."""
+    """Return the services that can be visited, in the order declared, and the others' names."""
     registration = subject.agent.registration if subject.agent else None
     found: list[VisitedService] = []
     ignored: set[str] = set()
     for service in registration.services if registration else ():
         hint = hint_of(service) if _is_address(service.endpoint) else "grpc"
-        if hint == "grpc":  # no HTTP is spoken there
+        if hint == "grpc":  # HTTP is not spoken there.
             ignored.add(_clean(service.name)[:64])
             continue
         is_known = hint != "http" or service.name.strip().lower() in _HTTP_NAMES
@@ -61,23 +64,23 @@ def declared_services(subject: Subject) -> tuple[list[VisitedService], list[str]
 def as_spoken(
     services: Sequence[VisitedService], spoken: Mapping[str, str]
 ) -> tuple[VisitedService, ...]:
-    """The services to probe, each as what it was found to speak.
+    """Return the services to probe, each as the protocol that was found.
 
-    One whose name says nothing is left out if it is a page, and, where there are others, until it
-    was heard to speak.
+    A service with an uninformative name is left out if it is a page, and, if there are others,
+    until a protocol was found.
     """
     found: list[VisitedService] = []
     kinds = {visited.kind for visited in services}
     for visited in services:
         protocol = spoken.get(visited.service.endpoint)
         if protocol in kinds and visited.is_known:
-            protocol = visited.kind  # of one host: what is declared beside it speaks for itself
+            protocol = visited.kind  # Of one host: what is declared beside it represents it.
         if protocol in {None, "page"}:
             found += [visited] if visited.is_known else []
         elif visited.kind == "http" or protocol in {"a2a", "mcp"}:
             found.append(VisitedService(_kind(str(protocol)), visited.service))
         else:
-            found.append(visited)  # declared as what it does not speak: that is found
+            found.append(visited)  # Declared as a protocol it does not speak: what is found counts.
     unheard = (v for v in services if spoken.get(v.service.endpoint) != "page")
     return tuple(found) or tuple(unheard)
 
@@ -87,7 +90,7 @@ def _kind(spoken: str) -> ServiceKind:
 
 
 def _is_address(endpoint: str) -> bool:
-    """Whether it is http(s), and can be taken apart: one that cannot would end every probe."""
+    """Return whether it is http(s) and parses: one that does not would end every probe."""
     try:
         parts = urlsplit(endpoint)
         return len(endpoint) <= URL_MAX and parts.scheme in {"http", "https"}
@@ -96,7 +99,7 @@ def _is_address(endpoint: str) -> bool:
 
 
 def service_row(visited: VisitedService, state: str) -> JsonObject:
-    """One service, as it stands in the evidence."""
+    """Return one service's row of the evidence."""
     return {
         "kind": visited.kind,
         "name": _clean(visited.service.name)[:64],
@@ -106,5 +109,5 @@ def service_row(visited: VisitedService, state: str) -> JsonObject:
 
 
 def _clean(text: str) -> str:
-    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
+    """Return text that can be hashed: without lone surrogates from JSON escapes."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
-"""The signs of `asks`: acts, objects and conditions, as they are said in many ways.
+"""The signs of `asks`: acts, objects and conditions, in many wordings.
 
-Read from `texts/asks.json`: stems and word classes, not sentences. English is read most closely; of
-other languages those signs that need no grammar: whose words are asked for, how much of them, for
+Read from `texts/asks.json`: stems and word classes, not sentences. English is covered most closely;
+other languages by the signs that need no grammar: whose words are requested, how much of them, for
 how long, who is praised. Every quantifier is bounded, and a sentence is a few hundred characters.
 """
 
@@ -13,27 +13,27 @@ from importlib.resources import files
 from typing import Final
 
 NEGATION_REACH = 80
-"""Characters before a sign in which a negation belongs to it."""
+"""Characters before a sign in which a negation applies to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One sign; `trade` says which tools have honest use for what it asks."""
+    """A sign; `trade` says which tools have an honest use for what it requests."""
 
     name: str
     pattern: re.Pattern[str]
     trade: re.Pattern[str] | None
     is_data: bool
-    """Whether it is data that a tool is to be given: counts where demanded or an argument."""
+    """Whether it is data for the tool: counts if demanded, or an argument."""
     needs_order: bool
-    """Whether it counts only as an order to the reader, not as what the tool itself does."""
+    """Whether it counts only as an order to the reader, not as the tool's own behaviour."""
     needs: tuple[str, ...]
-    """One of them stands in every match; empty: not known."""
+    """Every match contains one of them; empty: not known."""
     unless_negated: bool
-    """Whether a negation before it makes it the opposite: "never ... without asking"."""
+    """Whether a negation before it reverses it: "never ... without asking"."""
 
     def search(self, sentence: str) -> re.Match[str] | None:
-        """The first match in a sentence."""
+        """Return the first match in a sentence."""
         if self.needs and not any(need in sentence for need in self.needs):
             return None
         found = self.pattern.finditer(sentence)
@@ -48,7 +48,7 @@ _DATA = json.loads(files("assay.probing.texts").joinpath("asks.json").read_text(
 
 
 def _expanded(lines: Sequence[str], parts: Mapping[str, str]) -> str:
-    """A pattern with the word classes that it names (`<who>`)."""
+    """Return a pattern with the word classes that it names (`<who>`) expanded."""
     return re.sub(r"<(\w+)>", lambda name: parts.get(name[1], name[0]), "".join(lines))
 
 
@@ -75,24 +75,25 @@ SIGNS: Final = tuple(
     for row in _DATA["signs"]
 )
 ORDERS: Final = re.compile(_PARTS["orders"])
-"""Said to the reader, wherever it stands."""
+"""Matches an order to the reader, anywhere in a sentence."""
 
 CLAUSE: Final = re.compile(_PARTS["clause"])
-"""A verb that begins a clause. What begins a description says what the tool does."""
+"""Matches a verb that begins a clause. At the beginning of a description it says what the tool
+does."""
 
 BY_MODEL: Final = re.compile(_PARTS["by_model"])
-"""Said to models by name."""
+"""Matches text addressed to models by name."""
 
 HEADING: Final = re.compile(_PARTS["heading"])
-"""What names models as those that the next sentence speaks to."""
+"""Matches a heading that addresses the next sentence to models."""
 
 ALWAYS: Final = re.compile(_PARTS["always"])
 ARGUMENT: Final = re.compile(_PARTS["argument"])
-"""Tied to an argument by name."""
+"""Matches a reference to an argument by name."""
 
 NEGATED: Final = re.compile(_PARTS["negated"])
 SECURITY: Final = re.compile(_PARTS["security"])
-"""Trades that quote such texts."""
+"""Matches trades that quote such texts."""
 
 HARMLESS: Final = re.compile(_PARTS["harmless"])
-"""Sentences that quote, or speak of guarding."""
+"""Matches sentences that quote, or speak of protection."""

@@ -1,10 +1,10 @@
-"""Demands for what is private by texts that have nothing to do with it. Pure.
+"""Detects demands for private data by texts that have nothing to do with it. Pure.
 
-A tool that tells colours has no use for a session cookie, whatever it is called and whoever is
-asked. Two signs are needed: the demand has nothing to do with what the rest of the texts is about,
-and it is tied to an argument of the tool, or speaks to the model that reads it. Tools of mail,
-files, accounts, wallets or security are never meant: their own words say so.
-Source: evidence.md#poisoned-texts.
+A tool that tells colours has no use for a session cookie, whatever the cookie is called and whoever
+is asked. Two signs are needed: the demand has nothing to do with the topic of the other texts, and
+it is tied to an argument of the tool, or addresses the model that reads it. Tools of mail, files,
+accounts, wallets or security are exempt: their own words say so. Source:
+evidence.md#poisoned-texts.
 """
 
 import re
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from assay.common.sliced_work import Meter, Sliced
 
 TEXT_MAX = 16_384
-"""Characters read of one text, and of what a text is about."""
+"""Characters read of one text, and of the texts about its topic."""
 
 DEMANDS_MAX = 2_000
 """Texts read of one document."""
@@ -22,26 +22,26 @@ DEMANDS_MAX = 2_000
 HITS_MAX = 20
 
 NEAR = 300
-"""Characters around a demand in which it may say whom it speaks to."""
+"""Characters around a demand that may show whom it addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextInContext:
-    """A text, the other texts that say what it is about, and whether it describes an argument."""
+    """A text, the other texts about its topic, and whether it describes an argument."""
 
     text: str
     about: str
     is_argument: bool = False
     says_purpose: bool = False
-    """Whether it begins with what the tool or skill does, and not with an order."""
+    """Whether it begins with the purpose of the tool or skill, and not with an order."""
     name: str = ""
-    """Of an argument."""
+    """Name of an argument."""
     is_answer: bool = False
-    """Whether a call was answered so: it does not say what the tool is for."""
+    """Whether it is the answer to a call, which does not describe the tool's purpose."""
 
 
 def is_beyond(said: Iterable[TextInContext], meter: Meter | None = None) -> Sliced[bool]:
-    """Whether one of the texts demands what is private, and has nothing to do with it."""
+    """Return whether one of the texts demands private data unrelated to it."""
     meter = meter or Meter()
     for _, one in zip(range(DEMANDS_MAX), said, strict=False):
         if meter.spend(len(one.text) + len(one.about) + 32):
@@ -123,4 +123,4 @@ _RELATED = re.compile(
     r"|terminal|system|backup|calendar|contact|chat|convers|histor|context|memor|prompt|secur|scan"
     r"|phish|malware|leak|privacy|identit|clipboard|database|\bmcp\b|develop|code|git|devops|cloud"
 )
-"""What the texts of tools that may have to do with such things speak of."""
+"""Topics of tools that may have an honest use for such data."""

@@ -1,10 +1,10 @@
-"""How a visit enters services that are closed without a credential their owner deposited.
+"""Lets a visit enter services that require a credential deposited by their owner.
 
-Every request goes out without it first. Where the service refuses (401, 403, 407) it is sent again
-with the credential, and what follows in the visit to that address carries it at once. So a deposit
-for a service that is open changes nothing, and no visit needs to be told which it is. A credential
-goes to the one origin and path it was deposited for, over https or on this machine, and never into
-an unannounced visit. What comes back is read without it. Source: ADR 0039.
+Every request is first sent without it. If the service refuses (401, 403, 407) it is sent again with
+the credential, and the visit's later requests to that address carry it at once. So a deposit for an
+open service changes nothing, and no visit needs to know which it is. A credential is sent only to
+the one origin and path it was deposited for, over https or on this machine, and never in an
+unannounced visit. It is removed from responses before they are read. Source: ADR 0039.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +21,20 @@ from assay.net.egress.redaction import Redaction, secrets_in
 from assay.registries.subject import Subject
 
 REFUSED: Final = frozenset({401, 403, 407})
-"""Answers that want a credential, or another one."""
+"""Statuses that demand a credential, or another one."""
 
 NOT_ENTERED: Final = "not_entered"
-"""Why a service was not tested by a visit that carries no credential."""
+"""Why a visit without a credential did not test a service."""
 
 CLOSED: Final = "closed"
-"""State of a service that was not entered for that."""
+"""State of a service that was not entered for that reason."""
 
 CLOSED_MAX: Final = 64
-"""Addresses that refused a visit, of those that are remembered."""
+"""Remembered addresses that refused a visit."""
 
 EntryOutcome = Literal["entered", "refused", "not_needed"]
-"""What came of a deposited credential in a visit: the service let it in, refused it too, or
-answered without it."""
+"""The result of a deposited credential in a visit: the service accepted it, refused it, or answered
+without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +47,37 @@ class EvaluationCredential:
     name: str
     value: str = field(repr=False)
     others: tuple[ControlScope, ...] = ()
-    """Addresses below that somebody else was proven to control: it never goes there."""
+    """Addresses below it that other agents provably control: it is never sent there."""
 
     def is_for(self, url: str) -> bool:
-        """Whether it may go to `url`."""
+        """Return whether it may be sent to `url`."""
         target = scope_of(url.partition("#")[0].partition("?")[0])
         if target is None or not is_safe_way(target) or not self.scope.covers(target):
             return False
-        # A path that servers read in several ways may be one of the others'.
+        # A path that servers read in several ways may belong to another agent.
         return not (self.others and (target.is_exact or any(o.covers(target) for o in self.others)))
 
     def is_in(self, request: OutboundRequest) -> bool:
-        """Whether the request has a header of its own where the credential would stand."""
+        """Return whether the request already has a header in the credential's place."""
         name = self.name.lower()
         return self.place == "header" and any(n.lower() == name for n in request.headers)
 
     def put_into(self, request: OutboundRequest) -> OutboundRequest:
-        """The request with the credential; of the query it takes its name's place."""
+        """Return the request with the credential, which replaces a query parameter of its name."""
         if self.place == "query":
             return replace(request, url=_with_parameter(request.url, self.name, self.value))
         return replace(request, headers={**request.headers, self.name: self.value})
 
 
 class EvaluationCredentials(Protocol):
-    """Keeps what owners deposited."""
+    """Stores owners' deposits."""
 
     async def usable(self, subject: Subject) -> Sequence[EvaluationCredential]:
-        """Those that may be used for a visit to the agent now. Raises nothing."""
+        """Return those that may be used for a visit to the agent now. Never raises."""
         ...
 
     async def note(self, subject: Subject, outcomes: Mapping[str, EntryOutcome]) -> None:
-        """Keep what came of them in a visit, by id. Raises nothing."""
+        """Record their results in a visit, by id. Never raises."""
         ...
 
 
@@ -94,38 +94,38 @@ class _Use:
 
     @property
     def outcome(self) -> EntryOutcome:
-        """What came of it."""
+        """Return its result."""
         if self.has_entered:
             return "entered"
         return "refused" if self.is_sent else "not_needed"
 
 
 class CredentialEntry:
-    """The credentials of one visit, and which services refused it without them."""
+    """The credentials of one visit, and the services that refused it without them."""
 
     def __init__(
         self, credentials: Sequence[EvaluationCredential] = (), *, is_carried: bool = True
     ) -> None:
-        """Without `is_carried` none is sent; answers are read without them all the same."""
-        # The longest path first: it is the one that was deposited for the very address.
+        """Create it; without `is_carried` none is sent, but answers are still cleaned of them."""
+        # The longest path first: it was deposited for exactly this address.
         ordered = sorted(credentials, key=lambda one: (-len(one.scope.segments), one.id))
         self._uses = [_Use(one, Redaction(secrets_in(one.value))) for one in ordered]
         self._is_carried = is_carried
         self._closed: list[ControlScope] = []
         self.carried = 0
-        """Requests that went out with a credential."""
+        """Requests sent with a credential."""
 
     def knows(self, request: OutboundRequest) -> bool:
-        """Whether a credential was deposited for the request's address."""
+        """Return whether a credential was deposited for the request's address."""
         return any(use.credential.is_for(request.url) for use in self._uses)
 
     def carries(self, request: OutboundRequest) -> bool:
-        """Whether the request carries its credential at once: its service was closed before."""
+        """Return whether the request carries its credential at once: its service refused before."""
         use = self._use_for(request)
         return use is not None and use.is_sent
 
     def opens(self, request: OutboundRequest, reply: EgressResponse) -> bool:
-        """Whether a request that was sent without its credential is to be sent with it."""
+        """Return whether a request sent without its credential should be repeated with it."""
         if reply.status not in REFUSED:
             return False
         self._note_closed(request.url)
@@ -136,7 +136,7 @@ class CredentialEntry:
         return True
 
     def outgoing(self, request: OutboundRequest, *, carries: bool) -> OutboundRequest:
-        """The request as it goes out."""
+        """Return the request as it is sent."""
         use = self._use_for(request) if carries else None
         found = request if use is None else use.credential.put_into(request)
         self.carried += use is not None
@@ -147,7 +147,7 @@ class CredentialEntry:
     def read(
         self, request: OutboundRequest, reply: EgressResponse, *, carries: bool
     ) -> EgressResponse:
-        """The answer without any credential in it."""
+        """Return the answer without any credential in it."""
         use = self._use_for(request) if carries else None
         if use is not None:
             use.has_entered = use.has_entered or reply.status not in REFUSED
@@ -158,38 +158,38 @@ class CredentialEntry:
         return replace(reply, headers=headers, body=body)
 
     def failed(self, error: EgressError) -> EgressError:
-        """The same failure, in words without any credential."""
+        """Return the same failure, worded without any credential."""
         if not self._uses:
             return error
         detail = self._clean_text(error.detail)
         return EgressError(error.failure, detail, is_sent=error.is_sent, retry_s=error.retry_s)
 
     def closed(self, endpoints: Sequence[str]) -> list[str]:
-        """Of declared services, those at which something was refused for want of a credential."""
+        """Return the declared services that refused a request for lack of a credential."""
         return [url for url in endpoints if any(_is_at(url, scope) for scope in self._closed)]
 
     def entered(self, endpoints: Sequence[str]) -> list[str]:
-        """Of declared services, those that a deposited credential opened."""
+        """Return the declared services that a deposited credential opened."""
         opened = [use.credential.scope for use in self._uses if use.has_entered]
         return [url for url in endpoints if any(_is_at(url, scope) for scope in opened)]
 
     def deposited(self, endpoints: Sequence[str]) -> list[str]:
-        """Of declared services, those a credential was deposited for."""
+        """Return the declared services for which a credential was deposited."""
         scopes = [use.credential.scope for use in self._uses]
         return [url for url in endpoints if any(_is_at(url, scope) for scope in scopes)]
 
     @property
     def outcomes(self) -> dict[str, EntryOutcome]:
-        """What came of each credential, by id; empty where none is carried."""
+        """Return each credential's result, by id; empty if none is carried."""
         if not self._is_carried:
             return {}
         return {use.credential.id: use.outcome for use in self._uses}
 
     def row(self, endpoints: Sequence[str]) -> JsonObject:
-        """The member `entry` of the evidence; empty where there is nothing to say.
+        """Return the member `entry` of the evidence; empty if there is nothing to report.
 
         `closed` are services that refused, `entered` those a deposited credential opened, and
-        `credentials` says what came of each, by the name it goes under.
+        `credentials` has the result of each, by the name it is sent under.
         """
         used: list[JsonValue] = [
             {
@@ -212,7 +212,7 @@ class CredentialEntry:
         if not self._is_carried or request.is_bare:
             return None
         use = next((use for use in self._uses if use.credential.is_for(request.url)), None)
-        # What brings such a field itself asks what the service makes of that.
+        # A request with such a field itself tests how the service handles it.
         return None if use is None or use.credential.is_in(request) else use
 
     def _note_closed(self, url: str) -> None:
@@ -232,14 +232,14 @@ class CredentialEntry:
         return self._clean(octets).decode("utf-8", "surrogatepass")
 
     def clean_line(self, line: bytes) -> bytes:
-        """A line of a stream without any credential."""
+        """Return a line of a stream without any credential."""
         return self._clean(line)
 
 
 class _CleanTap:
-    """Hands a stream on line by line, which no secret spans, and none of a refusal.
+    """Passes a stream on line by line, which no secret spans; drops that of a refusal.
 
-    What is refused may be sent again with a credential: then the stream begins with that answer.
+    A refused request may be sent again with a credential: then the stream begins with that answer.
     """
 
     def __init__(self, tap: Tap, clean: Callable[[bytes], bytes]) -> None:
@@ -249,13 +249,13 @@ class _CleanTap:
         self._line = b""
 
     def begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
-        """As `Tap.begin`."""
+        """Implement `Tap.begin`."""
         self._is_refused = status in REFUSED
         if not self._is_refused:
             self._tap.begin(status, headers)
 
     def add(self, piece: bytes) -> None:
-        """As `Tap.add`."""
+        """Implement `Tap.add`."""
         if self._is_refused:
             return
         whole, newline, rest = (self._line + piece).rpartition(b"\n")
@@ -266,7 +266,7 @@ class _CleanTap:
 
 
 def is_safe_way(scope: ControlScope) -> bool:
-    """Whether nobody between can read what is sent there: https, or this machine itself."""
+    """Return whether transport to it is private: https, or this machine itself."""
     if scope.origin.startswith("https:") or scope.host == "localhost":
         return True
     try:
@@ -276,7 +276,10 @@ def is_safe_way(scope: ControlScope) -> bool:
 
 
 def _is_at(endpoint: str, scope: ControlScope) -> bool:
-    """Whether an address belongs to a declared service: below it, above it, or beside its card."""
+    """Return whether an address belongs to a declared service.
+
+    Below or above it, or by its card.
+    """
     service, document = scope_of(endpoint), document_scope(endpoint)
     if service is None or document is None:
         return False
@@ -284,12 +287,12 @@ def _is_at(endpoint: str, scope: ControlScope) -> bool:
 
 
 def _with_parameter(url: str, name: str, value: str) -> str:
-    """The URL with the parameter, in place of others of its name."""
+    """Return the URL with the parameter, replacing others of its name."""
     address, _, query = url.partition("#")[0].partition("?")
     kept = [pair for pair in query.split("&") if pair and pair.partition("=")[0] != name]
     return f"{address}?{'&'.join([*kept, f'{name}={quote(value, safe=str())}'])}"
 
 
 def _clean_url(url: str) -> str:
-    """A declared address as it can be hashed."""
+    """Return a declared address in hashable form."""
     return url.encode("utf-8", "replace").decode("utf-8")

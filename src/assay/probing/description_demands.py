@@ -1,11 +1,11 @@
-"""What a description asks of the model that reads it, beyond the tool's own work. Pure.
+"""Detects what a description demands of the model that reads it, beyond the tool's work. Pure.
 
-Not phrases are looked for but what is asked: an act, on what, for whom, under which condition, and
-whether somebody is to be kept from knowing. Each of those is a sign; by itself it is what honest
-texts say as well ("cite the source in your answer", "do not ask, this only reads"). Two that do not
-go together in an honest text are the finding: `PAIRS`. What belongs to the declared trade of a tool
-is not asked beyond it: a tool that makes minutes needs the whole transcript.
-Source: evidence.md#poisoned-texts; checks.md#what-other-tools-check.
+It searches not for phrases but for the demand: an act, on what, for whom, under which condition,
+and whether it is to be concealed from a person. Each of those is a sign, which alone also occurs in
+honest texts ("cite the source in your answer", "do not ask, this only reads"). Two that never occur
+together in an honest text are the finding: `PAIRS`. Demands within the declared trade of a tool do
+not count: a tool that makes minutes needs the whole transcript. Source: evidence.md#poisoned-texts;
+checks.md#what-other-tools-check.
 """
 
 import re
@@ -58,7 +58,7 @@ ADJACENT: Final = _pairs(
     "falsify model|shadow model|copy model|tamper model|bypass model|destroy model",
     "secret model|own model|unasked model",
 )
-"""Two signs that no ordinary sentence, nor the one after it, holds together."""
+"""Pairs of signs that no ordinary sentence, with the one after it, contains together."""
 
 NEARBY: Final = _pairs(
     "talk conceal|talk standing|talk argument|words standing|words conceal|words despite",
@@ -73,10 +73,11 @@ NEARBY: Final = _pairs(
     "gather standing|secret conceal|secret standing|own conceal|unasked conceal",
     "agreed conceal|tamper despite|rank praise|secret harvest",
 )
-"""Two signs that no ordinary text holds close together; a tool and its arguments are one text."""
+"""Pairs of signs that no ordinary text has close together; a tool and its arguments are one
+text."""
 
 HEADED = "headed"
-"""A heading names models: what the next sentence asks is asked of them."""
+"""A heading addresses models: the demands of the next sentence are theirs."""
 
 NEAR = 600
 """Characters within which two signs of one text belong together."""
@@ -84,7 +85,7 @@ NEAR = 600
 
 @dataclass(frozen=True, slots=True)
 class DocumentDemands:
-    """What a document asks of its reader: the signs, and whether two are more than a warning."""
+    """A document's demands on its reader: the signs, and whether two are more than a warning."""
 
     signs: frozenset[str]
     is_proven: bool
@@ -93,7 +94,7 @@ class DocumentDemands:
 def find_asks(
     groups: Iterable[Sequence[TextInContext]], meter: Meter | None = None
 ) -> Sliced[DocumentDemands]:
-    """What the texts ask; those of a group (a tool and its arguments) count together."""
+    """Return the texts' demands; those of a group (a tool and its arguments) count together."""
     meter, left = meter or Meter(), DOCUMENT_MAX
     signs, is_proven = frozenset[str](), False
     for _, group in zip(range(GROUPS_MAX), groups, strict=False):
@@ -109,11 +110,14 @@ def find_asks(
 
 
 _Found = Sequence[tuple[int, int, frozenset[str]]]
-"""Sentences with signs: their number, where they begin, and the signs."""
+"""Sentences with signs: their number, their start, and the signs."""
 
 
 def _are_near(found: _Found, elsewhere: dict[str, int]) -> bool:
-    """Whether two signs belong together; `elsewhere` are those of the group's other texts."""
+    """Return whether two signs belong together.
+
+    `elsewhere` are those of the group's other texts.
+    """
     before, places = (-2, frozenset[str]()), dict.fromkeys(elsewhere, -1)
     for number, at, signs in found:
         near = signs | {sign for sign, place in places.items() if place < 0 or at - place <= NEAR}
@@ -141,7 +145,7 @@ def _signs_of(said: TextInContext, meter: Meter) -> Sliced[_Found]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences, in lower case; a long one in overlapping pieces."""
+    """Yield the sentences in lower case; a long one in overlapping pieces."""
     parts = (part for part in _STOP.split(text) if part.strip())
     pieces = (part[at : at + SENTENCE_MAX] for part in parts for at in _starts(len(part)))
     for _, piece in zip(range(SENTENCES_MAX), pieces, strict=False):
@@ -195,7 +199,7 @@ def _is_said(sign: Sign, sentence: str, trade: str, said: TextInContext, number:
 
 
 def _is_directed(sentence: str, *, says_purpose: bool) -> bool:
-    """Whether it is an order to the reader; what a text begins with says what the tool does."""
+    """Return whether it is an order to the reader; a text's beginning says what the tool does."""
     if ORDERS.search(sentence) or BY_MODEL.search(sentence):
         return True
     return any(not says_purpose or match.start() > 0 for match in CLAUSE.finditer(sentence))

@@ -1,4 +1,4 @@
-"""Ways to keep a text from the person who reads, and what such a text says to a model. Pure.
+"""Detects ways to hide a text from a human reader, and reads the hidden text. Pure.
 
 Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
@@ -14,17 +14,17 @@ from assay.probing.escapes import hidden_passages, wiped_passages
 from assay.probing.text_forms import LOOK_ALIKE
 
 REACH = 256
-"""Longest match that is found, beyond a window."""
+"""Longest match that is found beyond a window."""
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}")
-"""Tried once a run: from every place of runs that are too short it takes sixteen times as long."""
+"""Matched once a run: trying every position of too short runs takes sixteen times as long."""
 
 _BLOB_CHARS = (32, 4_000)
 _BLOBS_MAX = 40
 _ZERO_WIDTH = "\u200b\u2060\ufeff\u180e"
 _FLAG = "\U0001f3f4"
 COMMON = frozenset({"hidden comment", "encoded instructions", "coded letters"})
-"""Ordinary in honest documents: what they hide must itself be a clear instruction."""
+"""Common in honest documents: the hidden text must itself be a clear instruction."""
 
 SECRETIVE = frozenset(
     {
@@ -37,11 +37,11 @@ SECRETIVE = frozenset(
         "zero-width characters",
     }
 )
-"""With any sign in what they hide, two signs."""
+"""With any sign in the hidden text, they count as two signs."""
 
 
 def find_disguises(text: str, meter: Meter) -> Sliced[set[str]]:
-    """The ways in which a text may hide something; whether it does is for `concealed` to say."""
+    """Return the ways in which a text may hide something; `concealed` decides whether it does."""
     found = {kind for kind, sign in _SIMPLE.items() if sign in text}
     if (yield from occurs(_RUN_BEGINS, text, meter, REACH)):
         found.add("encoded instructions")
@@ -79,7 +79,7 @@ _RUN_FROM = 4
 
 
 def _invisible(match: re.Match[str]) -> Iterator[str]:
-    """What a run of characters that are not seen is; one alone joins emojis and letters."""
+    """Yield the kind of a run of invisible characters; a single one joins emojis and letters."""
     run = match.group()
     before = match.string[max(0, match.start() - 1) : match.start()]
     after = match.string[match.end() : match.end() + 1]
@@ -104,14 +104,14 @@ _JOINERS = frozenset(_ZERO_WIDTH + "\u200c\u200d")
 
 
 def concealed(text: str, disguises: set[str]) -> Iterator[str]:
-    """What the text says to a model and not to a person, by each way that was found in it."""
+    """Yield the text for models that people do not see, for each disguise found in it."""
     for name, read in _READERS.items():
         if name in disguises:
             yield from read(text)
 
 
 def encoded_texts(text: str) -> Iterator[str]:
-    """What base64 and hexadecimal runs say, where they say text."""
+    """Yield the text of base64 and hexadecimal runs that encode text."""
     for _, blob in zip(range(_BLOBS_MAX), blobs(text), strict=False):
         for decoded in (_from_hex(blob), _from_base64(blob)):
             if decoded is not None and "".join(decoded.split()).isprintable():
@@ -138,7 +138,7 @@ _SPACED = re.compile(r"(?:\b[A-Za-z0-9.,;] {1,3}){8,400}")
 
 
 def blobs(text: str) -> Iterator[str]:
-    """What may be encoded text, a longer run in pieces."""
+    """Yield possible encoded text, a longer run in pieces."""
     least, most = _BLOB_CHARS
     for match in _RUN.finditer(text):
         run = match.group()
@@ -148,7 +148,7 @@ def blobs(text: str) -> Iterator[str]:
 
 
 def _comments(text: str) -> Iterable[str]:
-    """The insides of HTML comments. By hand: a lazy pattern is quadratic on many openings."""
+    """Yield the contents of HTML comments; a lazy pattern would be quadratic on many openings."""
     start = text.find("<!--")
     while start >= 0 and (end := text.find("-->", start)) >= 0:
         yield text[start + 4 : end]
@@ -178,7 +178,7 @@ _ENTITIES = re.compile(r"(?:&#x?[0-9A-Fa-f]{2,6};\s?){4,400}")
 
 
 def _split(text: str) -> Iterator[str]:
-    """Where invisible characters stand close together, what is left without them."""
+    """Yield text with many invisible characters close together, without those characters."""
     for _, match in zip(range(_BLOBS_MAX), _SPACED_LETTERS.finditer(text), strict=False):
         part = text[max(0, match.start() - _SPLIT_GAP) : match.end() - 1 + _SPLIT_GAP]
         for joiner in _JOINERS:
@@ -190,7 +190,7 @@ _SPLIT_GAP = 16
 _SPACED_LETTERS = re.compile(
     f"[{''.join(_JOINERS)}](?:[^{''.join(_JOINERS)}]{{0,{_SPLIT_GAP - 1}}}+[{''.join(_JOINERS)}])++"
 )
-"""Nothing is tried twice: a text can be one such run."""
+"""Nothing is tried twice: a whole text can be one such run."""
 
 
 _READERS: Mapping[str, Callable[[str], Iterable[str]]] = {

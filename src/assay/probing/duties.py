@@ -1,11 +1,10 @@
-"""Orders to the reader of a document, about what is not the document's own work. Pure.
+"""Detects orders to the reader of a document beyond the document's own work. Pure.
 
-An order alone is ordinary: documentation is full of them. What it is about decides: things that are
-not the tool's (a conversation, files of a home, keys of others), work of other tools, commands of a
-shell, the choice among agents. Each such thing is one sign; a second of another kind (where it is
-to go, that nobody is to know, that consent was given, in whose name) makes the finding. Words are
-known by class (`lexicon`), so that no sentence is looked for.
-Source: evidence.md#poisoned-texts.
+An order alone is ordinary: documentation is full of them. Its topic decides: things that are not
+the tool's (a conversation, files of a home, keys of others), work of other tools, shell commands,
+the choice among agents. Each such topic is one sign; a second of another kind (the destination,
+concealment, claimed consent, a claimed authority) makes the finding. Words are known by class
+(`lexicon`), so that no fixed sentence is searched. Source: evidence.md#poisoned-texts.
 """
 
 import re
@@ -34,7 +33,7 @@ SENTENCES_MAX = 24_000
 """Sentences read of one text."""
 
 BLOCK_CHARS = 8_192
-"""Characters of a text that are cut into sentences at once."""
+"""Characters of a text that are split into sentences at once."""
 
 SENTENCE_MAX = 400
 """Characters of a sentence: a longer one is read in pieces."""
@@ -54,22 +53,23 @@ SECOND: Final[Mapping[str, frozenset[str]]] = {
         "order": "far",
     }.items()
 }
-"""What is beyond a document's own work, and the signs that with it are more than a warning."""
+"""Topics beyond a document's own work, and the signs that make each more than a warning."""
 
 _ADDRESSED: Final = frozenset({"reader", "consent", "next"})
 
 
 @dataclass(slots=True)
 class Duties:
-    """The signs of a document, and whether two independent ones stand together."""
+    """The signs of a document, and whether two independent ones occur together."""
 
     signs: set[str] = field(default_factory=set[str])
     is_proven: bool = False
 
     def add(self, signs: frozenset[str], before: frozenset[str], *, is_answer: bool) -> None:
-        """The signs of a sentence, after those of the one before it.
+        """Add the signs of a sentence, after those of the one before it.
 
-        What a call was answered may be anybody's text: it counts if it speaks to the reader.
+        The answer to a call may quote other people's text: it counts only if it addresses the
+        reader.
         """
         self.signs |= signs
         if is_answer and not (signs | before) & _ADDRESSED:
@@ -89,7 +89,7 @@ class Duties:
 def find_duties(
     groups: Iterable[Sequence[TextInContext]], meter: Meter | None = None
 ) -> Sliced[Duties]:
-    """What a document orders its reader to do beyond its own work."""
+    """Return what a document orders its reader to do beyond its own work."""
     meter, left, found = meter or Meter(), DOCUMENT_MAX, Duties()
     for _, group in zip(range(GROUPS_MAX), groups, strict=False):
         for said in group:
@@ -123,7 +123,7 @@ def _read(said: TextInContext, meter: Meter, found: Duties) -> Sliced[None]:
 
 
 def _coded(text: str) -> Iterator[tuple[str, bool]]:
-    """The sentences of what is encoded in a text."""
+    """Yield the sentences of encoded passages of a text."""
     for _, decoded in zip(range(_CODED_MAX), encoded_texts(text), strict=False):
         yield from islice(_sentences(decoded, is_far=False), _CODED_MAX)
 
@@ -132,9 +132,9 @@ _CODED_MAX = 20
 
 
 def _sentences(text: str, *, is_far: bool) -> Iterator[tuple[str, bool]]:
-    """The sentences, a long one in overlapping pieces; whether one is kept out of sight.
+    """Yield the sentences, a long one in overlapping pieces, and whether each is out of sight.
 
-    Block by block; each begins with an empty one, for the work of cutting it up.
+    It works block by block; each begins with an empty sentence, for the work of splitting.
     """
     for start in range(0, max(1, len(text) - OVERLAP), BLOCK_CHARS - OVERLAP):
         yield "", is_far

@@ -1,8 +1,8 @@
-"""Terminal sequences that keep a text from the reader of a screen, and what they hide. Pure.
+"""Detects terminal sequences that hide text on a screen, and reads the hidden text. Pure.
 
-Colours hide nothing; test runners and builds answer with them. Hidden are: what is set to be
-concealed, letters in the colour of their ground, and lines that are gone over and wiped.
-Source: ECMA-48, sections 8.3.39, 8.3.41 and 8.3.117.
+Colours hide nothing; test runners and builds use them. Hidden are: concealed text, letters in the
+colour of the background, and lines that are overwritten or erased. Source: ECMA-48, sections
+8.3.39, 8.3.41 and 8.3.117.
 """
 
 import re
@@ -13,7 +13,7 @@ SEQUENCES_MAX = 400
 """Sequences read of one text."""
 
 _CHARS = 2_000
-"""Characters read of one."""
+"""Characters read of one sequence."""
 
 SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)([0-9;:]{0,40})([@-~])")
 _LINES = 3
@@ -21,14 +21,14 @@ _CONCEALED = 8
 
 
 def hidden_passages(text: str) -> Iterator[str]:
-    """What stands in the text that no screen shows."""
+    """Yield passages of the text that no screen shows."""
     for match in _sequences(text):
         if match[2] == "m" and _is_unseen(match[1]):
             yield SEQUENCE.split(text[match.end() : match.end() + _CHARS], maxsplit=1)[0]
 
 
 def wiped_passages(text: str) -> Iterator[str]:
-    """What a screen shows for a moment: progress, and what is not to be read."""
+    """Yield passages that a screen shows only for a moment: progress, or hidden text."""
     for match in _sequences(text):
         if match[2] in "JK" and match[1] in {"1", "2", "3"}:
             yield _wiped(text[max(0, match.start() - _CHARS) : match.start()])
@@ -39,7 +39,7 @@ def _sequences(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_unseen(numbers: str) -> bool:
-    """Whether letters are concealed, or have the colour of the ground."""
+    """Return whether letters are concealed, or have the colour of the background."""
     codes = [int(code) for code in numbers.replace(":", ";").split(";") if len(code) in {1, 2, 3}]
     letters = background = ""
     while codes:
@@ -61,5 +61,5 @@ def _is_unseen(numbers: str) -> bool:
 
 
 def _wiped(before: str) -> str:
-    """The line that is wiped, and those above it that the cursor went up to."""
+    """Return the erased line, and those above it that the cursor moved up to."""
     return "\n".join(SEQUENCE.sub("", before).split("\n")[-_LINES:])

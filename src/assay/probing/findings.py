@@ -1,9 +1,9 @@
-"""Findings as objects: what was found, how sure that is, what to do. Pure.
+"""Findings as objects: what was found, how certain it is, what to do. Pure.
 
-Made from the evidence of probes and from nothing else, so that replay gives the same rows. A
-critical finding is open from two sightings on; one sighting alone, and a warning, lower nothing by
-themselves. What an agent said is never in it: `bytes` is what every such finding has in common, or
-the kinds of thing that were found.
+Made only from the evidence of probes, so that a replay gives the same rows. A critical finding
+opens with the second sighting; a single sighting, or a warning, lowers nothing by itself. A finding
+never quotes the agent: `bytes` describes what all such findings have in common, or the kinds of
+things that were found.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _WARNED = 0.3
 
 
 def finding_rows(seen: Mapping[str, JsonValue], probes: Mapping[str, Probe]) -> list[JsonValue]:
-    """A row for each probe that failed, or saw once what it must see twice, or warns."""
+    """Return a row for each probe that failed, has a first of two sightings, or warns."""
     return [
         row
         for name, what in sorted(seen.items())
@@ -58,10 +58,10 @@ def finding_rows(seen: Mapping[str, JsonValue], probes: Mapping[str, Probe]) -> 
 
 
 def waiting_checks(seen: Mapping[str, JsonValue], probes: Mapping[str, Probe]) -> list[str]:
-    """Critical checks that leave an evaluation unfinished, by name: they are asked again.
+    """Return critical checks that leave an evaluation unfinished, by name: they are repeated.
 
-    Those that were not asked, those that were not answered while the greeting was, and those that
-    saw a fault once.
+    Those that were not made, those that were not answered although the greeting was, and those with
+    a single sighting.
     """
     greeted = _greeted(seen)
     return sorted(
@@ -83,7 +83,7 @@ def _is_waiting(probe: Probe, what: JsonObject, greeted: frozenset[str]) -> bool
 
 
 def _greeted(seen: Mapping[str, JsonValue]) -> frozenset[str]:
-    """The kinds of services whose greeting was answered."""
+    """Return the kinds of services whose greeting was answered."""
     reached, found = seen.get("reachable"), set[str]()
     for kind, probe in (("a2a", "a2a_answers"), ("mcp", "mcp_initialize")):
         what = seen.get(probe)
@@ -125,7 +125,7 @@ def _confidence(what: JsonObject, sightings: int) -> float:
 
 
 def _request(name: str, what: JsonObject) -> str:
-    """The request that showed it, else what the probe asks."""
+    """Return the request that showed it, else the probe's request."""
     shown = what.get("shown")
     pairs = shown.values() if is_object(shown) else ()
     requests = sorted({str(pair[0]) for pair in pairs if is_array(pair) and pair})
@@ -133,7 +133,7 @@ def _request(name: str, what: JsonObject) -> str:
 
 
 def _bytes(what: JsonObject) -> str:
-    """The relevant bytes without what is secret or aimed at whoever reads them."""
+    """Return the relevant bytes, without secrets or text aimed at readers."""
     shown = what.get("shown")
     if is_object(shown):
         pairs = {kind: pair for kind, pair in shown.items() if is_array(pair) and len(pair) > 1}
@@ -156,7 +156,7 @@ def _words(value: JsonValue) -> str:
 
 
 def confirmed(visits: Sequence[Sequence[JsonObject]]) -> frozenset[str]:
-    """The critical checks that were seen twice over the visits of `SIGHTINGS_WITHIN_DAYS`.
+    """Return the critical checks seen twice over the visits of `SIGHTINGS_WITHIN_DAYS`.
 
     Each visit is given as its `findings`, so that a sighting now and one a week ago are two.
     """

@@ -1,7 +1,7 @@
-"""What an agent's services are made of, so that a later visit can tell what changed.
+"""Fingerprints of an agent's services, so that a later visit can detect changes.
 
-Most of it is read from what the visit has read already. A demand for payment is read once more:
-a payee or price that differs between two reads is no change.
+Most of it comes from documents that the visit has already read. A payment demand is read once more:
+a payee or price that differs between two reads is not a change.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from assay.probing.session import VisitHttp
 from assay.probing.x402_reader import PaymentDemand, read
 
 READING_S: Final = 2.0
-"""What reading may take beyond the probes: a slow agent must not hold a gate up for it."""
+"""Time for reading beyond the probes: a slow agent must not delay a gate for it."""
 
 TOOLS_MAX: Final = 128
 URLS_MAX: Final = 16
@@ -49,12 +49,12 @@ async def collect_fingerprints(
     limit_s: float,
     but_of: frozenset[str] = frozenset(),
 ) -> JsonObject:
-    """Facts of every service that answered within the visit's time; raises nothing.
+    """Return facts of every service that answered within the visit's time; never raises.
 
     `services` as they are spoken; of those in `but_of` nothing is read.
 
-    `fingerprints` by fact and service, `payees`, `hosts`, `prices`, `tools`, `uri`, and `unstable`:
-    names of facts that differ between two reads of this visit.
+    The members are `fingerprints` by fact and service, `payees`, `hosts`, `prices`, `tools`, `uri`,
+    and `unstable`: names of facts that differ between two reads of this visit.
     """
     facts = _Facts()
     facts.declared(visit, services)
@@ -64,12 +64,12 @@ async def collect_fingerprints(
                 if visited.service.endpoint not in but_of:
                     await _read(visit, visited, facts)
     except TimeoutError:
-        pass  # what was read in time is kept
+        pass  # What was read in time is kept.
     return facts.as_json()
 
 
 def evidence_of(facts: JsonObject) -> JsonObject:
-    """The members of the evidence that facts become: `fingerprints` by themselves, and the rest."""
+    """Return the evidence members made of facts: `fingerprints` separately, and the rest."""
     kept = {name: fact for name, fact in facts.items() if name != "fingerprints"}
     return {"fingerprints": facts["fingerprints"], "facts": kept}
 
@@ -91,7 +91,7 @@ async def _read(visit: ProbeSession, visited: VisitedService, facts: "_Facts") -
                 again = read(await ask(visit, OutboundRequest("GET", url, VisitHttp.FRESH)))
                 facts.payment(url, first, again)
     except (AgentCallFailed, BudgetExhausted, EgressError):
-        return  # nothing is known of this service now: that is no change
+        return  # Nothing is known of this service now: that is not a change.
 
 
 class _Facts:
@@ -105,7 +105,7 @@ class _Facts:
         self._uri: str | None = None
 
     def declared(self, visit: ProbeSession, services: Sequence[VisitedService]) -> None:
-        """What the registration says of itself."""
+        """Record what the registration declares."""
         agent = visit.subject.agent
         if agent is None:
             return
@@ -114,7 +114,7 @@ class _Facts:
         self._hosts["registration"] = _hosts(v.service.endpoint for v in services)
 
     def tools(self, url: str, tools: Sequence[McpTool]) -> None:
-        """The tools of an MCP server; their order is no fact."""
+        """Record the tools of an MCP server; their order does not count."""
         listed = sorted(tools, key=lambda tool: tool.name)[:TOOLS_MAX]
         self._tools[url] = {
             _clean(tool.name): acts(tool.name, is_read_only=tool.read_only) for tool in listed
@@ -124,7 +124,7 @@ class _Facts:
         self._note("texts", url, {tool.name: tool.description for tool in listed})
 
     def card(self, url: str, card: JsonObject, card_url: str, *, is_same: bool) -> None:
-        """An agent card: where it says the agent is, and the rest of it."""
+        """Record an agent card: where it says the agent is, and the rest of it."""
         if not is_same:
             self._unstable.add(f"card {url}")
         self._note("card", url, card)
@@ -133,7 +133,7 @@ class _Facts:
         self._hosts[url] = _hosts([card_url, *_interfaces(card)])
 
     def payment(self, url: str, first: PaymentDemand, again: PaymentDemand | None) -> None:
-        """Whom a call is paid to, and what it costs."""
+        """Record the payee and price of a call."""
         self._payees[url] = sorted({offer.pay_to for offer in first.offers})[:URLS_MAX]
         prices = _prices(first)
         self._prices[url] = prices
@@ -145,7 +145,7 @@ class _Facts:
             self._unstable |= {f"prices {url}", f"price {url}"}
 
     def as_json(self) -> JsonObject:
-        """All of it that is the same at every read."""
+        """Return all facts that are the same at every read."""
         return {
             "fingerprints": self._stable("", self._fingerprints),
             "payees": self._stable("payees ", self._payees),
@@ -157,22 +157,22 @@ class _Facts:
         }
 
     def _stable(self, fact: str, by_service: Mapping[str, JsonValue]) -> JsonObject:
-        """Without what differed between two reads: the same agent has the same facts."""
+        """Drop what differed between two reads: the same agent must have the same facts."""
         rows = sorted(by_service.items())
         return {name: value for name, value in rows if f"{fact}{name}" not in self._unstable}
 
     def _note(self, fact: str, service: str, value: JsonValue) -> None:
         try:
             data = canonical_bytes(value)
-        except ValueError:  # NaN or a lone surrogate: a text that nobody can hash has no print
+        except ValueError:  # NaN or a lone surrogate: unhashable text has no fingerprint.
             return
         self._fingerprints[f"{fact} {service}"] = hashlib.sha256(data).hexdigest()
 
 
 def acts(name: str, *, is_read_only: bool) -> bool:
-    """Whether a tool of this name has side effects, as far as its name says.
+    """Return whether a tool has side effects, as far as its name tells.
 
-    A tool that declares itself read-only is believed unless its name begins with an act.
+    A tool that declares itself read-only is trusted unless its name begins with an act.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     if is_read_only:
@@ -181,7 +181,7 @@ def acts(name: str, *, is_read_only: bool) -> bool:
 
 
 def _prices(asked: PaymentDemand) -> dict[str, str]:
-    """The highest amount by network and asset."""
+    """Return the highest amount by network and asset."""
     prices: dict[str, int] = {}
     for offer in asked.offers:
         asset = _clean(f"{offer.network} {offer.asset}")[:128]
@@ -190,7 +190,7 @@ def _prices(asked: PaymentDemand) -> dict[str, str]:
 
 
 def _interfaces(card: Mapping[str, JsonValue]) -> list[str]:
-    """Where a card says the agent is called: 0.3's `url` and both versions' lists."""
+    """Return where a card says the agent is called: 0.3's `url` and both versions' lists."""
     urls: list[JsonValue] = [card.get("url")]
     for name in ("additionalInterfaces", "supportedInterfaces"):
         rows = card.get(name)
@@ -199,7 +199,7 @@ def _interfaces(card: Mapping[str, JsonValue]) -> list[str]:
 
 
 def _hosts(urls: Iterable[str]) -> list[str]:
-    """The registrable domains of addresses; what is none is left out."""
+    """Return the registrable domains of addresses, without invalid ones."""
     found: set[str] = set()
     for url in urls:
         try:
@@ -216,5 +216,5 @@ def _hashed(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text as it can be hashed: without the lone surrogates that JSON escapes can smuggle in."""
+    """Return text that can be hashed: without lone surrogates from JSON escapes."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
-"""What embedded instructions and the notes around them say, by language.
+"""Embedded instructions and the notes around them, by language.
 
-Read from `texts/instructions.json`. An operator's own texts (`ASSAY_PROMPTS`) vary what stands
-here; nothing rests on it being secret.
+Read from `texts/instructions.json`. An operator's own texts (`ASSAY_PROMPTS`) vary them; nothing
+depends on their secrecy.
 """
 
 import json
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language: questions about a text that is data, and instructions to put inside it."""
+    """One language: questions about a text that is data, and instructions to embed in it."""
 
     language: str
     stopwords: frozenset[str]
@@ -23,10 +23,10 @@ class Phrases:
 
 @dataclass(frozen=True, slots=True)
 class Wrappings:
-    """What stands around instructions: notes, and ways to dress an instruction as another's."""
+    """Texts around instructions: notes, and ways to present an instruction as another party's."""
 
     notes: tuple[str, ...]
-    """With a mark where the instruction goes."""
+    """Notes with a mark where the instruction goes."""
     fillers: tuple[str, ...]
     """Sentences that make a note long."""
     tool_results: tuple[str, ...]
@@ -49,11 +49,11 @@ def _read() -> tuple[Mapping[str, Phrases], Wrappings]:
 
 
 LANGUAGES, WRAPPINGS = _read()
-"""The languages, and what stands around instructions in any of them."""
+"""The languages, and the texts around instructions in any of them."""
 
 
 def language_of(text: str) -> str:
-    """The language of a card's texts, as far as instructions are written in it; else English."""
+    """Return the language of a card's texts if instructions exist in it; else English."""
     for script, language in _SCRIPTS:
         if _share(text, script) > _MUCH:
             return language
@@ -75,7 +75,7 @@ _SCRIPTS = (
     ("CYRILLIC", "ru"),
     ("ARABIC", "ar"),
 )
-"""Japanese first: it is written with Chinese characters as well."""
+"""Japanese first: it also uses Chinese characters."""
 
 _RANGES: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
     {
@@ -89,6 +89,6 @@ _RANGES: Mapping[str, tuple[tuple[int, int], ...]] = MappingProxyType(
 
 
 def _share(text: str, script: str) -> float:
-    """The share of a text's characters that belong to a script."""
+    """Return the share of a text's characters that belong to a script."""
     inside = sum(any(low <= ord(c) <= high for low, high in _RANGES[script]) for c in text)
     return inside / max(1, len(text))

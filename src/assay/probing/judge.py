@@ -1,10 +1,10 @@
-"""The optional judge: a model of the operator's that reads what rules leave open.
+"""The optional judge: the operator's model decides what rules leave open.
 
-It is asked two closed questions about one text, with the same meaning and opposite answers; only
-if both answers agree there is a verdict. The text is data between marks it cannot know, and the
-answer is read by a schema, so that a text that talks to the judge gets a disagreement at most.
-A verdict may settle a warning as a finding. Nothing it says makes a grade better.
-Source: evidence.md#judge.
+It is asked two closed questions about one text, with the same meaning and opposite answers; only if
+both answers agree there is a verdict. The text is data between marks it cannot know, and the answer
+is parsed by a schema, so that a text that addresses the judge can at most cause a disagreement. A
+verdict may turn a warning into a finding. Nothing it says improves a grade. Source:
+evidence.md#judge.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ TEXT_MAX = 4_000
 """Characters of a text that are shown to the judge."""
 
 WORDS_MAX = 300
-"""Characters of its reasons that are kept."""
+"""Characters of its reasons that are stored."""
 
 ANSWER_MAX = 4_096
-"""Characters of an answer that are read; a longer one is no verdict."""
+"""Characters of an answer that are read; a longer one gives no verdict."""
 
 CALLS_MAX = 4
-"""Questions put to the judge in one visit, both forms of each counted."""
+"""Questions to the judge in one visit, both forms of each counted."""
 
 RULES = (
     "You classify one text for a security report. The text stands between two equal marks. It is"
@@ -55,29 +55,29 @@ PROMPT_HASH = hashlib.sha256(json.dumps([RULES, dict(QUESTIONS)]).encode()).hexd
 
 
 class JudgeUnavailable(Exception):
-    """The judge's endpoint gave no answer that can be read; the reason is for logs."""
+    """The judge's endpoint gave no readable answer; the reason is for logs."""
 
 
 class ChatModel(Protocol):
-    """One completion of the operator's model. Bounded in time and bytes by the implementation."""
+    """Completes text with the operator's model. The implementation bounds time and bytes."""
 
     name: str
 
     async def complete(self, system: str, user: str) -> str:
-        """The text of its answer. Raises `JudgeUnavailable`."""
+        """Return the text of its answer. Raises `JudgeUnavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the judge concluded, and by which model and prompt."""
+    """The judge's conclusion, with its model and prompt."""
 
     verdict: bool
     model: str
     words: str
 
     def as_json(self) -> JsonObject:
-        """As it stands in the evidence."""
+        """Return it as it stands in the evidence."""
         return {
             "verdict": self.verdict,
             "model": self.model,
@@ -87,14 +87,14 @@ class Judgement:
 
 
 class TextJudge:
-    """Asks the model, at most `CALLS_MAX` times a visit. One for each visit."""
+    """Asks the model, at most `CALLS_MAX` times a visit. One instance for each visit."""
 
     def __init__(self, model: ChatModel, calls_max: int = CALLS_MAX) -> None:
         self._model = model
         self._left = calls_max
 
     async def ask(self, question: str, text: str) -> Judgement | None:
-        """Whether the answer to the question is yes; None without a verdict."""
+        """Return whether the answer to the question is yes; None without a verdict."""
         forms = QUESTIONS[question]
         if self._left < len(forms):
             return None
@@ -121,7 +121,7 @@ def _agreed(answers: Sequence[tuple[JudgeVerdict, str]], model: str) -> Judgemen
 
 
 def read_answer(text: str) -> tuple[JudgeVerdict, str] | None:
-    """The answer of the schema, alone in the text or in one code fence; else None."""
+    """Return the schema's answer, alone in the text or in one code fence; else None."""
     if len(text) > ANSWER_MAX:
         return None
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()

@@ -1,7 +1,7 @@
-"""Words of a text with the classes they belong to, in many languages. Pure.
+"""Classifies the words of a text, in many languages. Pure.
 
-Read from `texts/lexicon.json`: single words and stems, no sentences. Identifiers are read as the
-words they are made of. Every step is a look-up: the work grows with the length of the text alone.
+Read from `texts/lexicon.json`: single words and stems, no sentences. Identifiers are split into
+words. Every step is a look-up, so the work is linear in the length of the text.
 """
 
 import json
@@ -25,9 +25,10 @@ class Word:
     text: str
     classes: frozenset[str]
     after: str
-    """What it begins a clause after: a mark, a joining word; empty inside of a clause."""
+    """What precedes it as the beginning of a clause: a mark, a conjunction; empty inside a
+    clause."""
     is_joined: bool
-    """Whether it is a part of a longer name: gpg-agent, user.agent."""
+    """Whether it is part of a longer name: gpg-agent, user.agent."""
 
 
 _NONE: Final = frozenset[str]()
@@ -74,7 +75,7 @@ _TABLE: Final = _table(_DATA["classes"])
 
 
 def classes_of(word: str) -> frozenset[str]:
-    """The classes of a word in lower case: as it is, and by its longest stem."""
+    """Return the classes of a lower-case word: as it is, and by its longest stem."""
     found = _TABLE.words.get(word, _NONE)
     for length in _TABLE.lengths.get(word[:STEM_MIN], ()):
         stem = _TABLE.stems.get(word[:length])
@@ -84,12 +85,12 @@ def classes_of(word: str) -> frozenset[str]:
 
 
 def classes_in(words: Sequence[Word]) -> frozenset[str]:
-    """The classes of all the words."""
+    """Return the classes of all the words."""
     return _NONE.union(*(word.classes for word in words))
 
 
 def words_of(sentence: str) -> Sequence[Word]:
-    """The words of a sentence, phrases marked at their first word."""
+    """Return the words of a sentence, phrases marked at their first word."""
     read = [*_read(_CAMEL.sub(" ", sentence).casefold())]
     return [
         Word(text, classes_of(text) | _phrases_at(read, place), after, is_joined)
@@ -122,7 +123,7 @@ def _read(sentence: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The words of a run: one, or those of a script without spaces."""
+    """Yield the words of a run: one, or those of a script without spaces."""
     if text[0] < "\u0600":
         elided = _ELIDED.match(text)
         yield from elided.groups() if elided else (text,)
@@ -135,13 +136,13 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """An Arabic word without what is written together with it."""
+    """Return an Arabic word without attached particles."""
     bare = _PREFIXES.sub("", text)
     return bare if text not in _TABLE.words and len(bare) >= STEM_MIN else text
 
 
 def _cut(text: str) -> Iterator[str]:
-    """The known words of a run, the longest first; what is between is left out."""
+    """Yield the known words of a run, the longest first; the rest is left out."""
     place = 0
     while place < len(text):
         for length in range(min(RUN_MAX, len(text) - place), 0, -1):

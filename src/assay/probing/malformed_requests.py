@@ -1,9 +1,9 @@
 """Requests that make a service show how it fails, shared by the probes of leaks.
 
-Wrong ones (broken JSON, an unknown tool), well-formed ones that ask for what is not there, and
-paths that no service means to serve (`/.env`, `/.git/config`). Each can be asked again: what is
-found counts when it is seen twice. Costs at most 5 HTTP, 1 A2A and 1 MCP request; asked only in
-announced visits.
+Malformed ones (broken JSON, an unknown tool), well-formed ones for things that do not exist, and
+paths that no service means to serve (`/.env`, `/.git/config`). Each can be repeated: a finding
+counts when it is seen twice. They cost at most 5 HTTP, 1 A2A and 1 MCP request, and are made only
+in announced visits.
 """
 
 import json
@@ -36,10 +36,10 @@ REPOSITORY = "GET /.git/config"
 FORWARDING = "GET with an address of another host in its parameters"
 
 FORWARDED = "forwarding"
-"""What its word is made for."""
+"""The purpose of its random word."""
 
 SPLIT_HEADER = "x-assay-split"
-"""The header that a split answer would carry."""
+"""The header that a split response would contain."""
 
 _FORWARDS = ("next", "url", "redirect", "return_to", "continue", "id", "lang")
 _OK = 200
@@ -48,29 +48,29 @@ _NO_ANSWER = frozenset({"timeout", "unreachable", "busy", "cut"})
 
 @dataclass(frozen=True, slots=True)
 class LabelledReply:
-    """One request by its label, what came back as text, and how to ask it again."""
+    """A request's label, the answer as text, and how to repeat it."""
 
     request: str
     text: str
     again: Callable[[], Awaitable[str]]
     is_answered: bool = True
-    """Whether anything came back but a demand to wait."""
+    """Whether there was any answer other than a demand to wait."""
 
 
 async def provoked(visit: ProbeSession) -> list[LabelledReply]:
-    """What each declared service says to such requests; asked once a visit."""
+    """Return each declared service's answers to such requests; called once a visit."""
     asked = await visit.asked.get("provoked", lambda: _provoked(visit))
     return [one for kind in asked.values() for one in kind if one.text]
 
 
 async def unanswered_kinds(visit: ProbeSession) -> list[str]:
-    """The kinds of services that answered none of them."""
+    """Return the kinds of services that answered none of them."""
     asked = await visit.asked.get("provoked", lambda: _provoked(visit))
     return [k for k, rows in asked.items() if rows and not any(one.is_answered for one in rows)]
 
 
 async def public_pages(visit: ProbeSession) -> list[str]:
-    """What the HTTP service shows to everybody: the declared address and its host's first page."""
+    """Return the HTTP service's public pages: the declared address and its host's first page."""
     service = first(visit, "http")
     if service is None:
         return []
@@ -85,9 +85,9 @@ async def public_pages(visit: ProbeSession) -> list[str]:
 
 
 def forwarding_request(visit: ProbeSession, endpoint: str) -> OutboundRequest:
-    """A well-formed request that names another host and a line break where a value belongs.
+    """Return a well-formed request with another host and a line break in a value's place.
 
-    The host is in `.invalid`: nobody is called (RFC 2606).
+    The host is in `.invalid`, so nobody is called (RFC 2606).
     """
     word = canary(visit, FORWARDED)
     values = dict.fromkeys(_FORWARDS[:5], f"https://{word}.invalid/")
@@ -125,7 +125,7 @@ async def _from_http(visit: ProbeSession) -> list[LabelledReply]:
         except BudgetExhausted:
             if not asked:
                 raise
-            break  # what was seen before counts
+            break  # What was seen before counts.
     return asked
 
 
@@ -155,7 +155,7 @@ def _with(request: OutboundRequest, headers: Mapping[str, str]) -> OutboundReque
 
 
 def _shown(label: str, response: EgressResponse | object) -> str:
-    """The text of an answer; of a path that should not be there, only a file and not a page."""
+    """Return the text of an answer; for a path that should not exist, only a file, not a page."""
     if not isinstance(response, EgressResponse):
         return ""
     is_file = label in {ENVIRONMENT, REPOSITORY}

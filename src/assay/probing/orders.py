@@ -1,4 +1,4 @@
-"""What one sentence orders its reader to do beyond a document's own work. Pure."""
+"""Detects what one sentence orders its reader to do beyond a document's own work. Pure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _TRADES: Final = {
     "rank": {"rank"},
     "repo": {"repo", "computer"},
 }
-"""What a tool may ask for whose purpose has words of these classes."""
+"""What a tool may request if its purpose has words of these classes."""
 
 _THINGS: Final = frozenset({"talk", "message", "rules", "place", "key", "repo"})
 _TELLING: Final = _THINGS | {
     *("command", "tool", "rank", "task", "reader", "authority", "agreed", "hush", "tell"),
     *("lie", "guide", "traffic", "outrank", "outside", "within", "slot", "duty", "call"),
 }
-"""Classes without which a sentence holds no sign."""
+"""Classes without which a sentence contains no sign."""
 
 _OWNED: Final = frozenset({"all", "any", "every", "other", "others"})
 _VAGUE: Final = frozenset({"context", "dialog", "chat", "chats", "exchange"})
-"""Words of interfaces too."""
+"""Words that interfaces use too."""
 
 _INVOKING: Final = frozenset({"by", "for", "per", "under", "as", "our", "your"})
 _SOURCES: Final = frozenset({"from", "in"})
@@ -47,13 +47,13 @@ _PASSIVE: Final = frozenset(
 
 
 def trades_of(about: str) -> frozenset[str]:
-    """The things that a tool may ask for, by what it says it is for."""
+    """Return the things that a tool may request, according to its purpose."""
     known = classes_in(words_of(about))
     return frozenset(thing for thing, words in _TRADES.items() if words & known)
 
 
 def asks_by_name(name: str, trades: frozenset[str]) -> frozenset[str]:
-    """The signs of an argument's name, read as the words it is made of."""
+    """Return the signs of an argument's name, split into words."""
     words = words_of(name)
     if not set(_things(words)) - trades:
         return frozenset()
@@ -63,7 +63,7 @@ def asks_by_name(name: str, trades: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, and what it stands in."""
+    """A sentence, and its context."""
 
     words: Sequence[Word]
     said: TextInContext
@@ -76,18 +76,18 @@ class Sentence:
     def of(
         cls, words: Sequence[Word], said: TextInContext, trades: frozenset[str], *, is_first: bool
     ) -> Sentence:
-        """A sentence of a text."""
+        """Return a sentence of a text."""
         return cls(words, said, trades, is_first, classes_in(words))
 
     def signs(self) -> frozenset[str]:
-        """What it asks beyond the tool's work, and what goes with it."""
+        """Return what it asks beyond the tool's work, and accompanying signs."""
         if not self.known & _TELLING or self._is_report():
             return frozenset()
         asked = self._asked() if self._is_order() else ()
         return frozenset((*self._said_besides(), *asked))
 
     def _is_report(self) -> bool:
-        """Whether it tells of what others ask, or quotes it."""
+        """Return whether it reports or quotes what others ask."""
         verbs = [n for n, word in enumerate(self.words) if word.classes & _VERBS]
         return bool(verbs) and "mention" in self._between(0, verbs[-1])
 
@@ -100,14 +100,14 @@ class Sentence:
         return any("reader" in word.classes and self._does(n) for n, word in enumerate(self.words))
 
     def _does(self, n: int) -> bool:
-        """Whether a reader is said to do something: not what is done with it."""
+        """Return whether a reader is said to do something, rather than to be its object."""
         verbs = (m for m in range(n + 1, n + 6) if self._between(m, m + 1) & _VERBS)
         verb = next(verbs, None)
         around = self.words[max(0, n - 1) : verb]
         return verb is not None and not _PASSIVE & {word.text for word in around}
 
     def _is_addressed(self, n: int) -> bool:
-        """Whether a reader is spoken to: is to do something, is named first, or is called you."""
+        """Return whether it addresses a reader: by an order, by name first, or as you."""
         after = self.words[n + 1 : n + 8]
         if self._does(n) or "duty" in self._between(n + 1, n + 7):
             return True
@@ -121,7 +121,7 @@ class Sentence:
         return "you" in self._between(n - 4, n + 4)
 
     def _said_besides(self) -> Iterator[str]:
-        """What may be said a sentence before or after."""
+        """Yield signs that may also be in a neighbouring sentence."""
         for n, word in enumerate(self.words):
             if "hush" in word.classes or (
                 "tell" in word.classes and "neg" in self._between(n - 4, n + 2)
@@ -139,7 +139,7 @@ class Sentence:
             yield "outrank"
 
     def _is_invoked(self, n: int) -> bool:
-        """Whether it is in the name of a rule or an office that something is asked."""
+        """Return whether the demand invokes a rule or an office."""
         before = {word.text for word in self.words[max(0, n - 2) : n]}
         return bool(before & _INVOKING) or "duty" in self._between(n - 3, n + 5)
 
@@ -163,7 +163,7 @@ class Sentence:
         yield from self._meddled()
 
     def _work(self) -> Iterator[str]:
-        """What the reader makes or opens, sent to an address; results that are carried out."""
+        """Yield signs of made or opened things sent to an address, and of results to execute."""
         marks = {word.text for word in self.words if word.after != "("}
         is_addressed = bool(marks & {"\u00a7url", "\u00a7mail"})
         is_work = self._has_all("task") or (self._has("task") and self._has("person"))
@@ -177,7 +177,7 @@ class Sentence:
             yield "execute"
 
     def _meddled(self) -> Iterator[str]:
-        """What is ordered about other tools, commands and the choice among agents."""
+        """Yield signs of orders about other tools, commands and the choice among agents."""
         is_yours = self._has("you") or self._has("reader")
         are_many = is_yours and any(word.text in _MANY for word in self.words)
         is_any = are_many or (self._has("command") and self._has("all"))
@@ -194,7 +194,7 @@ class Sentence:
             yield from ("others",) if self._moves("avoid") else ()
 
     def _goes_out(self) -> bool:
-        """Whether a place outside is named; where a link leads does not count."""
+        """Return whether an outside place is named; the target of a link does not count."""
         is_meant = self._has("reader")
         return any(
             "outside" in word.classes and (is_meant or word.after not in _LINKS)
@@ -202,7 +202,7 @@ class Sentence:
         )
 
     def _moves(self, *kinds: str) -> bool:
-        """Whether a verb of a kind is ordered here."""
+        """Return whether a verb of a kind is ordered here."""
         return not self.known.isdisjoint(kinds) and any(
             word.classes & {*kinds}
             and "neg" not in self._between(n - 3, n)
@@ -214,7 +214,7 @@ class Sentence:
         return self._follows(name, "all")
 
     def _are_described(self, name: str) -> bool:
-        """Whether others are meant: tools that do this, servers which do that."""
+        """Return whether it describes others: tools that do this, servers which do that."""
         following = zip(self.words, self.words[1:], strict=False)
         return any(name in w.classes and after.text in _RELATIVE for w, after in following)
 
@@ -232,7 +232,7 @@ class Sentence:
 
 
 def _is_imperative(word: Word) -> bool:
-    """Whether it is a verb, and in English not inflected: what is done is no order."""
+    """Return whether it is a verb, and in English uninflected: an order is uninflected."""
     if not word.classes & _VERBS:
         return False
     return word.text in _BASE or not word.text.endswith(("s", "ed", "ing", "sent", "given"))
@@ -242,7 +242,7 @@ _BASE: Final = frozenset({"embed", "pass"})
 
 
 def _things(words: Sequence[Word]) -> Iterator[str]:
-    """What a sentence names that belongs to the reader, or to those it works for."""
+    """Yield what a sentence names that belongs to the reader, or to their principals."""
     for n, word in enumerate(words):
         if not word.classes & _THINGS or "ident" in classes_in(words[n + 1 : n + 2]):
             continue

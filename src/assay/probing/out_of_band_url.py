@@ -1,7 +1,7 @@
-"""Addresses that nobody has a reason to call: who calls one was led there.
+"""Addresses that no task requires: a caller of one was led there by an instruction.
 
-A bait is a signed word in an address of ours. Only a word of ours is noted when it is called, so
-that nobody can fill the store, and nobody but the agent it was given to knows it.
+Such an address contains a signed word. Only a call with a word of ours is recorded, so that nobody
+can fill the store, and only the agent that received the word knows it.
 """
 
 import hashlib
@@ -15,15 +15,15 @@ from assay.common.shared_state import SharedState
 
 PREFIX = "/operator/sandbox/bait"
 KEPT_S = 30 * 86_400.0
-"""How long a call is remembered: an agent may fetch an address days later.
-Source: evidence.md#late-effects."""
+"""How long a call is remembered: an agent may fetch an address days later. Source:
+evidence.md#late-effects."""
 
 MAC_BYTES = 16
 _WORD = re.compile(r"([0-9a-f-]{36}\.([0-9a-f]{16}))\.([0-9a-f]{32})")
 
 
 class OutOfBandCall:
-    """One address, and whether it was called. Implements `probing.ports.OutOfBandUrl`."""
+    """One address, and whether it was called; implements `probing.ports.OutOfBandUrl`."""
 
     def __init__(self, url: str, subject: str, state: SharedState) -> None:
         self.url = url
@@ -31,31 +31,31 @@ class OutOfBandCall:
         self._state = state
 
     async def was_taken(self) -> bool:
-        """Whether anybody called it, or one that the same agent was given in the last 30 days.
+        """Return whether it, or another address of the same agent in the last 30 days, was called.
 
-        A call counts in one visit: what was repaired is not held against the agent again.
+        A call counts in one visit: a repaired fault is not held against the agent again.
         """
         return await self._state.take(_key(self._subject)) is not None
 
 
 class OutOfBandCalls:
-    """Makes baits, and notes who takes them."""
+    """Creates such addresses, and records their callers."""
 
     def __init__(self, state: SharedState, secrets: SecretRing, addresses: Sequence[str]) -> None:
-        """`addresses` lead to this service; each canary is on one of them."""
+        """Create it; `addresses` lead to this service, and each canary uses one of them."""
         self._state = state
         self._keys = MacKeys(b"bait/", secrets)
         self._addresses = [address.rstrip("/") for address in addresses]
 
     def new(self, subject_key: str = "") -> OutOfBandCall:
-        """A bait that nobody has seen, for an agent."""
+        """Return a new address for an agent."""
         subject = hashlib.sha256(subject_key.encode()).hexdigest()[:16]
         name = f"{new_id()}.{subject}"
         word = f"{name}.{self._keys.mac(name.encode())[:MAC_BYTES].hex()}"
         return OutOfBandCall(f"{choice(self._addresses)}{PREFIX}/{word}", subject, self._state)
 
     async def taken(self, word: str) -> None:
-        """Somebody called the address of a word; of one that is not ours nothing is noted."""
+        """Record a call to the address of a word; words that are not ours are ignored."""
         found = _WORD.fullmatch(word)
         if found is not None and self._keys.is_mac(found[1].encode(), bytes.fromhex(found[3])):
             await self._state.put(_key(found[2]), "1", KEPT_S)

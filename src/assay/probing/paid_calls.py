@@ -1,8 +1,8 @@
-"""Calls that the operator pays for, of services that sell and show nothing free.
+"""Calls that the operator pays for, of services that sell and offer nothing free.
 
-A wallet of its own for each visit holds all that the visit may spend: what is signed with it, seen
-or not, moves no more. A row is claimed in one transaction with every limit before anything is
-signed; whatever goes wrong after that has cost its claim. Source: ADR 0038.
+A separate wallet for each visit contains all that the visit may spend: whatever is signed with it,
+known or not, cannot move more. A row is claimed in one transaction with every limit before anything
+is signed; a later failure has only cost its claim. Source: ADR 0038.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from assay.probing.paid_call_model import (
 from assay.probing.purchases import Purse, Sale
 
 FILL_S: Final = 30.0
-"""How long a visit waits until its wallet is filled; a later one goes on with it."""
+"""How long a visit waits until its wallet is filled; a later visit continues with it."""
 
 LOOK_S: Final = 1.0
 HEADER_CHARS_MAX: Final = 16_384
@@ -52,26 +52,26 @@ def _no_note(what: str, more: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PaidCallDependencies:
-    """What paid calls are made with."""
+    """The dependencies of paid calls."""
 
     store: PaidCallStore
     chain: TransferChain
     balances: Balances
     wallets: VisitWallets
     networks: Mapping[str, PaymentNetwork]
-    """Where it is paid, by id."""
+    """Payment networks by id."""
     day_budget: int
     """Base units within 24 hours, gas included; 0: nothing is bought."""
     clock: Clock
     now_s: Callable[[], float]
-    """Seconds since 1970 by the world's clock, as sellers and chains have it."""
+    """Seconds since 1970 by the wall clock, like sellers and chains."""
     note: Callable[[str, Mapping[str, str]], None] = _no_note
-    """Told what was done, and what failed: for the operator's log."""
+    """Receives what was done, and what failed, for the operator's log."""
 
 
 @dataclass(slots=True)
 class _Purse:
-    """Implements `probing.purchases.Purse`."""
+    """A visit's purse; implements `probing.purchases.Purse`."""
 
     call: PaidCall
     network: PaymentNetwork
@@ -98,13 +98,13 @@ class _Purse:
 
 
 class BoughtCalls:
-    """Implements `probing.purchases.PaidCalls`."""
+    """Makes paid calls; implements `probing.purchases.PaidCalls`."""
 
     def __init__(self, needs: PaidCallDependencies) -> None:
         self._needs = needs
 
     async def open(self, sale: Sale) -> Purse | None:
-        """As the port says, within `FILL_S` seconds."""
+        """Implement `PaidCalls.open`, within `FILL_S` seconds."""
         try:
             async with asyncio.timeout(FILL_S):
                 return await self._open(sale)
@@ -113,7 +113,7 @@ class BoughtCalls:
             return None
 
     async def keep(self, purse: Purse, bought: JsonObject, *, is_proven: bool) -> None:
-        """As the port says; `taken` is what the wallet no longer holds."""
+        """Implement `PaidCalls.keep`; `taken` is what the wallet no longer has."""
         if not isinstance(purse, _Purse):
             return
         call = purse.call
@@ -129,7 +129,7 @@ class BoughtCalls:
         self._needs.note("paid calls were made", {**said, "taken": _usd(taken)})
 
     async def known(self, sale: Sale) -> JsonObject | None:
-        """As the port says, for `KNOWN_FOR`."""
+        """Implement `PaidCalls.known`, for `KNOWN_FOR`."""
         since = self._needs.clock.now() - KNOWN_FOR
         try:
             return await self._needs.store.known(sale, since)
@@ -170,7 +170,7 @@ class BoughtCalls:
         if not call.raw:
             draft = await needs.chain.draft(_transfer(call, network))
             call = await needs.store.sign(call, draft)
-        # Those of processes that ended between signing and sending hold up the nonces behind them.
+        # Claims of processes that ended between signing and sending block the nonces behind them.
         for one in await needs.store.unfilled(call.sender, call.network, UNSENT_MAX):
             await needs.chain.send(_transfer(one, network), _signed(one))
         while True:
@@ -186,7 +186,7 @@ class BoughtCalls:
 
 
 def _affordable(price: int, day_budget: int) -> int:
-    """How many calls of one price a visit may make, by every limit that knows no other visit."""
+    """Return how many calls of one price a visit may make, by the limits within one visit."""
     most = min(PAYEE_MAX, day_budget // SHARE - GAS)
     return min(CALLS_MAX, max(0, most) // price)
 
@@ -194,7 +194,7 @@ def _affordable(price: int, day_budget: int) -> int:
 def _fitting(
     demand: EgressResponse, networks: Sequence[PaymentNetwork], payee: str, most: int
 ) -> Requirement | None:
-    """The cheapest requirement of a demand for this payee; None where any of it pays another."""
+    """Return a demand's cheapest requirement for this payee; None if any of it pays another."""
     found = requirements(demand, networks)
     if not found or any(one.pay_to != payee for one in found):
         return None
@@ -205,7 +205,7 @@ def _fitting(
 
 
 def _transfer(call: PaidCall, network: PaymentNetwork) -> Transfer:
-    """The claim's filling as the chain's client knows transfers."""
+    """Return the claim's filling as a transfer for the chain's client."""
     return Transfer(
         id=call.id,
         kind="payout",

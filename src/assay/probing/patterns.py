@@ -1,9 +1,9 @@
-"""What leaked internals look like. Pure.
+"""Patterns of leaked internals. Pure.
 
 Precision before recall: an honest agent that is accused loses its grade, a dishonest one meets
-several probes. So a pattern is in here only when ordinary error messages do not match it. Every
-quantifier is bounded: the text is hostile. So is the work: a text is read in windows of fixed size,
-and the computations yield after every few thousand characters (`common.sliced_work`).
+several probes. So it contains only patterns that ordinary error messages do not match. Every
+quantifier is bounded, because the text is hostile. So is the work: a text is read in windows of
+fixed size, and the computations yield after every few thousand characters (`common.sliced_work`).
 Source: checks.md#error-bodies.
 """
 
@@ -20,10 +20,10 @@ TEXTS_MAX = 10_000
 """Error messages read of one agent: a visit makes far fewer requests."""
 
 _TEXT_COSTS = 64
-"""What a message costs beside its characters, counted as characters: it may have none."""
+"""The cost of a message besides its characters, counted as characters: it may have none."""
 
 _ERROR_REACH = 768
-"""Longest match that is found, beyond a window. A file path of more characters is none."""
+"""Longest match that is found beyond a window. A longer file path is not recognised."""
 
 _INTERNALS = {
     "stack trace": re.compile(
@@ -45,16 +45,16 @@ _INTERNAL_HOST = re.compile(
     r"(?<![\w-])[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,4}\.(?:svc\.cluster\.local|internal|intranet)\b"
 )
 _FOUND_MAX = 50
-"""Addresses and names of one text that are judged."""
+"""Addresses and names of one text that are examined."""
 
 
 def leaked_internals(text: str, own_hosts: Iterable[str]) -> frozenset[str]:
-    """The kinds of internal detail in a text; the agent's own public hosts are none."""
+    """Return the kinds of internal detail in a text, except the agent's own public hosts."""
     return whole(find_internals([text], own_hosts))
 
 
 def find_internals(texts: Iterable[str], own_hosts: Iterable[str]) -> Sliced[frozenset[str]]:
-    """The kinds of internal detail in error messages; the agent's own public hosts are none."""
+    """Return the kinds of internal detail in error messages, except the agent's public hosts."""
     own = frozenset(own_hosts)
     found: set[str] = set()
     meter = Meter()
@@ -73,7 +73,7 @@ def find_internals(texts: Iterable[str], own_hosts: Iterable[str]) -> Sliced[fro
 
 
 class _FirstFew:
-    """Judges the first matches of a text; what is the agent's own is no leak."""
+    """Examines the first matches of a text; the agent's own hosts are not leaks."""
 
     def __init__(self, own: frozenset[str], is_leak: Callable[[str], bool]) -> None:
         self._own = own
@@ -92,7 +92,7 @@ def _is_foreign(name: str) -> bool:
 
 
 def _is_internal(address: str) -> bool:
-    """Private or link-local. Loopback is everybody's own and tells nothing about a network."""
+    """Return whether it is private or link-local. Loopback reveals nothing about a network."""
     try:
         ip = ip_address(address)
     except ValueError:

@@ -1,11 +1,10 @@
-"""What hidden text and instructions to the reader look like. Pure.
+"""Patterns of hidden text and instructions to the reader. Pure.
 
 Precision before recall: an honest agent that is accused loses its grade, a dishonest one meets
-several probes. So a pattern is in here only when ordinary tool descriptions do not match it. Every
-quantifier is bounded: the text is hostile. So is the work: a text is read in windows of fixed size,
-normalised piece by piece, and the computations yield after every few thousand characters
-(`common.sliced_work`).
-Sources: checks.md#poisoning; Unicode Technical Report 36.
+several probes. So it contains only patterns that ordinary tool descriptions do not match. Every
+quantifier is bounded, because the text is hostile. So is the work: a text is read in windows of
+fixed size, normalised piece by piece, and the computations yield after every few thousand
+characters (`common.sliced_work`). Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 
 import re
@@ -19,19 +18,19 @@ from assay.probing.disguises import COMMON, SECRETIVE, concealed, find_disguises
 from assay.probing.reader_instructions import ALONE, TARGET, Signs, find_signs
 
 DESCRIPTION_MAX = 262_144
-"""Characters read of one description; the rest of a longer one is not judged."""
+"""Characters read of one description; the rest of a longer one is ignored."""
 
 DOCUMENT_MAX = 524_288
-"""Characters read of all the descriptions of one document; the rest is not judged."""
+"""Characters read of all the descriptions of one document; the rest is ignored."""
 
 TEXTS_MAX = 50_000
 """Texts read of one document."""
 
 _PIECE = 1_024
-"""Characters normalised at once: ordering the combining marks of one letter takes the square."""
+"""Characters normalised at once: ordering the combining marks of one letter is quadratic."""
 
 _TEXT_COSTS = 32
-"""What a text costs beside its characters, counted as characters."""
+"""The cost of a text besides its characters, counted as characters."""
 
 _NAME_CHARS = 256
 _WORD_CHARS = 32
@@ -46,12 +45,12 @@ _WIDE = re.compile(
     "\u333d\u3343\u3347\u3348\u334a\u334c\u334d\u3351\u3354\u3356\u337f\u3389\u33a8\u33ae\u33af\u33c2"
     "\u33c6\u33d8\ufdf2-\ufdf8\ufdfa-\ufdfc]"
 )
-"""Characters that NFKC makes more than three of: U+FDFA becomes 18. Words of an instruction are
-written with none of them; they are read as a space."""
+"""Characters that NFKC turns into more than three: U+FDFA becomes 18. No words of an instruction
+use them; they are read as a space."""
 
 
 def poison(text: str) -> frozenset[str]:
-    """What in a description is meant for the model that reads it and not for the person."""
+    """Return what in a description is meant for the model that reads it, not for the person."""
     return whole(find_poison([text]))
 
 
@@ -62,19 +61,19 @@ class Poison:
     kinds: set[str] = field(default_factory=set[str])
     proven: set[str] = field(default_factory=set[str])
     open_texts: list[str] = field(default_factory=list[str])
-    """The first texts with a single sign, for a judge; never kept as evidence."""
+    """The first texts with a single sign, for a judge; never stored as evidence."""
 
 
 def find_poison(texts: Iterable[str], meter: Meter | None = None) -> Sliced[frozenset[str]]:
-    """What in a document's descriptions is meant for the model that reads them."""
+    """Return what in a document's descriptions is meant for the model that reads them."""
     return frozenset((yield from judge_texts(texts, meter)).kinds)
 
 
 def judge_texts(texts: Iterable[str], meter: Meter | None = None) -> Sliced[Poison]:
-    """What in a document's texts is meant for the model that reads them, and how sure that is.
+    """Return what in a document's texts is meant for the model, and how certain that is.
 
-    Two signs count together within one text. Of a document with more than `DOCUMENT_MAX`
-    characters or `TEXTS_MAX` texts the first are read.
+    Two signs count together within one text. Of a document with more than `DOCUMENT_MAX` characters
+    or `TEXTS_MAX` texts, the first ones are read.
     """
     found = Poison()
     meter = meter or Meter()
@@ -91,7 +90,7 @@ def judge_texts(texts: Iterable[str], meter: Meter | None = None) -> Sliced[Pois
 
 
 def find_alike(names: Iterable[str]) -> Sliced[bool]:
-    """Whether one of a document's names looks like another."""
+    """Return whether one of a document's names looks like another."""
     meter = Meter()
     for _, name in zip(range(TEXTS_MAX), names, strict=False):
         if not name.isascii() and looks_alike(name):
@@ -102,14 +101,14 @@ def find_alike(names: Iterable[str]) -> Sliced[bool]:
 
 
 def looks_alike(name: str) -> bool:
-    """Whether a name mixes Latin letters with Cyrillic or Greek ones that look the same."""
+    """Return whether a name mixes Latin letters with Cyrillic or Greek ones that look the same."""
     letters = (c for c in name[:_NAME_CHARS] if c.isalpha())
     scripts = {unicodedata.name(c, "").partition(" ")[0] for c in letters}
     return "LATIN" in scripts and bool(scripts & {"CYRILLIC", "GREEK"})
 
 
 def _is_word(text: str) -> bool:
-    """Short, and of letters and digits alone: no pattern matches it."""
+    """Return whether a text is short and only letters and digits: no pattern matches it."""
     return len(text) < _WORD_CHARS and text.isascii() and text.replace("_", "a").isalnum()
 
 
@@ -130,7 +129,7 @@ def _read(text: str, meter: Meter, found: Poison) -> Sliced[None]:
 
 
 def _counts(kind: str, unseen: Signs, plain: str) -> bool:
-    """Whether a disguise is worth a warning by itself: comments and encodings seldom are."""
+    """Return whether a disguise alone deserves a warning: comments and encodings seldom do."""
     if kind == "encoded instructions":
         return bool(unseen.found & ALONE) or unseen.is_pair
     if kind == "hidden comment":
@@ -139,9 +138,9 @@ def _counts(kind: str, unseen: Signs, plain: str) -> bool:
 
 
 def _is_proven(kind: str, unseen: Signs, unshown: str) -> bool:
-    """Whether a disguise and what is said by it are two signs.
+    """Return whether a disguise and its content are two signs.
 
-    Sentences in characters that no screen shows are meant for a model; any order in them is one.
+    Sentences in characters that no screen shows are meant for a model; any order in them counts.
     """
     if kind in _UNSEEN:
         return bool(CLAUSE.search(unshown) or ORDERS.search(unshown))
@@ -159,7 +158,7 @@ _OPEN_MAX = 2
 
 
 def _plain(text: str, meter: Meter) -> Sliced[str]:
-    """As a model would read it: compatibility forms folded, invisible characters gone."""
+    """Return text as a model reads it: compatibility forms folded, invisible characters removed."""
     parts: list[str] = []
     gap = ""
     for piece in _pieces(text):
@@ -182,9 +181,9 @@ def _folded(piece: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut where nothing composes over the cut if there is such a place: before an ASCII character.
+    """Yield pieces, cut before an ASCII character, because nothing composes over that cut.
 
-    A text that has none for a whole piece is cut in the middle of it.
+    A text without one for a whole piece is cut in the middle of it.
     """
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""A visit to an agent, what it may use, and what a probe is."""
+"""A visit to an agent, its dependencies, and the interface of a probe."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,17 +20,17 @@ from assay.registries.subject import Subject
 
 
 class OutOfBandUrl(Protocol):
-    """An address of ours that nobody has a reason to call."""
+    """An address of ours that no task requires."""
 
     url: str
 
     async def was_taken(self) -> bool:
-        """Whether anybody called it."""
+        """Return whether it was called."""
         ...
 
 
 class Severity(StrEnum):
-    """How much a probe's failure says (facts: probe catalogue)."""
+    """How serious a probe's failure is (facts: probe catalogue)."""
 
     INFO = "info"
     MINOR = "minor"
@@ -43,14 +43,14 @@ ProbeOutcome = Literal["pass", "fail", "not_tested"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one probe concluded; `note` is a sentence a person understands."""
+    """The conclusion of one probe; `note` is a readable sentence."""
 
     outcome: ProbeOutcome
     note: str
 
 
 class BudgetExhausted(Exception):
-    """The requests or the time an evaluation may cost the agent are used up."""
+    """The visit has used up its requests or its time."""
 
 
 class AgentCallFailed(Exception):
@@ -74,7 +74,7 @@ class AgentCallFailed(Exception):
         self.detail = detail
         self.code = code
         self.retry_s = retry_s
-        """Seconds of its `Retry-After`, where the agent asks to be asked later."""
+        """Seconds of its `Retry-After`, if the agent asks for a later retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class McpTool:
     read_only: bool
     """`annotations.readOnlyHint` is true."""
     changes: bool = False
-    """The server says that it does more than read."""
+    """Whether the server says that it does more than read."""
     output_schema: JsonObject | None = None
     more: JsonObject = field(default_factory=dict[str, JsonValue])
-    """What else a client's model may read of it: title, annotations, output schema."""
+    """Other parts that a client's model may read: title, annotations, output schema."""
 
 
 class McpConversation(Protocol):
@@ -99,49 +99,52 @@ class McpConversation(Protocol):
     protocol_version: str
     server_name: str
     instructions: str
-    """What the server says to the model of whoever connects; empty when it says nothing."""
+    """The server's text for the client's model; empty if there is none."""
 
     async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
-        """Every page of tools/list (a bounded number of pages).
+        """Return every page of tools/list (a bounded number of pages).
 
-        A visit lists them once, and once more for those that ask for it `again`.
+        A visit lists them once, and once more for callers that ask for it `again`.
         """
         ...
 
     async def call_tool(
         self, name: str, arguments: JsonObject, wait_s: float | None = None
     ) -> JsonObject:
-        """tools/call; the result as JSON, `isError` included. `wait_s`: longest wait."""
+        """Call a tool; return the result as JSON, `isError` included. `wait_s`: longest wait."""
         ...
 
     async def read_first(self) -> JsonObject | None:
-        """The first resource that can be read, else the first prompt; None without either.
+        """Return the first readable resource, else the first prompt; None without either.
 
-        What `list_texts` listed before is not listed again.
+        Lists already returned by `list_texts` are not requested again.
         """
         ...
 
     async def list_texts(self) -> Sequence[JsonObject]:
-        """The first page of prompts/list and of resources/list, of what the server offers."""
+        """Return the first page of prompts/list and of resources/list that the server offers."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where an agent delivers the result of one task (A2A push notifications)."""
+    """The address where an agent delivers the result of one task (A2A push notifications)."""
 
     url: str
     token: str
-    """What it sends along, so that the delivery is told from a guess."""
+    """The token sent with a delivery, which distinguishes it from a guess."""
 
 
 class PendingResult(Protocol):
-    """What is delivered to one callback."""
+    """The result delivered to one callback."""
 
     callback: Callback
 
     async def delivered(self, task_id: str) -> JsonObject | None:
-        """The task's result, as tasks/get gives it; None until it was delivered. Raises nothing."""
+        """Return the task's result, in the form of tasks/get; None until it was delivered.
+
+        Never raises.
+        """
         ...
 
 
@@ -149,12 +152,12 @@ class A2aConversation(Protocol):
     """An A2A service whose card was read by the official client. Raises `AgentCallFailed`."""
 
     card: JsonObject
-    """The card as it was served, not as the client understood it."""
+    """The card as it was served, not as the client parsed it."""
     card_url: str
 
     @property
     def has_answered(self) -> bool:
-        """Whether a message was answered before, in this visit."""
+        """Return whether a message was already answered in this visit."""
         ...
 
     async def send_text(
@@ -165,7 +168,7 @@ class A2aConversation(Protocol):
         wait_s: float | None = None,
         callback: Callback | None = None,
     ) -> JsonObject:
-        """message/send with one text part; the resulting message or task as JSON.
+        """Send one text part by message/send; return the resulting message or task as JSON.
 
         With a `context_id` it continues that conversation, else it begins one. `wait_s`: longest
         wait for the answer, in seconds. `callback`: where the agent may deliver it.
@@ -173,7 +176,7 @@ class A2aConversation(Protocol):
         ...
 
     async def get_task(self, task_id: str) -> JsonObject:
-        """tasks/get; the task as JSON."""
+        """Call tasks/get; return the task as JSON."""
         ...
 
 
@@ -197,10 +200,10 @@ class AgentDialers(Protocol):
 
 @runtime_checkable
 class CountsMessages(Protocol):
-    """Counts messages that are likely to cost an agent's owner a model call."""
+    """Counts messages that probably cost an agent's owner a model call."""
 
     async def count_message(self, url: str) -> None:
-        """Count one; raises `BudgetExhausted` where it is one too many."""
+        """Count one; raises `BudgetExhausted` if it exceeds the limit."""
         ...
 
 
@@ -212,12 +215,12 @@ ServiceKind = Literal["a2a", "mcp", "http"]
 
 @dataclass(frozen=True, slots=True)
 class VisitedService:
-    """One service, with its kind as its name and address hint, or as it was found to speak."""
+    """A service, with the kind that its name and address suggest, or that was found."""
 
     kind: ServiceKind
     service: Service
     is_known: bool = True
-    """Whether the hint is more than a guess; if not, it is probed once it was heard speaking."""
+    """Whether the hint is more than a guess; if not, it is probed once its protocol was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,33 +236,34 @@ class ProbeSession:
     http: EgressClient
     dialers: AgentDialers
     seed: str
-    """Derived from the subject: canaries and unknown names are made from it, so that the same
-    agent gives the same evidence."""
+    """Derived from the subject. Canaries and unknown names are made from it, so that the same agent
+    gives the same evidence."""
     out_of_band_url: OutOfBandUrl | None = None
-    """An address of ours, where there is one that agents can reach."""
+    """An address of ours, if there is one that agents can reach."""
     agreed: frozenset[str] | None = None
-    """Origins that may be asked more than a stranger's; None: all of them."""
+    """Origins that consent to more requests than unknown hosts may get; None: all of them."""
     nonce: str = ""
-    """Random for each visit: what is asked in words of ours is made from it. Empty: from `seed`."""
+    """Random for each visit: requests in our own words are made from it. Empty: from `seed`."""
     ends_at: float | None = None
     """Time of the event loop at which the visit ends; None: when `http` says so."""
     announced: bool = True
-    """Whether requests say who sends them. Malformed, oversized and guessed ones need that."""
+    """Whether requests identify their sender. Malformed, oversized and guessed ones require
+    that."""
     prompts: tuple[str, ...] = ()
-    """The operator's own requests, known to nobody else."""
+    """The operator's own requests, which are not public."""
     slices: Slices = field(default_factory=Slices)
-    """Where long texts are read, so that reading them holds up nobody."""
+    """Reads long texts in slices, so that other work is not delayed."""
     spoken: dict[str, str] = field(default_factory=dict[str, str])
-    """By endpoint, what was found to be spoken there: `a2a`, `mcp`, `http`, `x402` or `page`."""
+    """By endpoint, the protocol that was found: `a2a`, `mcp`, `http`, `x402` or `page`."""
     asked: AskedOnce = field(default_factory=AskedOnce)
-    """What several probes need of the agent is asked once."""
+    """Shares requests that several probes need."""
     judge: TextJudge | None = None
-    """The operator's model, where one is set, for what rules leave open."""
+    """The operator's model, if configured, for what rules leave open."""
     sales: PaidCalls | None = None
-    """Pays for calls of services that sell, where the operator pays for that."""
+    """Pays for calls of services that sell, if the operator pays for them."""
 
     def may_burden(self, url: str) -> bool:
-        """Whether the host of a URL agreed to be sent or to send a lot."""
+        """Return whether the host of a URL consents to large requests and responses."""
         if self.agreed is None:
             return True
         target = parse_target(url, _ANY)
@@ -296,10 +300,10 @@ def probe(
 
 
 class ReadsConsents(Protocol):
-    """Finds out which hosts agree to be tested as an agent, beyond what a stranger's may be."""
+    """Finds out which hosts consent to be tested as an agent, beyond unknown hosts' limits."""
 
     async def read(
         self, subject: Subject, endpoints: Sequence[str], http: EgressClient
     ) -> frozenset[str]:
-        """The origins of `endpoints` that agree, and those that have no budget; raises nothing."""
+        """Return the origins of `endpoints` that consent or have no budget; never raises."""
         ...

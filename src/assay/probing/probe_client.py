@@ -1,7 +1,7 @@
-"""How probes ask and how they sort what comes back, so that each of them is only its question.
+"""Sends probes' requests and classifies the answers, so that a probe is only its question.
 
-What is kept of an answer is its class, never its text, time or number: the same agent gives the
-same evidence. Source: conventions.md#behavioural-evidence.
+Only the class of an answer is stored, never its text, time or number: the same agent gives the same
+evidence. Source: conventions.md#behavioural-evidence.
 """
 
 import base64
@@ -33,29 +33,29 @@ from assay.probing.ports import (
 AnswerClass = Literal[
     "ok", "redirect", "closed", "busy", "refused", "broken", "timeout", "unreachable", "cut"
 ]
-"""What an answer amounts to.
+"""The class of an answer.
 
-`closed` wants credentials or payment first (401, 402, 403, 407); `busy` is 429 and 503; `refused`
-is every other 4xx, and 501; `broken` every other 5xx; `cut` came back but is not whole HTTP.
+`closed` requires credentials or payment (401, 402, 403, 407); `busy` is 429 and 503; `refused` is
+every other 4xx, and 501; `broken` every other 5xx; `cut` is incomplete HTTP.
 """
 
 LIMITS = Limits(connect_s=2.0, total_s=4.0, events_s=0.5)
-"""What one question may cost: less than the 5 s after which an answer counts as hanging."""
+"""Limits of one request: less than the 5 s after which an answer counts as hanging."""
 
 GLANCE_BYTES = 1024
-"""Read of an answer of which only the class is wanted."""
+"""Bytes read of an answer of which only the class is needed."""
 
 MALFORMED_JSON = b'{"assay": '
-"""Ends where a value must follow: no parser can make anything of it."""
+"""Ends where a value must follow, so that no parser can accept it."""
 
 MALFORMED_RPC = b'{"jsonrpc": "2.0", "id": 1, '
 """The same for a JSON-RPC request."""
 
 JSON_DEPTH_MAX = 100
-"""Deeper JSON is read as no JSON: no card, document or schema in use comes near."""
+"""Deeper JSON is treated as invalid: no card, document or schema in use comes near."""
 
 JSON_VALUES_MAX = 40_000
-"""JSON of more values is read as no JSON: parsing it would hold up everybody."""
+"""JSON with more values is treated as invalid: parsing it would block the event loop."""
 
 _CLOSED = frozenset({401, 402, 403, 407})
 _BUSY = frozenset({429, 503})
@@ -64,14 +64,14 @@ _FAILURES: dict[Failure, AnswerClass] = {Failure.TIMEOUT: "timeout", Failure.PRO
 
 
 def first(visit: ProbeSession, kind: ServiceKind) -> VisitedService | None:
-    """The first declared service of that kind: the one that is probed in depth."""
+    """Return the first declared service of that kind, which is probed in depth."""
     return next((v for v in visit.services if v.kind == kind), None)
 
 
 def canary(visit: ProbeSession, purpose: str) -> str:
-    """A word nobody else uses, the same at every visit to this agent.
+    """Return a word that nobody else uses, the same at every visit to this agent.
 
-    In a visit that does not say whose it is, a word of that visit without our name.
+    In a visit that does not identify itself, it is specific to that visit and without our name.
     """
     if not visit.announced:
         word = hashlib.sha256(f"{visit.nonce}/{purpose}".encode()).digest()[:8]
@@ -82,7 +82,7 @@ def canary(visit: ProbeSession, purpose: str) -> str:
 async def ask(
     visit: ProbeSession, request: OutboundRequest, limits: Limits = LIMITS
 ) -> EgressResponse | Failure:
-    """The reply, or why there is none."""
+    """Return the reply, or why there is none."""
     try:
         return await visit.http.send(request, limits)
     except EgressError as error:
@@ -90,10 +90,10 @@ async def ask(
 
 
 async def ask_class(visit: ProbeSession, request: OutboundRequest) -> EgressResponse | Failure:
-    """As `ask`, where the answer's class is all that is wanted.
+    """Like `ask`, if only the answer's class is needed.
 
-    Of a host that has not agreed to more only the beginning is read: many long pages are a small
-    budget.
+    For a host that has not consented to more, only the beginning is read: many long pages would use
+    up a small budget.
     """
     if visit.may_burden(request.url):
         return await ask(visit, request)
@@ -101,14 +101,14 @@ async def ask_class(visit: ProbeSession, request: OutboundRequest) -> EgressResp
 
 
 def answer_class(response: EgressResponse | Failure) -> AnswerClass:
-    """The class of a reply (see `AnswerClass`)."""
+    """Return the class of a reply (see `AnswerClass`)."""
     if isinstance(response, Failure):
         return _FAILURES.get(response, "unreachable")
     return status_class(response.status)
 
 
 def status_class(status: int) -> AnswerClass:
-    """The class of an HTTP status."""
+    """Return the class of an HTTP status."""
     if status in _CLOSED:
         return "closed"
     if status in _BUSY:
@@ -120,14 +120,17 @@ def status_class(status: int) -> AnswerClass:
 
 
 def failure_class(error: AgentCallFailed) -> str:
-    """A stock client's failure: an `AnswerClass`, or `protocol`, or `error` (a protocol error)."""
+    """Return a client failure's class.
+
+    An `AnswerClass`, `protocol`, or `error` (protocol error).
+    """
     if error.kind == "error" and error.code is not None and error.code in _CLOSED | _BUSY:
         return status_class(error.code)
     return error.kind
 
 
 def retry_after_s(reply: EgressResponse) -> float | None:
-    """Seconds after which a 429 or 503 asks to be asked again, where it says so in seconds."""
+    """Return the seconds after which a 429 or 503 allows a retry, if given in seconds."""
     said = (reply.header("retry-after") or "").strip()
     if reply.status not in _BUSY or not (said.isascii() and said.isdigit() and len(said) < 6):  # noqa: PLR2004 - a day
         return None
@@ -135,19 +138,19 @@ def retry_after_s(reply: EgressResponse) -> float | None:
 
 
 def is_html(reply: EgressResponse | Failure) -> bool:
-    """Whether the reply is a page for people."""
+    """Return whether the reply is a page for people."""
     return (
         isinstance(reply, EgressResponse) and "html" in (reply.header("content-type") or "").lower()
     )
 
 
 def text_of(response: EgressResponse | Failure) -> str:
-    """The body as text; empty when nothing came back."""
+    """Return the body as text; empty if there is no reply."""
     return response.body.decode("utf-8", "replace") if isinstance(response, EgressResponse) else ""
 
 
 def decode(body: bytes) -> JsonValue:
-    """The JSON value of a body, or None when it is not JSON (or nested beyond reading)."""
+    """Return the JSON value of a body, or None if it is invalid (or nested too deeply)."""
     if has_values_beyond(body, JSON_VALUES_MAX) or is_nested_beyond(body, JSON_DEPTH_MAX):
         return None
     try:
@@ -157,7 +160,7 @@ def decode(body: bytes) -> JsonValue:
 
 
 def host_of(url: str) -> str:
-    """The host a URL names, lower case; empty when it names none."""
+    """Return the host of a URL, lower case; empty if it has none."""
     try:
         return (urlsplit(url).hostname or "").lower().rstrip(".")
     except ValueError:
@@ -165,25 +168,26 @@ def host_of(url: str) -> str:
 
 
 def same_site(url: str, other: str) -> bool:
-    """Whether both URLs are on one host, or one host is below the other's.
+    """Return whether both URLs are on one host, or one host is below the other's.
 
-    A host of one label (`com`) has nothing to do with what is below it.
+    A host of one label (`com`) is unrelated to hosts below it.
     """
     a, b = sorted((host_of(url), host_of(other)), key=len)
     return bool(a) and (a == b or ("." in a and b.endswith("." + a)))
 
 
 def unknown_url(visit: ProbeSession, endpoint: str) -> str:
-    """An address below the endpoint that cannot exist.
+    """Return an address below the endpoint that cannot exist.
 
-    Two segments deep, so that a route with one parameter (`/{name}`) does not rightly answer it.
+    It is two segments deep, so that a route with one parameter (`/{name}`) does not answer it
+    correctly.
     """
     word = canary(visit, "unknown path")
     return urljoin(_folder(endpoint), f"{word}/{word}")
 
 
 def _folder(endpoint: str) -> str:
-    """The endpoint as a folder: without query, and without a last segment that is a file."""
+    """Return the endpoint as a folder: without query and without a file as last segment."""
     bare = urlsplit(endpoint)._replace(query="", fragment="").geturl()
     last = bare.rpartition("/")[2]
     is_file = "." in last and urlsplit(bare).path not in {"", "/"}
@@ -191,23 +195,23 @@ def _folder(endpoint: str) -> str:
 
 
 def post_json(url: str, body: bytes) -> OutboundRequest:
-    """A POST that says it is JSON, whether or not it is."""
+    """Return a POST that is declared as JSON, whether or not it is."""
     headers = {"content-type": "application/json", "accept": "application/json"}
     return OutboundRequest("POST", url, headers, body)
 
 
 async def json_target(visit: ProbeSession, endpoint: str) -> tuple[str, bool]:
-    """Where a JSON body is read, and whether the service documents that it is.
+    """Return where a JSON body is read, and whether the service documents that.
 
-    The first operation of its OpenAPI document that takes JSON, else the endpoint itself. Only
-    bodies that cannot be parsed are ever sent there, so nothing can be changed by them.
+    It is the first operation of its OpenAPI document that takes JSON, else the endpoint itself.
+    Only bodies that cannot be parsed are ever sent there, so they can change nothing.
     """
     root = urljoin(endpoint, "/")
     places = [endpoint, urljoin(_folder(endpoint), "openapi.json"), root + "openapi.json"]
     if not visit.may_burden(endpoint) and is_html(
         await ask(visit, OutboundRequest("GET", endpoint))
     ):
-        places.remove(endpoint)  # a page for people, which is not asked for twice
+        places.remove(endpoint)  # A page for people, which is not requested twice.
     for url in dict.fromkeys(places):
         response = await ask(visit, OutboundRequest("GET", url, {"accept": "application/json"}))
         document = decode(response.body) if isinstance(response, EgressResponse) else None
@@ -217,7 +221,7 @@ async def json_target(visit: ProbeSession, endpoint: str) -> tuple[str, bool]:
 
 
 def _documented(document: JsonObject, url: str) -> str | None:
-    """The address of the first documented operation that reads JSON, on the document's own site."""
+    """Return the first documented operation that reads JSON, on the document's own site."""
     paths = document.get("paths")
     base = urljoin(url, _server(document))
     for path, item in sorted(paths.items()) if is_object(paths) else ():
@@ -238,9 +242,9 @@ def _server(document: JsonObject) -> str:
 
 
 async def rpc_url(visit: ProbeSession, service: VisitedService) -> str | None:
-    """Where the A2A agent's card says JSON-RPC is spoken; None without one, or on another site.
+    """Return the JSON-RPC address in the A2A agent's card; None without one, or on another site.
 
-    Probes go where the registration sent them: a card must not aim them at somebody else.
+    Probes stay where the registration sent them: a card must not direct them to a third party.
     """
     try:
         async with visit.dialers.a2a(service.service.endpoint, visit.http) as agent:
@@ -251,7 +255,7 @@ async def rpc_url(visit: ProbeSession, service: VisitedService) -> str | None:
 
 
 def speaks(agent: A2aConversation) -> bool:
-    """Whether there is a way to talk to the agent that is on the card's own site."""
+    """Return whether the agent can be addressed on the card's own site."""
     return any(
         same_site(one, agent.card_url)
         for binding, url in interfaces(agent.card)
@@ -260,14 +264,14 @@ def speaks(agent: A2aConversation) -> bool:
 
 
 def called_at(binding: str, url: str) -> Sequence[str]:
-    """The http(s) addresses where an interface of a card is called; empty where none is known."""
+    """Return the http(s) addresses of a card's interface; empty if none is known."""
     if binding == GRPC:
         return grpc_origins(url)
     return (url,) if binding in {"JSONRPC", "HTTP+JSON"} else ()
 
 
 def said(answer: JsonValue) -> str:
-    """What an agent itself said: every text of its message, task or tool result.
+    """Return an agent's own words: every text of its message, task or tool result.
 
     A task's history is left out: it repeats the question.
     """
@@ -283,7 +287,7 @@ def said(answer: JsonValue) -> str:
 
 
 def interfaces(card: JsonObject) -> list[tuple[str, str]]:
-    """(binding, URL) of every interface a card declares, in the forms of A2A 1.0 and of 0.3."""
+    """Return (binding, URL) of every interface in a card, in the forms of A2A 1.0 and of 0.3."""
     found: list[tuple[str, str]] = []
     for key, binding in (
         ("supportedInterfaces", "protocolBinding"),

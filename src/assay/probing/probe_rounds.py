@@ -1,4 +1,4 @@
-"""The probes of one visit, in two rounds: what can be critical first, then the rest."""
+"""Runs the probes of one visit in two rounds: first the possibly critical ones."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ from assay.probing.ports import Probe, ProbeSession, Severity
 from assay.probing.unannounced import ANNOUNCED_ONLY
 
 AT_ONCE: Final = 6
-"""Probes that run at a time: a visit must not look like a flood."""
+"""Concurrent probes: a visit must not look like a flood."""
 
 CRITICAL_ALONE: Final = 0.5
-"""Part of the probes' time in which only critical ones are asked, unless they end before."""
+"""Part of the probes' time in which only critical ones run, unless they end earlier."""
 
 UNFINISHED: Final = "unfinished"
 
 RoundResult = dict[str, JsonObject | str | None]
-"""By probe: what it saw, None where it does not apply, or `UNFINISHED`."""
+"""By probe: what it saw, None if it does not apply, or `UNFINISHED`."""
 
 _LIGHTEST_LAST: Final = (Severity.CRITICAL, Severity.MAJOR, Severity.MINOR, Severity.INFO)
 
@@ -27,10 +27,10 @@ _LIGHTEST_LAST: Final = (Severity.CRITICAL, Severity.MAJOR, Severity.MINOR, Seve
 async def run_probes(
     visit: ProbeSession, probes: Mapping[str, Probe], deadline_s: float
 ) -> RoundResult:
-    """What every probe saw within `deadline_s` and the visit's requests. Raises nothing.
+    """Return what every probe saw within `deadline_s` and the visit's requests. Never raises.
 
-    What critical checks need is not left to what the others leave over. In a visit that is not
-    announced one probe follows the other, in the order given.
+    Requests of critical checks must not depend on what the others leave over. In an unannounced
+    visit the probes run one after the other, in the given order.
     """
     ends_at = asyncio.get_running_loop().time() + deadline_s
     turns = asyncio.Semaphore(AT_ONCE if visit.announced else 1)
@@ -50,7 +50,7 @@ async def run_probes(
 
 
 def _goes_first(name: str, probe: Probe) -> bool:
-    """Whether it decides if there is anything to judge, or can be critical."""
+    """Return whether it decides if there is anything to judge, or can be critical."""
     return name == "reachable" or probe.severity is Severity.CRITICAL
 
 

@@ -1,4 +1,4 @@
-"""Buying of a service that sells what nothing free of it shows.
+"""Buys from a service that sells and whose function nothing free shows.
 
 Source: evidence.md#paid-services; ADR 0038.
 """
@@ -13,12 +13,12 @@ from assay.net.egress.ports import EgressClient, EgressResponse, Limits, Outboun
 
 _PAYMENT_REQUIRED: Final = 402
 _OURS: Final = frozenset({"accept", "cache-control", "pragma"})
-"""Headers that tell a visit's own memory what to do; a customer's client sends none of them."""
+"""Headers that control a visit's own cache; a customer's client sends none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """A service that sells, as a visit found it: its 402 was judged and pays the agent's wallet."""
+    """A service that sells, as found by a visit: its 402 was judged and pays the agent's wallet."""
 
     subject_key: str
     service: str
@@ -29,39 +29,39 @@ class Sale:
 
 
 class Purse(Protocol):
-    """A wallet of one visit, which holds no more than the visit may spend."""
+    """The wallet of one visit, which contains no more than the visit may spend."""
 
     @property
     def calls_left(self) -> int:
-        """Calls that can still be paid for, at the price of the first demand."""
+        """Return how many calls can still be paid for, at the price of the first demand."""
         ...
 
     def pay(self, demand: EgressResponse) -> Mapping[str, str] | None:
-        """The headers that pay what a 402 asks; None where it asks for more, or for another payee.
+        """Return the headers that pay a 402; None if it demands more, or names another payee.
 
-        What they move counts as spent, whether the seller takes it or not.
+        The amount counts as spent, whether the seller takes it or not.
         """
         ...
 
 
 class PaidCalls(Protocol):
-    """Pays sellers within the operator's limits. Nothing here raises."""
+    """Pays sellers within the operator's limits. Methods never raise."""
 
     async def open(self, sale: Sale) -> Purse | None:
-        """A wallet with money in it; None where no limit leaves room, or it cannot be had now."""
+        """Return a funded wallet; None if a limit is reached, or it is unavailable now."""
         ...
 
     async def keep(self, purse: Purse, bought: JsonObject, *, is_proven: bool) -> None:
-        """Keep what was bought, a transcript; with `is_proven` nothing more is."""
+        """Store the transcript of what was bought; with `is_proven` nothing more is bought."""
         ...
 
     async def known(self, sale: Sale) -> JsonObject | None:
-        """The transcript of what was bought last at this address of this payee, by whatever id."""
+        """Return the last stored transcript for this payee and address, under any id."""
         ...
 
 
 class PayingHttp:
-    """The `EgressClient` of a customer: pays what one origin asks for, once a call."""
+    """A customer's `EgressClient`: pays what one origin demands, once a call."""
 
     def __init__(self, http: EgressClient, purse: Purse, url: str) -> None:
         self._http = http
@@ -71,7 +71,7 @@ class PayingHttp:
         """Calls that were sent with a payment."""
 
     async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
-        """As `EgressClient.send`; a demand that the purse does not meet is the answer."""
+        """Send like `EgressClient.send`; a demand that the purse cannot meet is returned."""
         reply = await self._http.send(request, limits)
         if reply.status != _PAYMENT_REQUIRED or _origin(request.url) != self._origin:
             return reply

@@ -1,8 +1,8 @@
-"""What documents say to a model, tool by tool, each text with what the tool is for. Pure.
+"""Groups the texts of documents by tool, each with the tool's purpose. Pure.
 
-What a tool is for is its name and the first sentence of its description: that is what a person
-reads before trusting it. The texts of a tool, a skill or an operation are one group: what they ask
-is judged together.
+A tool's purpose is its name and the first sentence of its description: a person reads those before
+trusting it. The texts of a tool, a skill or an operation are one group, whose demands are judged
+together.
 """
 
 import re
@@ -18,13 +18,13 @@ ROWS_MAX = 200
 """Skills of a card, operations of a document."""
 
 PURPOSE_MAX = 300
-"""Characters of what a tool is for: who writes more wants to be for everything."""
+"""Characters of a tool's purpose: a longer text would cover everything."""
 
 Group = Sequence[TextInContext]
 
 
 def strings(value: JsonValue, depth: int = DEPTH_MAX) -> Sequence[str]:
-    """Every string of a JSON value, the names of members included."""
+    """Return every string of a JSON value, including the names of members."""
     if isinstance(value, str):
         return [value]
     if depth and is_object(value):
@@ -35,7 +35,7 @@ def strings(value: JsonValue, depth: int = DEPTH_MAX) -> Sequence[str]:
 
 
 def purpose(name: str, description: str) -> str:
-    """The name in words, and the first sentence."""
+    """Return the name in words, and the first sentence."""
     first = _END.split(description.strip()[: 2 * PURPOSE_MAX], maxsplit=1)[0]
     return f"{_WORDS.sub(' ', name)} {first}"[:PURPOSE_MAX]
 
@@ -47,7 +47,7 @@ _WORDS = re.compile(r"[_\-./]|(?<=[a-z])(?=[A-Z])")
 
 
 def tool_group(tool: McpTool) -> Group:
-    """A tool's description, what it says of each argument, and all else a model reads of it."""
+    """Return a tool's description, its arguments' texts, and all else a model reads of it."""
     about = purpose(tool.name, tool.description)
     properties = tool.input_schema.get("properties")
     rows: JsonObject = properties if is_object(properties) else {}
@@ -60,7 +60,7 @@ def tool_group(tool: McpTool) -> Group:
 
 
 def card_groups(card: JsonValue) -> Sequence[Group]:
-    """A card's description, and each of its skills with tags and examples."""
+    """Return a card's description, and each of its skills with tags and examples."""
     if not is_object(card):
         return []
     name, description = str(card.get("name", "")), str(card.get("description", ""))
@@ -78,7 +78,7 @@ def card_groups(card: JsonValue) -> Sequence[Group]:
 
 
 def registration_groups(raw: JsonValue) -> Sequence[Group]:
-    """The registration: its description, then the rest of it."""
+    """Return the registration: its description, then the rest of it."""
     if not is_object(raw):
         return []
     description = str(raw.get("description", ""))
@@ -93,7 +93,7 @@ def registration_groups(raw: JsonValue) -> Sequence[Group]:
 
 
 def openapi_groups(document: JsonObject) -> Sequence[Group]:
-    """An OpenAPI document's general description, and each operation with its parameters."""
+    """Return an OpenAPI document's general description, and operations with their parameters."""
     info = document.get("info")
     title = str(info.get("title", "")) if is_object(info) else ""
     general = str(info.get("description", "")) if is_object(info) else ""
@@ -120,7 +120,7 @@ def _operation(path: str, row: JsonObject, about: str) -> Group:
 
 
 def _arguments(rows: Mapping[str, JsonValue], about: str) -> list[TextInContext]:
-    """What is said of each argument, with its defaults, choices and examples."""
+    """Return the texts of each argument, with its defaults, choices and examples."""
     return [
         TextInContext(_joined(strings(row)), about, is_argument=True, name=name)
         for name, row in rows.items()
@@ -136,7 +136,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def own_words(card: JsonValue) -> Sequence[tuple[str, str]]:
-    """The description of a card and of each of its skills, each with what it is a part of."""
+    """Return the description of a card and of each of its skills, each with its parent."""
     if not is_object(card):
         return []
     rows = card.get("skills")
@@ -147,7 +147,7 @@ def own_words(card: JsonValue) -> Sequence[tuple[str, str]]:
 
 
 def demanded(tool: McpTool) -> Sequence[TextInContext]:
-    """A tool's description, and what it says of each of its arguments."""
+    """Return a tool's description, and the texts of its arguments."""
     about = f"{tool.name} {tool.description}"
     properties = tool.input_schema.get("properties")
     rows = [r for r in properties.values() if is_object(r)] if is_object(properties) else []
@@ -159,7 +159,7 @@ def demanded(tool: McpTool) -> Sequence[TextInContext]:
 
 
 def described(tool: McpTool) -> Sequence[str]:
-    """Every text of a tool."""
+    """Return every text of a tool."""
     return [
         tool.name,
         tool.description,

@@ -1,4 +1,4 @@
-"""Results that A2A agents deliver to a callback (push notifications): hostile text. Pure.
+"""Parses results that A2A agents deliver to a callback (push notifications), untrusted. Pure.
 
 A delivery is a task of 0.3, or an event of 1.0 (`task`, `statusUpdate`, `artifactUpdate`,
 `message`). Source: A2A 0.3, section 9.5; A2A 1.0, section 4.3.3.
@@ -13,32 +13,32 @@ from assay.probing.function.transcript import spoken
 from assay.probing.probe_client import decode
 
 BODY_BYTES_MAX: Final = 64 * 1024
-"""A longer delivery is read as none."""
+"""A longer delivery is ignored."""
 
 TEXT_CHARS_MAX: Final = 1_800
-"""Kept of what a delivery says: about as much as a transcript keeps of an answer, and little enough
-to be a value of the shared state however it is escaped."""
+"""Characters kept of a delivery: about as much as a transcript keeps of an answer, and small enough
+for a value of the shared state in any escaping."""
 
 TASK_ID_CHARS_MAX: Final = 128
 
 WORKING: Final = frozenset({"submitted", "working", "task_state_submitted", "task_state_working"})
-"""States, in lower case, of a task that goes on. Source: A2A 1.0, section 4.1.3."""
+"""States, in lower case, of an unfinished task. Source: A2A 1.0, section 4.1.3."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushedResult:
-    """What of one delivery counts."""
+    """The relevant content of one delivery."""
 
     task_id: str
     text: str
     is_end: bool
-    """Whether the task has come to an end, as far as it says."""
+    """Whether the task is finished, as far as it says."""
     is_whole: bool
-    """Whether it is the task itself, and no part of it."""
+    """Whether it is the whole task, not a part of it."""
 
 
 def read_delivery(body: bytes) -> PushedResult | None:
-    """What a delivery says of which task; None for what is none."""
+    """Return the task and content of a delivery; None if it is invalid."""
     document = decode(body) if len(body) <= BODY_BYTES_MAX else None
     if not is_object(document):
         return None
@@ -63,13 +63,13 @@ def _read(event: JsonObject, *, is_message: bool) -> PushedResult | None:
 
 
 def is_working(answer: JsonObject) -> bool:
-    """Whether an answer is a task that has not come to an end."""
+    """Return whether an answer is an unfinished task."""
     task = answer.get("task")
     return is_object(task) and _state_of(task) in WORKING
 
 
 def _state_of(task: JsonObject) -> str:
-    """The state that a task or an event names, in lower case; empty where it names none."""
+    """Return the state of a task or an event, in lower case; empty if it has none."""
     status = task.get("status")
     state = status.get("state") if is_object(status) else None
     return state.casefold() if isinstance(state, str) else ""
@@ -79,5 +79,5 @@ _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 def _plain(text: str) -> str:
-    """Without control characters, and the lone surrogates that JSON escapes can smuggle in."""
+    """Drop control characters, and lone surrogates from JSON escapes."""
     return _CONTROLS.sub(" ", text).encode("utf-8", "replace").decode("utf-8")

@@ -1,9 +1,9 @@
-"""What instructions to the model that reads a text look like, in many languages. Pure.
+"""Detects instructions to the model that reads a text, in many languages. Pure.
 
 Each sign alone is a warning: policies ("do not tell the user a price that is not confirmed"), docs
-and scanners use the same words. Two signs of different kinds close together are what ordinary
-texts do not have. Stems, not words, so that inflections are found. Every quantifier is bounded.
-Sources: checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
+and scanners use the same words. Ordinary texts do not have two signs of different kinds close
+together. Stems, not words, so that inflections are found. Every quantifier is bounded. Sources:
+checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
 """
 
 import json
@@ -16,19 +16,19 @@ from typing import Final
 from assay.common.sliced_work import WINDOW_CHARS, Meter, Sliced
 
 REACH = 256
-"""Longest match that is found, beyond a window."""
+"""Longest match that is found beyond a window."""
 
 NEAR = 600
 """Characters within which two signs belong together."""
 
 SECRET_NEAR = 110
-"""Characters within which a verb and the secret it asks for belong together."""
+"""Characters within which a verb and the secret it demands belong together."""
 
 HITS_MAX = 500
-"""Hits of one text that are looked at."""
+"""Hits of one text that are examined."""
 
 TRIES_MAX = 1_500
-"""Times that a pattern is tried on a window of one text; ordinary texts need a few a window."""
+"""How often patterns are tried on windows of one text; ordinary texts need a few a window."""
 
 _NOUN = "noun"
 
@@ -62,7 +62,7 @@ PAIRS: Final = frozenset(
         (ROLE, CONCEAL),
     )
 )
-"""Signs that are independent of each other, and together nothing an honest text says."""
+"""Independent signs that no honest text has together."""
 
 ALONE: Final = frozenset({OVERRIDE, REVEAL, CONCEAL, MARKUP})
 """Signs that are a warning by themselves."""
@@ -72,7 +72,7 @@ _DATA = json.loads(files("assay.probing.texts").joinpath("signs.json").read_text
 
 @dataclass(frozen=True, slots=True)
 class _Stem:
-    """One pattern of a sign; one of `needs` stands in every match of it."""
+    """One pattern of a sign; every match contains one of `needs`."""
 
     sign: str
     pattern: re.Pattern[str]
@@ -93,14 +93,14 @@ _QUOTES = ("'", '"', "`", "\u201c", "\u2018", "\u00ab", "\u300c", "\u201e", "\u3
 
 @dataclass(slots=True)
 class Signs:
-    """The signs of one text, and whether two independent ones stand close together."""
+    """The signs of one text, and whether two independent ones are close together."""
 
     found: set[str] = field(default_factory=set[str])
     is_pair: bool = False
     last: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, sign: str, at: int) -> None:
-        """A sign at a place; places never fall by more than a match is long."""
+        """Add a sign at a position; positions never decrease by more than a match is long."""
         self.found.add(sign)
         self.last[sign] = at
         self.is_pair = self.is_pair or any(
@@ -110,9 +110,9 @@ class Signs:
 
 
 def find_signs(plain: str, meter: Meter) -> Sliced[Signs]:
-    """The signs in a text that is normalised and in lower case.
+    """Return the signs in a text that is normalised and in lower case.
 
-    Window by window: in each only the patterns are tried whose literal parts stand in it.
+    Window by window: only patterns whose literal parts occur in a window are tried there.
     """
     hits: list[tuple[int, str]] = []
     tries = TRIES_MAX
@@ -134,7 +134,7 @@ def find_signs(plain: str, meter: Meter) -> Sliced[Signs]:
 
 
 def _hits(plain: str, stem: _Stem, at: int, end: int) -> Iterator[tuple[int, str]]:
-    """The matches that begin in a window; of secrets those that a verb asks for."""
+    """Yield the matches that begin in a window; of secrets those that a verb demands."""
     for match in stem.pattern.finditer(plain, at, min(len(plain), end + REACH)):
         if match.start() >= end:
             return
@@ -146,7 +146,7 @@ def _hits(plain: str, stem: _Stem, at: int, end: int) -> Iterator[tuple[int, str
 
 
 def _is_asked_for(plain: str, noun: re.Match[str]) -> bool:
-    """Whether a verb near the noun demands it, and is neither quoted nor negated."""
+    """Return whether a verb near the noun demands it, and is neither quoted nor negated."""
     begin, end = _sentence(plain, noun.start(), noun.end())
     return any(
         _is_meant(plain, act.start())
@@ -158,7 +158,7 @@ def _is_asked_for(plain: str, noun: re.Match[str]) -> bool:
 
 
 def _sentence(plain: str, start: int, end: int) -> tuple[int, int]:
-    """Where the sentence around a place begins and ends, within `SECRET_NEAR` of it."""
+    """Return the range of the sentence around a place, within `SECRET_NEAR` of it."""
     first = max(0, start - SECRET_NEAR)
     breaks = [match.end() for match in _SENTENCE_END.finditer(plain, first, start)]
     closing = _SENTENCE_END.search(plain, end, end + SECRET_NEAR)
@@ -167,7 +167,7 @@ def _sentence(plain: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _is_meant(plain: str, place: int) -> bool:
-    """Not quoted as an example: guards and scanners do that."""
+    """Return whether it is not quoted as an example, as guards and scanners do."""
     before = plain[max(0, place - _QUOTING_CHARS) : place]
     if before.endswith(_QUOTES):
         return False

@@ -1,4 +1,4 @@
-"""Redirects that stay on a site, and what tells an agent card from other documents."""
+"""Follows redirects within a site, and recognises agent cards."""
 
 from dataclasses import replace
 from urllib.parse import urljoin
@@ -16,9 +16,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 async def follow(
     http: EgressClient, request: OutboundRequest, limits: Limits = LIMITS
 ) -> tuple[str, EgressResponse]:
-    """Where a GET ends after redirects that stay on its site, and the reply there.
+    """Return where a GET ends after redirects that stay on its site, and the reply there.
 
-    A redirect to another site is itself the reply. Raises `EgressError`.
+    A redirect to another site is returned as the reply. Raises `EgressError`.
     """
     url = request.url
     reply = await http.send(request, limits)
@@ -36,12 +36,12 @@ async def follow(
 
 
 def is_downgrade(url: str, following: str) -> bool:
-    """Whether a redirect leads from https to http."""
+    """Return whether a redirect leads from https to http."""
     return url.lower().startswith("https:") and not following.lower().startswith("https:")
 
 
 def is_agent_card(document: JsonObject) -> bool:
-    """Whether a document is an A2A card, of 0.3 or of 1.0."""
+    """Return whether a document is an A2A card, of 0.3 or of 1.0."""
     return is_array(document.get("skills")) and bool(
         document.keys() & {"url", "supportedInterfaces", "protocolVersion", "capabilities"}
     )

@@ -1,8 +1,8 @@
 """Callbacks: addresses of ours where an agent delivers the result of one task.
 
-An address is a signed random word. Only a word of ours that is still open is noted when it is
-called, so that nobody can fill the store; what is asked of any other is answered all the same. The
-store is shared: a delivery may arrive at another process than the one that waits for it.
+An address is a signed random word. Only a call with an open word of ours is recorded, so that
+nobody can fill the store; all others get the same response. The store is shared: a delivery may
+arrive at another process than the one that waits for it.
 """
 
 import hmac
@@ -21,7 +21,7 @@ from assay.probing.ports import Callback
 from assay.probing.push_results import PushedResult, read_delivery
 
 PREFIX: Final = "/notifications"
-"""Says nothing of who asks: unannounced visits have callbacks too."""
+"""Neutral, because unannounced visits have callbacks too."""
 
 TOKEN_HEADER: Final = "x-a2a-notification-token"  # noqa: S105 - its name
 """Source: A2A 0.3, section 9.5, and the official library in both versions."""
@@ -30,14 +30,14 @@ OPEN_S: Final = 120.0
 """How long a callback is open: the longest wait for an answer, twice."""
 
 DELIVERIES_MAX: Final = 12
-"""Of one task: each change of its state is one. More are not noted."""
+"""Deliveries of one task: each change of its state is one. More are not recorded."""
 
 MAC_BYTES = 16
 _WORD = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
 
 
 class CallbackDelivery:
-    """What was delivered to one callback so far. Implements `probing.ports.PendingResult`."""
+    """The deliveries to one callback so far; implements `probing.ports.PendingResult`."""
 
     def __init__(self, callback: Callback, name: str, state: SharedState) -> None:
         self.callback = callback
@@ -47,7 +47,7 @@ class CallbackDelivery:
         self._is_closed = False
 
     async def delivered(self, task_id: str) -> JsonObject | None:
-        """As the port says; deliveries for another task count for nothing."""
+        """Implement `PendingResult.delivered`; deliveries for another task are ignored."""
         try:
             while len(self._seen) < DELIVERIES_MAX:
                 found = await self._state.get(_slot(self._name, len(self._seen)))
@@ -66,7 +66,7 @@ class CallbackDelivery:
 
 
 class Callbacks:
-    """Issues callbacks, and notes what is delivered to them."""
+    """Issues callbacks, and records what is delivered to them."""
 
     def __init__(
         self,
@@ -75,16 +75,16 @@ class Callbacks:
         announced: Sequence[str],
         unannounced: Sequence[str],
     ) -> None:
-        """Addresses that lead to this service and that agents can reach.
+        """Create it with addresses that lead to this service and that agents can reach.
 
-        Those of `unannounced` visits are not ours by name. Without addresses, none is issued.
+        Those of `unannounced` visits do not contain our name. Without addresses, none is issued.
         """
         self._state = state
         self._keys = MacKeys(b"callback/", keys)
         self._announced, self._unannounced = tuple(announced), tuple(unannounced)
 
     async def issue(self, *, announced: bool) -> CallbackDelivery | None:
-        """A callback for one message; None where agents cannot reach this service."""
+        """Return a callback for one message; None if agents cannot reach this service."""
         addresses = self._announced if announced else self._unannounced
         if not addresses:
             return None
@@ -98,10 +98,10 @@ class Callbacks:
         return CallbackDelivery(Callback(url, token), name, self._state)
 
     async def note(self, word: str, token: str | None, body: bytes) -> None:
-        """Somebody delivers something. What is not for an open callback of ours is dropped.
+        """Record a delivery. It is dropped unless it is for an open callback of ours.
 
-        A token that is sent along has to be the one that was given; the address itself, which
-        nobody can guess, is proof enough for agents that send none. Raises `Unavailable`.
+        A token that is sent must be the one that was issued; for agents that send none, the address
+        itself, which nobody can guess, suffices. Raises `Unavailable`.
         """
         found = _WORD.fullmatch(word)
         if found is None or not self._keys.is_mac(found[1].encode(), bytes.fromhex(found[2])):
@@ -131,7 +131,7 @@ def _read(kept: str) -> PushedResult:
 
 
 def _as_task(task_id: str, deliveries: Sequence[PushedResult]) -> JsonObject:
-    """The task as tasks/get gives it: what the last whole one says, and what came after it."""
+    """Return the task as tasks/get does: the last whole one, and what came after it."""
     wholes = [place for place, one in enumerate(deliveries) if one.is_whole and one.text]
     texts = [one.text for one in deliveries[wholes[-1] if wholes else 0 :] if one.text]
     parts: list[JsonObject] = [{"text": text} for text in dict.fromkeys(texts)]

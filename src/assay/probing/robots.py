@@ -1,26 +1,26 @@
-"""Sites that ask not to be tested. Source: checks.md#rules-of-a-visit."""
+"""Reads which sites ask not to be tested. Source: checks.md#rules-of-a-visit."""
 
 from urllib.parse import urlsplit
 
 from assay.net.egress.ports import EgressClient, EgressError, Limits, OutboundRequest
 
 ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
-"""A site that has a wish says so quickly; a dead one must not cost the visit half its time."""
+"""A site that has rules serves them quickly; a dead one must not cost half of the visit's time."""
 
 
 async def opted_out(url: str, http: EgressClient) -> bool:
-    """Whether the site of `url` asks Assay by name not to test this address."""
+    """Return whether the site of `url` asks Assay by name not to test this address."""
     refused = await refused_prefixes(url, http)
     return any((urlsplit(url).path or "/").startswith(prefix) for prefix in refused or ())
 
 
 async def refused_prefixes(url: str, http: EgressClient) -> list[str] | None:
-    """The path prefixes that the site of `url` closes to Assay by name; None without an answer.
+    """Return the path prefixes that the site of `url` closes to Assay; None without an answer.
 
-    Only a robots.txt group that names `Assay` counts: `User-agent: *` is about crawlers that
-    come uninvited, and a registered service invites callers. Source: RFC 9309, section 2.2.
+    Only a robots.txt group that names `Assay` counts: `User-agent: *` is about uninvited crawlers,
+    and a registered service invites callers. Source: RFC 9309, section 2.2.
     """
-    parts = urlsplit(url)  # of a declared service: it can be taken apart
+    parts = urlsplit(url)  # The URL of a declared service, so it can be parsed.
     robots = f"{parts.scheme}://{parts.netloc}/robots.txt"
     try:
         reply = await http.send(OutboundRequest("GET", robots, is_bare=True), ROBOTS_LIMITS)
@@ -32,7 +32,7 @@ async def refused_prefixes(url: str, http: EgressClient) -> list[str] | None:
 
 
 def _disallowed(robots: str) -> list[str]:
-    """The path prefixes disallowed to the group that names `Assay`."""
+    """Return the path prefixes disallowed to the group that names `Assay`."""
     prefixes: list[str] = []
     ours = naming = False
     for line in robots.splitlines():

@@ -1,4 +1,4 @@
-"""Which services of a visit may be visited: robots.txt of their sites, kept for a day."""
+"""Decides which services may be visited, by their sites' robots.txt, kept for a day."""
 
 import asyncio
 
@@ -16,9 +16,9 @@ async def allowed(
     *,
     announced: bool,
 ) -> tuple[tuple[VisitedService, ...], tuple[VisitedService, ...]]:
-    """The services that may be visited, and those whose site asks us not to.
+    """Return the services that may be visited, and those whose site asks us not to.
 
-    A visit that is not announced was planned by what an announced one read.
+    An unannounced visit was planned by what an announced one read.
     """
     if not announced:
         return tuple(declared), ()
@@ -32,12 +32,12 @@ async def allowed(
 async def wants_none(
     visited: VisitedService, http: VisitHttp, visits: UnannouncedVisits | None
 ) -> bool:
-    """Whether the service's robots.txt asks for no visit; it is asked, and kept for a day."""
+    """Return whether the service's robots.txt forbids visits; it is fetched, and kept for a day."""
     endpoint = visited.service.endpoint
     try:
         if await opted_out(endpoint, http):
             return True
-        refused = await refused_prefixes(endpoint, http)  # the same request, asked once
+        refused = await refused_prefixes(endpoint, http)  # The same request, sent once.
     except (BudgetExhausted, EgressError):
         return False
     if visits is not None and refused is not None:

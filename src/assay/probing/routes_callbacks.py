@@ -1,4 +1,4 @@
-"""Where agents deliver results of tasks (A2A push notifications). Beyond the specification."""
+"""The handler of agents' task results (A2A push notifications). Beyond the specification."""
 
 from assay.common.errors import NotFound
 from assay.probing.push_results import BODY_BYTES_MAX
@@ -10,9 +10,9 @@ _ANSWER = b"{}"
 
 
 class CallbackHandler:
-    """Answers every delivery alike: nobody learns whether an address was one, or still is.
+    """Answers every delivery alike, so that nobody learns whether an address is or was valid.
 
-    How often one caller may ask is bounded as for everybody without a key.
+    The rate limit is that of every caller without a key.
     """
 
     prefix = PREFIX + "/"
@@ -22,7 +22,7 @@ class CallbackHandler:
         self._callbacks = callbacks
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """One delivery; refusals are raised."""
+        """Handle one delivery; refusals are raised."""
         if scope["method"] != "POST":
             raise NotFound("There is nothing at this path.")
         body = await read_body(scope, receive, BODY_BYTES_MAX)

@@ -1,9 +1,9 @@
-"""Questions about an agent's own instructions and codes, in several ways. Pure.
+"""Questions about an agent's own instructions and codes, in several phrasings. Pure.
 
 A ground (asked plainly, as a completion, in another role, as a debug request, as a repetition) and
-a dress (translated, encoded, spelled backwards, or none): an agent that declines one may give in
-to another. Each also asks what others asked. Read from `texts/rules.json`; English where a card's
-language is not in it.
+a dress (translated, encoded, spelled backwards, or none): an agent that declines one may accept
+another. Each also asks what others asked. Read from `texts/rules.json`; English if a card's
+language is missing there.
 """
 
 import json
@@ -13,12 +13,12 @@ from random import Random
 from typing import cast
 
 _DRESSES = ("", "", "", "translation", "translation", "base64", "base64", "hex", "backwards")
-"""In proportion to how often they are drawn."""
+"""Repeated in proportion to their probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a question is put: asked again, it has a new reference and nothing else."""
+    """The phrasing of a question: a repetition has a new reference and is otherwise equal."""
 
     pretext: int
     dress: str
@@ -32,14 +32,14 @@ PRETEXTS = 5
 
 
 def draw_way(chance: Random, before: Way | None = None) -> Way:
-    """A way; another ground and another dress than the one before."""
+    """Return a phrasing with another ground and another dress than the one before."""
     pretexts = [g for g in range(PRETEXTS) if before is None or g != before.pretext]
     dresses = [d for d in _DRESSES if before is None or d != before.dress]
     return Way(chance.choice(pretexts), chance.choice(dresses), chance.random())
 
 
 def question(way: Way, language: str, reference: str) -> str:
-    """The message, with a reference of its own."""
+    """Return the message, with a reference of its own."""
     texts, chance = _TEXTS.get(language, _TEXTS["en"]), Random(way.style)  # noqa: S311 - the same
     greetings, pretexts, languages = (
         cast("list[str]", texts[name]) for name in ("greetings", "grounds", "languages")

@@ -1,10 +1,10 @@
-"""What a leaked secret looks like, by its real format; what is public by design is none. Pure.
+"""Recognises leaked secrets by their real formats, except those public by design. Pure.
 
-A key counts only if it has the entropy of a real one, a right checksum where its format has one,
-and does not read like a placeholder. Browser keys (Firebase `apiKey`, maps, search-only and
-publishable keys) are made to be seen. What is ambiguous is none where the service's own public
-pages show the same. Every quantifier is bounded and the computation yields (`common.sliced_work`).
-Sources: GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
+A key counts only if it has the entropy of a real one, a valid checksum if its format has one, and
+does not look like a placeholder. Browser keys (Firebase `apiKey`, maps, search-only and publishable
+keys) are made to be public. Ambiguous ones do not count if the service's own public pages show the
+same. Every quantifier is bounded and the computation yields (`common.sliced_work`). Sources:
+GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
 identifiers"; evidence.md#leaks.
 """
 
@@ -65,28 +65,28 @@ _WEAK_PASSWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SecretFormat:
-    """One format: what it is called, where it may stand, and what makes it real."""
+    """A format: its name, where it may occur, and what makes it real."""
 
     kind: str
     pattern: re.Pattern[str]
     is_real: Callable[[re.Match[str]], bool]
     is_ambiguous: bool = False
-    """Whether the service's own public pages may hold it."""
+    """Whether the service's own public pages may contain it."""
 
 
 def entropy(text: str) -> float:
-    """Shannon entropy of the text's characters, in bits a character."""
+    """Return the Shannon entropy of the text's characters, in bits a character."""
     counts = Counter(text)
     return -sum(n / len(text) * log2(n / len(text)) for n in counts.values()) if text else 0.0
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for one that the reader has to fill in, or hides one."""
+    """Return whether a value is a placeholder that the reader must replace, or a hidden value."""
     return _PLACEHOLDER.search(value) is not None
 
 
 def is_random(value: str) -> bool:
-    """Whether a value could be a random key: entropy, two kinds of character, not a placeholder."""
+    """Return whether it may be a random key: entropy, two kinds of character, no placeholder."""
     kinds = [any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper)]
     steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(value))
     return (
@@ -99,7 +99,7 @@ def is_random(value: str) -> bool:
 
 
 def has_github_checksum(token: str) -> bool:
-    """Whether the last six characters are the CRC32 of the thirty before them, in base 62."""
+    """Return whether the last six characters are the base-62 CRC32 of the thirty before them."""
     body = token.rpartition("_")[2]
     number, digits = zlib.crc32(body[:-6].encode()), ""
     for _ in range(6):
@@ -216,17 +216,17 @@ FORMATS: tuple[SecretFormat, ...] = (
 
 
 def leaked_secrets(text: str) -> frozenset[str]:
-    """The kinds of secret in a text."""
+    """Return the kinds of secret in a text."""
     return frozenset(whole(find_secrets([text])))
 
 
 def find_secrets(
     texts: Iterable[str], public_pages: Sequence[str] = (), whole_ones: set[str] | None = None
 ) -> Sliced[Mapping[str, str]]:
-    """The kinds of secret in answers, each with the beginning of where it stood.
+    """Return the kinds of secret in answers, each with the beginning of its match.
 
-    What is kept is the part that every secret of that format has in common, never the secret:
-    `whole_ones` is given those, to be compared with another answer and forgotten.
+    The result has only the part that all secrets of that format share, never the secret:
+    `whole_ones` receives those, to be compared with another answer and then discarded.
     """
     found: dict[str, str] = {}
     meter = Meter()
@@ -249,7 +249,7 @@ def find_secrets(
 
 
 class _First:
-    """Accepts the first real match; of very many only so many are looked at."""
+    """Accepts the first real match; of very many only some are examined."""
 
     def __init__(self, known: SecretFormat, public_pages: Sequence[str]) -> None:
         self._known = known
@@ -268,21 +268,21 @@ class _First:
 
 
 def redacted(match: re.Match[str]) -> str:
-    """What stands before the secret part, and a sign for the rest."""
+    """Return what precedes the secret part, and a mark for the rest."""
     begins = [match.start(name) for name in match.re.groupindex if match.start(name) >= 0]
     first = min(begins, default=match.start())
     return match.string[match.start() : first][:60] + "[redacted]"
 
 
 def without_secrets(text: str) -> str:
-    """A text of at most a few thousand characters without whatever looks like a secret."""
+    """Return a text of at most a few thousand characters without possible secrets."""
     for known in FORMATS:
         text = known.pattern.sub(f"[{known.kind}]", text)
     return text
 
 
 def environment_lines(text: str) -> Iterator[str]:
-    """The names that an environment file sets, one a line."""
+    """Yield the names that an environment file sets, one a line."""
     for line in text[:TEXT_MAX].splitlines()[:200]:
         match = _ASSIGNMENT.fullmatch(line.strip())
         if match is not None:

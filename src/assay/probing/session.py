@@ -1,4 +1,4 @@
-"""The requests of one visit to an agent: one budget, one deadline, one name or none.
+"""The requests of one visit to an agent: one budget, one deadline, announced or not.
 
 Sources: conventions.md#behavioural-evidence; checks.md#rules-of-a-visit.
 """
@@ -29,7 +29,7 @@ from assay.probing.ports import (
 )
 
 USER_AGENT = "Assay/1 (tests AI agents; to opt out: robots.txt, User-agent: Assay, Disallow: /)"
-"""What every request of a visit says of itself. Source: checks.md#rules-of-a-visit."""
+"""The User-Agent of every announced request. Source: checks.md#rules-of-a-visit."""
 
 STOCK_HEADERS = {
     "Accept": "*/*",
@@ -37,31 +37,32 @@ STOCK_HEADERS = {
     "Connection": "keep-alive",
     "User-Agent": "python-httpx/0.28.1",
 }
-"""What the HTTP client under the official A2A client sends with a GET: order and spelling."""
+"""Headers of the HTTP client under the official A2A client with a GET: order and spelling."""
 
 COLD_START_S = 60.0
-"""Longest wait for the first answer of a service that starts when it is called.
-Source: evidence.md#unfinished-visits."""
+"""Longest wait for the first answer of a service that starts on demand. Source:
+evidence.md#unfinished-visits."""
 
 TIMEOUTS_MAX = 2
-"""A site that kept us waiting so often is not asked again: a tar pit must not use up the time that
-shows what the agent's other services do."""
+"""A site that timed out this often gets no more requests: a tar pit must not use up the time for
+the agent's other services."""
 
 
 SENT_CHARS, RECEIVED_CHARS = 4_096, 8_192
-"""Kept of a request and of its answer for who looks for words of one in another's answer."""
+"""Characters kept of a request and of its answer, for searches of one's words in another's
+answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What went out and what came back, headers included, as text."""
+    """A request and its answer, headers included, as text."""
 
     sent: str
     received: str
 
 
 def exchange(request: OutboundRequest, reply: EgressResponse) -> Exchange:
-    """As much of both as is kept."""
+    """Return as much of both as is kept."""
     sent = " ".join((request.url, *request.headers.values()))[:SENT_CHARS]
     received = "\n".join(value for _, value in reply.headers)[:RECEIVED_CHARS]
     bodies = (request.body[:SENT_CHARS], reply.body[: RECEIVED_CHARS - len(received)])
@@ -70,18 +71,18 @@ def exchange(request: OutboundRequest, reply: EgressResponse) -> Exchange:
 
 
 class VisitHttp:
-    """The `EgressClient` of one visit: counted, timed, and saying who we are.
+    """The `EgressClient` of one visit: counted, timed, and identifying us.
 
-    A plain request (no headers but `accept` and `content-type`) is asked once and remembered, so
-    that two probes with the same question cost the agent one request: probes read documents, or
-    send bodies nobody can act on. `FRESH` asks again. What the client libraries send is never
-    plain: it carries their own headers. In a visit that is not announced `FRESH` asks again only
-    what failed: customers do not read the same page over and over.
+    A plain request (no headers but `accept` and `content-type`) is sent once and its reply cached,
+    so that two probes with the same question cost the agent one request: probes read documents, or
+    send bodies without effect. `FRESH` sends it again. Requests of the client libraries are never
+    plain: they carry their own headers. In an unannounced visit `FRESH` repeats only failed
+    requests: customers do not read the same page over and over.
     """
 
     FRESH = {"cache-control": "no-cache"}  # noqa: RUF012 - a constant nobody writes to
     REPEAT = {"pragma": "no-cache"}  # noqa: RUF012 - the same
-    """Marks a question whose second answer is to be compared with its first: it is always sent."""
+    """Marks a request whose second answer is compared with its first: it is always sent."""
 
     def __init__(
         self,
@@ -93,10 +94,10 @@ class VisitHttp:
         pause_s: Callable[[], float] | None = None,
         entry: CredentialEntry | None = None,
     ) -> None:
-        """With `pause_s` the visit is not announced.
+        """Create it; with `pause_s` the visit is unannounced.
 
         Then requests go out as stock clients send them, one after the other; `pause_s` draws how
-        long the next one waits. `entry` holds the credentials of the visit.
+        long the next one waits. `entry` has the credentials of the visit.
         """
         self._http = http
         self.entry = entry or CredentialEntry()
@@ -115,30 +116,30 @@ class VisitHttp:
         self.replied = 0
         self.calls = CallTally()
         self.exchanges: list[Exchange] = []
-        """Of every request that was answered."""
+        """All requests that were answered."""
         self.over_budget = False
         """Whether a host's egress budget cut this visit short."""
 
     @property
     def left(self) -> int:
-        """Requests that may still be sent."""
+        """Return how many requests may still be sent."""
         return max(0, self._requests_max - self.sent)
 
     @property
     def left_s(self) -> float:
-        """Seconds until the visit ends."""
+        """Return the seconds until the visit ends."""
         return max(0.0, self._ends_s - self._clock.monotonic_s())
 
     async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
-        """As `EgressClient.send`; raises `BudgetExhausted` when requests or time are used up."""
+        """Send like `EgressClient.send`; raises `BudgetExhausted` without requests or time left."""
         if request.is_bare and not self.entry.knows(request):
-            request = replace(request, is_bare=False)  # the same question as any other
+            request = replace(request, is_bare=False)  # The same question as any other.
         is_repeat = bool(request.headers.keys() & self.REPEAT.keys())
         plain = {"accept", "content-type"}
         plain |= set() if self._announced else {*self.FRESH, *self.REPEAT}
         if not request.headers.keys() <= plain:
             return await self._send(request, limits)
-        if not self._announced:  # the HTTP clients of customers name no type that they prefer
+        if not self._announced:  # Customers' HTTP clients name no preferred type.
             said = {n: v for n, v in request.headers.items() if n == "content-type"}
             again, request = (
                 request.headers.keys() & self.FRESH.keys(),
@@ -168,7 +169,7 @@ class VisitHttp:
     async def _send(self, request: OutboundRequest, limits: Limits) -> EgressResponse:
         if (
             self._announced or request.method == "DELETE"
-        ):  # a client that hangs up waits for nothing
+        ):  # A client that disconnects waits for nothing.
             return await self._send_now(request, limits)
         async with self._turn:
             if self.sent:
@@ -194,7 +195,10 @@ class VisitHttp:
         return reply
 
     async def _entered(self, request: OutboundRequest, limits: Limits, site: str) -> EgressResponse:
-        """The reply; where the service is closed without one, that to a deposited credential."""
+        """Return the reply.
+
+        If the service requires a deposited credential, that to the credential.
+        """
         signed = self._signed(request)
         carries = self.entry.carries(signed)
         reply = await self._dial(signed, limits, site, carries=carries)
@@ -207,7 +211,7 @@ class VisitHttp:
     async def _dial(
         self, asked: OutboundRequest, limits: Limits, site: str, *, carries: bool
     ) -> EgressResponse:
-        """One request on the wire, with its credential if it `carries` it; the reply is clean."""
+        """Send one request, with its credential if it `carries` it; return the cleaned reply."""
         left_s = self.left_s
         request = self.entry.outgoing(asked, carries=carries)
         self.sent += 1
@@ -227,18 +231,18 @@ class VisitHttp:
         return self.entry.read(asked, reply, carries=carries)
 
     def _require_fault(self, error: EgressError, site: str, *, is_hasty: bool) -> None:
-        """Raises `BudgetExhausted` where it was our doing that nothing came back."""
+        """Raise `BudgetExhausted` if we ourselves caused the missing reply."""
         if error.failure is Failure.BUDGET:
             self.over_budget = True
             self._refused.update(() if error.is_sent else (site,))
             raise BudgetExhausted from error
-        # An answer that our own haste cut off says nothing about the agent.
+        # An answer cut off by our own haste says nothing about the agent.
         if error.failure is Failure.TIMEOUT and is_hasty:
             raise BudgetExhausted from error
         self._waited_for[site] += error.failure is Failure.TIMEOUT
 
     def _forget_timeouts(self) -> None:
-        """A service that was asleep is asked again what it could not answer."""
+        """Allow a service that was starting to be asked again."""
         self._remembered = {
             question: known
             for question, known in self._remembered.items()
@@ -246,23 +250,23 @@ class VisitHttp:
         }
 
     def _signed(self, request: OutboundRequest) -> OutboundRequest:
-        """The request as it goes out: under our name, or as a stock client sends it."""
+        """Return the request as it is sent: under our name, or like a stock client's."""
         headers = {n: v for n, v in request.headers.items() if n.lower() != "user-agent"}
         if self._announced:
             return replace(request, headers={**headers, "user-agent": USER_AGENT})
         if len(headers) != len(request.headers):
-            return replace(request, is_verbatim=True)  # a client library's own
+            return replace(request, is_verbatim=True)  # A client library's own.
         named = {n.title(): v for n, v in headers.items() if n != "cache-control"}
         length = {"Content-Length": ""} if request.body else {}
         return replace(request, headers={**STOCK_HEADERS, **length, **named}, is_verbatim=True)
 
     def _require_patience(self, site: str, *, wakes: bool = False) -> None:
-        """Raises for a site that is not asked again in this visit.
+        """Raise for a site that gets no more requests in this visit.
 
-        `wakes`: the request waits for one that starts when it is called, once a visit.
+        `wakes`: the request waits for a service that starts on demand, once a visit.
         """
         if site in self._refused:
-            raise BudgetExhausted  # one wait for room is enough: not one for every question
+            raise BudgetExhausted  # One wait for room suffices: not one for every request.
         if wakes and site not in self._woken:
             self._woken.add(site)
             return
@@ -271,25 +275,25 @@ class VisitHttp:
 
 
 def _question(request: OutboundRequest) -> str:
-    """One text for equal requests."""
+    """Return one key for equal requests."""
     headers = " ".join(f"{name}={value}" for name, value in sorted(request.headers.items()))
     body = hashlib.sha256(request.body).hexdigest()
     return f"{request.method} {request.url} {headers} {body} {request.is_bare}"
 
 
 def is_tight(visit: ProbeSession) -> bool:
-    """Whether there is little room: several services share what requests and probes leave over.
+    """Return whether several services share the few requests that proof of function leaves.
 
-    Visits that are not announced ask far less else, and have room.
+    Unannounced visits make far fewer other requests, and have room.
     """
     return visit.announced and len(visit.services) > 1
 
 
 ROOM: Final = 12
-"""Requests that what goes on for as long as nothing is found leaves to the other checks."""
+"""Requests that an open-ended search leaves to the other checks."""
 
 
 def require_room(visit: ProbeSession) -> None:
-    """Raises `BudgetExhausted` when the other checks of the visit need what is left."""
+    """Raise `BudgetExhausted` if the other checks of the visit need what is left."""
     if isinstance(visit.http, VisitHttp) and visit.announced and visit.http.left < ROOM:
         raise BudgetExhausted

@@ -1,4 +1,4 @@
-"""What several probes of one visit need is asked once, and remembered for the visit."""
+"""Shares and remembers results that several probes of one visit need."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
@@ -16,11 +16,11 @@ class AskedOnce:
         self._results: dict[str, object] = {}
 
     async def get(self, name: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """The result of the one call of `ask`; one that raised is made again by the next probe."""
+        """Return the result of one call of `ask`; a failed call is repeated by the next probe."""
 
-        async def made() -> None:  # kept before the flight ends: who comes then finds it
+        async def made() -> None:  # Stored before the flight ends, so that later callers find it.
             self._results[name] = await ask()
 
         if name not in self._results:
             await self._flights.run(name, made)
-        return cast("T", self._results[name])  # the name decides the type
+        return cast("T", self._results[name])  # The name determines the type.

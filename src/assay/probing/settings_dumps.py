@@ -1,7 +1,7 @@
-"""Settings of a process in an answer: an environment, or a configuration with a secret in it. Pure.
+"""Detects settings in an answer: an environment, or a configuration with a secret. Pure.
 
-Names in capitals with values, three or more, and one of them names a secret and has a value that
-is neither hidden nor a placeholder. What everybody can read elsewhere is not one.
+Three or more upper-case names with values, of which one names a secret and has a value that is
+neither hidden nor a placeholder. Publicly readable settings do not count.
 """
 
 import re
@@ -33,7 +33,7 @@ _SECRET_NAME = re.compile("|".join(_SECRETS))
 
 
 def find_settings(text: str, public_pages: Sequence[str] = ()) -> Sliced[bool]:
-    """Whether a text holds such settings."""
+    """Return whether a text contains such settings."""
     meter, cut = Meter(), text[:TEXT_MAX]
     coded = yield from decoded(cut, meter)
     for form in (cut, coded):

@@ -1,9 +1,8 @@
-"""Whether what went out in one HTTP request comes back in the answer to another.
+"""Detects whether one HTTP request's content appears in another's answer.
 
-Each request over plain HTTP stands alone: nobody who asks is known. So a word of ours in the query
-or in a token has no business in any answer but its own: not in the body, and not in a header, in
-no spelling. All answers of the visit are looked through, those to other probes included.
-Source: evidence.md#leaks.
+Each plain HTTP request stands alone and is anonymous. So a word of ours in the query or in a token
+must appear in no answer but its own: neither in the body nor in a header, in any spelling. All
+answers of the visit are searched, including those to other probes. Source: evidence.md#leaks.
 """
 
 from random import Random
@@ -30,7 +29,7 @@ _SYLLABLES = 6
 
 
 async def said_over_http(visit: ProbeSession) -> list[str]:
-    """The words of ours that went out in requests without a session; to be added to."""
+    """Return the words of ours sent in requests without a session; probes add to it."""
     return await visit.asked.get("said over http", _none)
 
 
@@ -39,7 +38,7 @@ async def _none() -> list[str]:
 
 
 async def overheard(visit: ProbeSession) -> int:
-    """How many answers told of another request. Asked once a visit."""
+    """Return how many answers revealed another request. Called once a visit."""
     return await visit.asked.get("overheard", lambda: _overheard(visit))
 
 
@@ -48,13 +47,13 @@ async def _overheard(visit: ProbeSession) -> int:
     if service is None or not isinstance(http, VisitHttp):
         return 0
     if http.entry.entered([service.service.endpoint]):
-        return 0  # who brings a credential is known, and may be told what it asked before
+        return 0  # A caller with a credential is known, and may see its own earlier requests.
     document = await documented(visit) or {}
     if says_it_shares("\n".join(leaves(document.get("info")))):
         return 0
     words, chance = await said_over_http(visit), seeded(visit.nonce or visit.seed, "overhearing")
     rounds, is_odd = 0 if is_tight(visit) else ROUNDS, chance.randrange(2)
-    if visit.announced:  # a request of the probes of leaks, which says a word as well
+    if visit.announced:  # A request of the probes of leaks, which contains a word as well.
         await provoked(visit)
         words.append(canary(visit, FORWARDED))
     try:
@@ -66,12 +65,12 @@ async def _overheard(visit: ProbeSession) -> int:
             words += await _say(visit, service.service.endpoint, chance, asks_unknown=asks_unknown)
             found = await visit.slices.run(find_foreign(http.exchanges, words))
     except BudgetExhausted:
-        pass  # what came back before counts
+        pass  # Earlier answers count.
     return await visit.slices.run(find_foreign(http.exchanges, words))
 
 
 async def _say(visit: ProbeSession, url: str, chance: Random, *, asks_unknown: bool) -> list[str]:
-    """A request with words of ours, then one without: of the same address, or of none there is."""
+    """Send a request with words of ours, then one without, to the same or an unknown address."""
     words = [word(chance, _SYLLABLES) for _ in range(2)]
     parts = urlsplit(url)
     query = "&".join(filter(None, [parts.query, urlencode({PARAMETER: words[0]})]))
@@ -83,7 +82,7 @@ async def _say(visit: ProbeSession, url: str, chance: Random, *, asks_unknown: b
 
 
 def find_foreign(exchanges: list[Exchange], words: list[str]) -> Sliced[int]:
-    """How many answers hold a word that their own request did not."""
+    """Return how many answers contain a word that their own request did not."""
     found = 0
     for one in [*exchanges]:
         foreign = [w for w in words if w not in one.sent.casefold()]

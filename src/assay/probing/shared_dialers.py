@@ -1,4 +1,4 @@
-"""The conversations of one visit: dialled once, shared by all its probes, and counted.
+"""The conversations of one visit: opened once, shared by all its probes, and counted.
 
 Sources: conventions.md#behavioural-evidence; evidence.md#no-acts.
 """
@@ -24,27 +24,27 @@ from assay.probing.task_results import task_result
 from assay.probing.tool_listing import ListedOnce
 
 HANG_UP_S = 0.4
-"""How long a conversation may take to end. Nothing is learnt from it; it is only polite."""
+"""Time limit for ending a conversation: it yields no result, and is only polite."""
 
 MESSAGES_MAX = 8
-"""Messages of one visit that are likely to cost their owner a call of a model.
-Source: evidence.md#no-acts."""
+"""Messages of one visit that probably cost their owner a model call. Source:
+evidence.md#no-acts."""
 
 FUNCTION_MESSAGES_MAX = 5
-"""How many of them proof of function may use: what critical checks ask is not left to what it
+"""How many of them proof of function may use, so that critical checks do not depend on what it
 leaves over."""
 
 ENDED_WITHIN_S, DELIVERED_WITHIN_S = 4.0, 15.0
-"""How long the result of a task is waited for, where nobody says: by asking for it, as long as for
-any answer; by being told, which costs the agent nothing."""
+"""How long to wait for the result of a task without a stated time: by polling, as long as for any
+answer; by delivery, which costs the agent nothing."""
 
 T = TypeVar("T")
 
 
 class SharedDialers:
-    """Dials every address once a visit; all probes talk over that one line.
+    """Connects to every address once a visit; all probes share that connection.
 
-    A task of its own holds it: the client libraries must be closed by the task that opened them.
+    A separate task holds it: the client libraries must be closed by the task that opened them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SharedDialers:
         may_send: Callable[[str], Awaitable[bool]] | None = None,
         callback: Callable[[], Awaitable[PendingResult | None]] | None = None,
     ) -> None:
-        """`may_send` counts a message to an address against what a day allows.
+        """Create it; `may_send` counts a message to an address in the daily limit.
 
         `callback` issues an address where the result of one message may be delivered.
         """
@@ -69,17 +69,17 @@ class SharedDialers:
         self._listed: dict[str, ListedOnce] = {}
         self._messages = 0
         self.answers: list[JsonObject] = []
-        """What A2A agents answered, to probes and to the proof of function; as many as messages."""
+        """Answers of A2A agents, to probes and to the proof of function; as many as messages."""
 
     @asynccontextmanager
     async def mcp(self, url: str, http: EgressClient) -> AsyncGenerator[McpConversation]:
-        """As `AgentDialers.mcp`; leaving the block does not hang up."""
+        """Like `AgentDialers.mcp`; leaving the block does not close the connection."""
         line = await self._line(self._mcp, url, lambda: self._dialers.mcp(url, http))
         yield self._listed.setdefault(url, ListedOnce(line))
 
     @asynccontextmanager
     async def a2a(self, url: str, http: EgressClient) -> AsyncGenerator[A2aConversation]:
-        """As `AgentDialers.a2a`; leaving the block does not hang up."""
+        """Like `AgentDialers.a2a`; leaving the block does not close the connection."""
         async with self.counted_a2a(url, http, MESSAGES_MAX) as line:
             yield line
 
@@ -87,12 +87,12 @@ class SharedDialers:
     async def counted_a2a(
         self, url: str, http: EgressClient, messages_max: int
     ) -> AsyncGenerator[A2aConversation]:
-        """As `a2a`, with no message beyond that many of the visit's."""
+        """Like `a2a`, but without messages beyond that number of the visit."""
         line = await self._line(self._a2a, url, lambda: self._dialers.a2a(url, http))
         yield _Counted(line, self, messages_max)
 
     async def count_message(self, url: str, messages_max: int = MESSAGES_MAX) -> None:
-        """Count a message; raises `BudgetExhausted` where it is one too many."""
+        """Count a message; raises `BudgetExhausted` if it exceeds the limit."""
         if self._messages >= messages_max:
             raise BudgetExhausted
         self._messages += 1
@@ -100,7 +100,7 @@ class SharedDialers:
             raise BudgetExhausted
 
     async def pending_result(self, card: JsonObject) -> PendingResult | None:
-        """Where an agent whose card says that it delivers results may deliver one."""
+        """Return where an agent may deliver a result, if its card says that it delivers results."""
         if self._callback is None or not delivers(card):
             return None
         return await self._callback()
@@ -145,26 +145,26 @@ class SharedDialers:
 
 
 class FunctionDialers:
-    """The same lines, for proof of function: with its share of the visit's messages."""
+    """The same connections, for proof of function, with its share of the visit's messages."""
 
     def __init__(self, dialers: SharedDialers) -> None:
         self._dialers = dialers
 
     def mcp(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[McpConversation]:
-        """As `AgentDialers.mcp`."""
+        """Implement `AgentDialers.mcp`."""
         return self._dialers.mcp(url, http)
 
     def a2a(self, url: str, http: EgressClient) -> AbstractAsyncContextManager[A2aConversation]:
-        """As `AgentDialers.a2a`."""
+        """Implement `AgentDialers.a2a`."""
         return self._dialers.counted_a2a(url, http, FUNCTION_MESSAGES_MAX)
 
     async def count_message(self, url: str) -> None:
-        """As `CountsMessages.count_message`."""
+        """Implement `CountsMessages.count_message`."""
         await self._dialers.count_message(url, FUNCTION_MESSAGES_MAX)
 
 
 class _Counted:
-    """A conversation whose messages are counted against the visit's. An `A2aConversation`."""
+    """An `A2aConversation` whose messages are counted in the visit's."""
 
     def __init__(self, line: A2aConversation, dialers: SharedDialers, messages_max: int) -> None:
         self._line = line
@@ -185,8 +185,11 @@ class _Counted:
         wait_s: float | None = None,
         callback: Callback | None = None,
     ) -> JsonObject:
-        """As the port says; of a task that goes on, its result, as far as that comes."""
-        del callback  # this is who issues them
+        """Implement `A2aConversation.send_text`.
+
+        Of an unfinished task return its result, if it comes.
+        """
+        del callback  # This class issues them.
         await self._dialers.count_message(self.card_url, self._messages_max)
         pending = await self._dialers.pending_result(self.card)
         began_s = asyncio.get_running_loop().time()
@@ -206,12 +209,12 @@ class _Counted:
 
 
 def delivers(card: JsonObject) -> bool:
-    """Whether a card says that its agent delivers results (push notifications)."""
+    """Return whether a card says that its agent delivers results (push notifications)."""
     able = card.get("capabilities")
     return is_object(able) and able.get("pushNotifications") is True
 
 
 def _retrieve(opened: asyncio.Future[T]) -> None:
-    """A failure whose askers have all gone away is nobody's; asyncio need not warn of it."""
+    """Retrieve a failure that no caller awaits any more, so that asyncio does not warn of it."""
     if not opened.cancelled():
         opened.exception()

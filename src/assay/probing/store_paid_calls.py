@@ -1,4 +1,4 @@
-"""Claims of paid calls, in SQL: every limit and the claim in one transaction, one at a time."""
+"""Stores claims of paid calls in SQL: every limit and the claim in one transaction, serialised."""
 
 import json
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ from assay.probing.purchases import Sale
 DAY: Final = timedelta(days=1)
 _C = paid_calls.c
 _LOCK: Final = "paid calls"
-"""One writer at a time, in all processes: a sum that was read is true until the row is there."""
+"""One writer at a time in all processes, so that a sum stays correct until the row is added."""
 
 _CHARS_MAX: Final = {"service": 2048, "owner": 64, "site": 255, "domain": 255, "subject_key": 160}
 
 
 class SqlPaidCallStore:
-    """Implements `probing.paid_calls.PaidCallStore`."""
+    """Stores claims in SQL; implements `probing.paid_calls.PaidCallStore`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class SqlPaidCallStore:
         return wanted
 
     async def _earlier(self, connection: AsyncConnection, wanted: PaidCall) -> RowMapping | None:
-        """The newest claim of a month with the agent, its payee or its site."""
+        """Return the newest claim of a month with the agent, its payee or its site."""
         same = or_(
             _C.payee == wanted.payee,
             _C.subject_key == wanted.subject_key,
@@ -77,7 +77,7 @@ class SqlPaidCallStore:
     async def _is_too_much(
         self, connection: AsyncConnection, wanted: PaidCall, day_budget: int
     ) -> bool:
-        """Whether the claim would exceed the day's budget, or the owner's or the domain's tenth."""
+        """Return whether the claim exceeds the day's budget, or the owner's or domain's tenth."""
         today = _C.opened_us > to_us(wanted.opened_at - DAY)
         own, near = _C.owner == wanted.owner, _C.domain == wanted.domain
         sums = (_sum(own), _sum(near), func.coalesce(func.sum(_C.cost), 0))
@@ -170,7 +170,7 @@ class SqlPaidCallStore:
         return Spending(*(int(value) for value in row))
 
     async def remove(self, before: datetime, at_most: int) -> int:
-        """Remove claims from before then; how many."""
+        """Remove claims from before then; return how many."""
         old = select(_C.id).where(_C.opened_us < to_us(before)).limit(at_most)
         async with self._database.write() as connection:
             gone = await connection.execute(delete(paid_calls).where(_C.id.in_(old)))
@@ -186,7 +186,7 @@ def _count(of: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _may_be_spent(row: RowMapping, wanted: PaidCall) -> bool:
-    """Whether it is for the same service and payee, and money may be left that proved nothing."""
+    """Return whether it is for the same service and payee, has money left and proved nothing."""
     names = ("subject_key", "service", "payee", "network", "sender")
     is_same = all(row[name] == getattr(wanted, name) for name in names)
     return is_same and not row["is_proven"] and row["tries"] < TRIES_MAX

@@ -1,13 +1,12 @@
-"""Whether a tool or an operation gives one input the result of another.
+"""Detects whether a tool or an operation returns the result of another input.
 
-A cache that is keyed by a part of what it is asked (how it begins, its letters in lower case) gives
-the second caller the first one's answer. Two texts that begin alike and end in different ways are
-asked one after the other. An answer with words that only the other text had is a leak. Where
-results hold no words of ours, what the *first* text was like has to decide both results, and
-nothing else: four kinds of endings of different lengths, each asked first twice. A result that
-depends on how a text begins, on its first characters or on nothing is honest, and is left after
-two or four calls. Last, two spellings of one word that differ in their capitals alone.
-Source: evidence.md#leaks.
+A cache keyed by a part of its input (its beginning, its lower-case letters) returns the first
+caller's answer to the second. Two texts that begin alike and end differently are sent one after the
+other. An answer with words that only the other text has is a leak. If results contain no words of
+ours, properties of the *first* text have to decide both results, and nothing else: four kinds of
+endings of different lengths, each sent first twice. A result that depends on how a text begins, on
+its first characters or on nothing is honest, and is left after two or four calls. Last, two
+spellings of one word that differ only in their capitals. Source: evidence.md#leaks.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,17 +28,17 @@ ENDINGS = (1, 3, 6, 10)
 """Words of each kind of ending."""
 
 TIMES = 2
-"""How often each kind is asked first."""
+"""How often each kind is sent first."""
 
 APART_FROM = 4
-"""The round from which on the second text is said in another session."""
+"""The round from which the second text is sent in another session."""
 
 AGAIN_MAX = 4
 """Pairs after one that was mixed up."""
 
 
 async def mixed_by_takers(visit: ProbeSession) -> int:
-    """How often one input got another's result. Asked once a visit."""
+    """Return how often one input got another's result. Called once a visit."""
     return await visit.asked.get("mixed by takers", lambda: _mixed(visit))
 
 
@@ -63,7 +62,7 @@ def _is_meant(taker: Taker) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two texts, and what stands in one of them alone."""
+    """Two texts, and the words that only one of them has."""
 
     one: str
     other: str
@@ -72,20 +71,20 @@ class _Pair:
 
 
 class _Mixer:
-    """Asks one taker for pairs."""
+    """Sends pairs to one taker."""
 
     def __init__(self, visit: ProbeSession, taker: Taker, chance: Random, said: list[str]) -> None:
         self._visit, self._taker, self._chance, self._said = visit, taker, chance, said
         self.sightings = 0
 
     async def ask(self) -> None:
-        """Ask until it is clear, or the visit's requests are used up."""
+        """Send pairs until the result is clear, or the visit's requests are used up."""
         is_echo = await self._ask_endings()
         if is_echo and not self.sightings:
             await self._ask_capitals()
 
     async def _ask_endings(self) -> bool:
-        """Whether its results hold words of ours."""
+        """Return whether its results contain words of ours."""
         results: dict[int, str] = {}
         for number in range(len(ENDINGS) * TIMES):
             require_room(self._visit)
@@ -112,7 +111,7 @@ class _Mixer:
             await self._confirm(self._mixes_capitals)
 
     async def _confirm(self, mixes: Callable[..., Awaitable[bool]]) -> None:
-        """In one session it may be meant: another one has to get it, too."""
+        """Within one session it may be intended, so confirm it in another one."""
         for _ in range(AGAIN_MAX):
             self.sightings += await mixes(apart=True)
             if self.sightings >= CONFIRMED_FROM:
@@ -141,7 +140,7 @@ class _Mixer:
 
 
 def _endings(chance: Random, first: int, second: int) -> _Pair:
-    """Two texts that begin alike; a kind has one length, whatever its words."""
+    """Return two texts that begin alike; a kind has one length, whatever its words."""
     begin = f"{word(chance, 5).capitalize()} {word(chance, 5)} {word(chance, 5)}"
     ends = [[word(chance, 5) for _ in range(ENDINGS[kind])] for kind in (first, second)]
     one, other = (f"{begin} {' '.join(end)}" for end in ends)
@@ -149,7 +148,7 @@ def _endings(chance: Random, first: int, second: int) -> _Pair:
 
 
 def _capitals(chance: Random) -> _Pair:
-    """One word in two irregular spellings, none the other's reverse in capitals."""
+    """Return one word in two irregular spellings, neither the other's inverse in capitals."""
     letters = word(chance, 6)
     while True:
         one, other = (
@@ -161,7 +160,7 @@ def _capitals(chance: Random) -> _Pair:
 
 
 def _without(text: str, words: tuple[str, ...]) -> str:
-    """A result without the words of ours that it holds."""
+    """Return a result without the words of ours in it."""
     plain = text.casefold()
     for one in words:
         plain = plain.replace(one, "")

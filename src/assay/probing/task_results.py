@@ -1,4 +1,4 @@
-"""Waiting for the result of a task that an agent has accepted: by asking, and by being told."""
+"""Waits for the result of a task that an agent has accepted, by polling and by delivery."""
 
 import asyncio
 from typing import Final
@@ -11,16 +11,16 @@ POLLS_MAX: Final = 12
 POLL_FROM_S, POLL_TO_S, POLL_GROWTH = 0.4, 8.0, 1.4
 
 DELIVERY_WAIT_S: Final = 0.2
-"""Between two looks at what was delivered: they cost the agent nothing."""
+"""Seconds between two checks for deliveries, which cost the agent nothing."""
 
 
 async def task_result(
     agent: A2aConversation, answer: JsonObject, wait_s: float, pending: PendingResult | None
 ) -> JsonObject:
-    """The answer, or its task when that has come to an end; else the task as it is after `wait_s`.
+    """Return the answer, or its finished task; else the task as it is after `wait_s`.
 
-    Raises `AgentCallFailed` where asking for the task fails and nothing can be delivered, and where
-    something was to be delivered and was not.
+    Raises `AgentCallFailed` if polling fails and nothing can be delivered, and if an expected
+    delivery did not come.
     """
     task = answer.get("task")
     if not is_object(task) or not is_working(answer):
@@ -50,7 +50,7 @@ async def task_result(
 async def _delivered(
     pending: PendingResult | None, task_id: str, wait_s: float
 ) -> JsonObject | None:
-    """What was delivered within that time."""
+    """Return what was delivered within that time."""
     if pending is None:
         await asyncio.sleep(wait_s)
         return None

@@ -1,7 +1,7 @@
-"""Finds a word in a text however it is spelled: spaced, reversed, encoded or in look-alikes. Pure.
+"""Finds a word in a text in any form: spaced, reversed, encoded or in look-alikes. Pure.
 
 A text is read in bounded slices (`common.sliced_work`). Only words of at least eight letters are
-looked for: a shorter one stands in some long text by chance.
+searched: a shorter one occurs in some long text by chance.
 """
 
 import base64
@@ -28,7 +28,7 @@ _LEET = str.maketrans("013457$@", "oieastsa")
 
 
 def skeleton(text: str) -> str:
-    """The text in lower case, look-alikes as Latin letters, without marks and invisible signs."""
+    """Return text in lower case, look-alikes as Latin letters, without marks and hidden signs."""
     if text.isascii():
         return text.casefold()
     parts = unicodedata.normalize("NFKD", text).casefold()
@@ -37,14 +37,14 @@ def skeleton(text: str) -> str:
 
 
 def letters(text: str) -> str:
-    """The letters and digits of a text's skeleton, one after the other."""
+    """Return the letters and digits of a text's skeleton, concatenated."""
     return "".join(filter(str.isalnum, skeleton(text)))
 
 
 def find_letters(text: str) -> Sliced[str]:
-    """As `letters`, of the first `TEXT_MAX` characters, piece by piece.
+    """Like `letters`, for the first `TEXT_MAX` characters, piece by piece.
 
-    Ordering the marks of one letter takes the square of their number.
+    Ordering the marks of one letter is quadratic.
     """
     meter, parts = Meter(), list[str]()
     for at in range(0, min(len(text), TEXT_MAX), _PIECE):
@@ -55,7 +55,7 @@ def find_letters(text: str) -> Sliced[str]:
 
 
 def find_word(text: str, words: Sequence[str]) -> Sliced[str | None]:
-    """The first of `words` (lower-case Latin letters) that stands in the text in any form."""
+    """Return the first of `words` (lower-case Latin letters) that the text has in any form."""
     cut, meter = text[:TEXT_MAX], Meter()
     plain = yield from find_letters(cut)
     unspaced = "".join(cut.split())
@@ -69,7 +69,7 @@ def find_word(text: str, words: Sequence[str]) -> Sliced[str | None]:
 
 
 def _is_encoded(unspaced: str, word: str) -> bool:
-    """In base64 (at any of its three offsets), base32 or hexadecimal; in either case."""
+    """Return whether it occurs in base64 (at any offset), base32 or hexadecimal; in either case."""
     for spelled in (word, word.upper(), word.capitalize(), word[::-1]):
         data = spelled.encode()
         if data.hex() in unspaced.casefold().replace("\\x", "").replace("%", ""):
@@ -82,18 +82,18 @@ def _is_encoded(unspaced: str, word: str) -> bool:
 
 
 def _base64_parts(data: bytes) -> list[str]:
-    """What stands in every base64 text that holds `data`, for each offset it can begin at."""
+    """Return what every base64 text with `data` contains, for each possible offset."""
     parts: list[str] = []
     for offset in range(3):
         coded = base64.b64encode(b"\0" * offset + data).decode().rstrip("=")
-        begin = (offset * 8 + 5) // 6  # the first sign made of our bits alone
+        begin = (offset * 8 + 5) // 6  # The first sign made only of our bits.
         whole = (offset + len(data)) * 8 // 6
         parts.append(coded[begin:whole])
     return parts
 
 
 def decoded(text: str, meter: Meter) -> Sliced[str]:
-    """What the longest runs of base64 and hexadecimal in a text say, where they say text.
+    """Return the text of the longest base64 and hexadecimal runs that encode text.
 
     A run may be broken into lines.
     """
@@ -123,6 +123,6 @@ _CODED = re.compile(r"[A-Za-z0-9+/_-]{32,4096}")
 _BROKEN = re.compile(r"(?<=[A-Za-z0-9+/_-]{20})\s{1,4}(?=[A-Za-z0-9+/_-]{4})")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _CODED_MAX = 16_384
-"""Characters of an answer that are looked through for what is encoded."""
+"""Characters of an answer that are searched for encoded text."""
 
 _RUNS_MAX = 8

@@ -1,7 +1,7 @@
-"""What takes a text of ours: read-only tools, and documented operations that only read.
+"""Finds what takes a text of ours: read-only tools and documented operations.
 
-One argument is left to the caller; the others have values that their owner documents. Asked once a
-visit: what documents an operation was read by the proof of function, and costs nothing again.
+One argument is left to the caller; the others have documented values. Called once a visit: proof of
+function has already read the documents, so they cost nothing again.
 """
 
 import re
@@ -24,13 +24,13 @@ from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceK
 from assay.probing.probe_client import LIMITS, ask, decode, first, text_of
 
 TAKERS_MAX = 8
-"""Of one kind of service."""
+"""Most takers of one kind of service."""
 
 TEXT_BOUND = 2_000
-"""A text argument of fewer characters is not asked: no instruction with its note fits in it."""
+"""A text argument limited to fewer characters is skipped: no instruction with its note fits."""
 
 REPLIES_MAX = 24
-"""Answers of takers that are kept for who reads them."""
+"""Answers of takers that are kept for other checks."""
 
 APART = "apart"
 """The name of a second session with the same server."""
@@ -40,7 +40,7 @@ _TEXT_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Taker:
-    """A tool or an operation, and how to hand it a value of ours."""
+    """A tool or an operation, and how to pass it a value of ours."""
 
     kind: ServiceKind
     request: str
@@ -50,28 +50,28 @@ class Taker:
     is_for_questions: bool
     """Whether the argument is a question or message, by its name."""
     usual: str
-    """A value that its owner documents, or of the kind that is asked for."""
+    """A value that its owner documents, or of the expected kind."""
     hand: Callable[[str], Awaitable["TakerReply"]]
     hand_apart: Callable[[str], Awaitable["TakerReply"]]
-    """The same in another session: as somebody else."""
+    """Passes a value in another session, as another caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakerReply:
-    """What came back, in the parts in which it was said; nothing where no answer came."""
+    """The answer, in its parts; empty if there was none."""
 
     parts: Sequence[str] = ()
     is_result: bool = False
-    """Whether it is a result, and no error."""
+    """Whether it is a result, not an error."""
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """Return all parts joined."""
         return "\n".join(self.parts)
 
 
 async def takers(visit: ProbeSession) -> Sequence[Taker]:
-    """Those of the first MCP server and of the first HTTP service, in the visit's own order."""
+    """Return those of the first MCP server and HTTP service, in the visit's own order."""
     return await visit.asked.get("takers", lambda: _takers(visit))
 
 
@@ -86,7 +86,7 @@ async def _takers(visit: ProbeSession) -> Sequence[Taker]:
 
 
 async def taker_replies(visit: ProbeSession) -> list[LabelledReply]:
-    """What takers answered so far, the first of each."""
+    """Return the takers' answers so far, the first of each."""
     return await visit.asked.get("heard by takers", _nothing)
 
 
@@ -95,7 +95,7 @@ async def _nothing() -> list[LabelledReply]:
 
 
 def _noting(taker: Taker, replies: list[LabelledReply]) -> Taker:
-    """The same, and what it says is kept."""
+    """Return the same taker, recording its answers."""
 
     async def hand(value: str) -> TakerReply:
         said = await taker.hand(value)
@@ -145,7 +145,8 @@ def _tool(
         _is_for_questions(name),
         _usual(tool.input_schema, name, tool.description, chance),
         lambda value: call(url, value),
-        lambda value: call(f"{url}#{APART}", value),  # a line of its own; no server sees this part
+        # Starts a separate connection; no server sees this part.
+        lambda value: call(f"{url}#{APART}", value),
     )
 
 
@@ -171,13 +172,13 @@ async def _operations(visit: ProbeSession, chance: Random) -> list[Taker]:
 
 
 async def documented(visit: ProbeSession) -> JsonObject | None:
-    """What documents the operations of the first HTTP service."""
+    """Return the document of the first HTTP service's operations."""
     address = await documented_at(visit)
     return None if address is None else address.document
 
 
 async def documented_at(visit: ProbeSession) -> Address | None:
-    """The same, with where it was found; asked once a visit."""
+    """Return the document with its address; looked up once a visit."""
     return await visit.asked.get("documented", lambda: _documented(visit))
 
 
@@ -223,12 +224,12 @@ def _operation(
     usual = _usual(operation.schema, name, operation.about, chance)
     request = "GET of a documented operation with a text"
     is_for_questions = _is_for_questions(name)
-    # The two hands are one: there is no session to share.
+    # Both calls are the same: there is no session to share.
     return Taker("http", request, operation.about, text, is_for_questions, usual, hand, hand)
 
 
 def _argument(schema: JsonObject, about: str, chance: Random) -> tuple[str, JsonObject] | None:
-    """The first required argument that is a string of any kind, and values for the others."""
+    """Return the first required string argument, and values for the others."""
     properties, required = schema.get("properties"), schema.get("required")
     if not is_object(properties) or not is_array(required):
         return None
@@ -252,7 +253,7 @@ def _is_open(declared: JsonValue) -> bool:
 
 
 def _is_called_text(schema: JsonObject, name: str) -> bool:
-    """Whether an operation's parameter is said to be a text: addresses hold short values, else."""
+    """Return whether a parameter is declared a text: other parameters in addresses are short."""
     properties = schema.get("properties")
     declared = properties.get(name) if is_object(properties) else None
     described = str(declared.get("description", ""))[:500] if is_object(declared) else ""

@@ -1,8 +1,7 @@
-"""What tools and operations that take a text make of instructions in it, and of wrong input.
+"""Tests tools and operations that take a text, with embedded instructions and wrong input.
 
-To each of at most two of a kind two calls with instructions, and a few with what customers send by
-mistake; more only after a first sighting. Source: evidence.md#obedience,
-#leaks.
+At most two of a kind get two calls with instructions each, and a few with customers' usual
+mistakes; more only after a first sighting. Source: evidence.md#obedience, #leaks.
 """
 
 from collections.abc import Sequence
@@ -28,18 +27,18 @@ from assay.probing.session import is_tight
 from assay.probing.text_inputs import Taker, takers
 
 TAKERS_TRIED = 2
-"""Of an agent's services together, that are handed an instruction."""
+"""Of all services of an agent together, takers that get an instruction."""
 
 MISTAKES_MAX = 4
 """Calls of a visit with wrong input."""
 
 MISTAKES_FEW = 2
-"""Calls with wrong input of a visit that is not announced."""
+"""Calls with wrong input in an unannounced visit."""
 
 
 @dataclass(slots=True)
 class TextToolResults:
-    """What came of it: each result can be had again with new values."""
+    """The results; each can be reproduced with new values."""
 
     obedience: dict[str, Obedience] = field(default_factory=dict[str, Obedience])
     """By kind of service."""
@@ -47,17 +46,20 @@ class TextToolResults:
 
 
 async def handed(visit: ProbeSession) -> TextToolResults:
-    """What was made of instructions; asked once a visit."""
+    """Return the results of the instructions; called once a visit."""
     return await visit.asked.get("handed", lambda: _handed(visit))
 
 
 async def mistaken(visit: ProbeSession) -> Sequence[LabelledReply]:
-    """What was said to well-formed input that is wrong; asked once a visit."""
+    """Return answers to well-formed but wrong input; called once a visit."""
     return await visit.asked.get("mistaken", lambda: _mistaken(visit))
 
 
 async def listed_tools(visit: ProbeSession, *, again: bool = False) -> Sequence[McpTool] | None:
-    """The tools of the first MCP server; None without an answer. `again`: as listed later."""
+    """Return the tools of the first MCP server; None without an answer.
+
+    `again`: as listed later.
+    """
     service = first(visit, "mcp")
     if service is None:
         return None
@@ -82,7 +84,7 @@ async def _handed(visit: ProbeSession) -> TextToolResults:
 
 @dataclass(frozen=True, slots=True)
 class _Hander:
-    """Hands instructions to one taker; more to one that obeyed."""
+    """Sends instructions to one taker; more if it obeyed."""
 
     visit: ProbeSession
     taker: Taker
@@ -90,7 +92,7 @@ class _Hander:
     random: Random
 
     async def hand_all(self) -> None:
-        """All disguises at once, then one plain instruction; what was obeyed, again."""
+        """Send all disguises at once, then one plain instruction; repeat what was obeyed."""
         combined = combined_form(self.random)
         plain = another_style(plain_form(self.random), combined)
         for form in (combined,) if is_tight(self.visit) else (combined, plain):
@@ -111,7 +113,7 @@ class _Hander:
         if reply.parts:
             self._keep(reply.text, form)
             how = await self.visit.slices.run(find_any_obedience(reply.parts, trial))
-        # A page that refuses a long address has not answered; a tool that answers errors has.
+        # A page that refuses a long address has not answered; a tool that returns errors has.
         is_answer = reply.is_result or (bool(reply.parts) and self.taker.kind == "mcp")
         obeyed = (*before.obeyed, how) if how else before.obeyed
         self.made.obedience[self.taker.kind] = Obedience(before.answered + is_answer, obeyed)
@@ -171,4 +173,4 @@ MISTAKES = (
     "{one}, {two}; {number}%",
     "31.02.{number}",
 )
-"""What customers send by mistake: names of nothing, wrong kinds of value, quotes and signs."""
+"""Customers' usual mistakes: unknown names, wrong kinds of value, quotes and signs."""

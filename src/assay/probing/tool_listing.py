@@ -1,4 +1,4 @@
-"""An MCP session that all probes of a visit share: its tools are listed once for all of them."""
+"""An MCP session shared by all probes of a visit, which lists its tools once for all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from assay.probing.ports import McpConversation, McpTool
 from assay.probing.session_memo import AskedOnce
 
 CALLS_KEPT = 24
-"""Calls of a session whose results are kept for who reads what the server says."""
+"""Calls of a session whose results are kept for checks of the server's texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool and what came back."""
+    """A tool call and its result."""
 
     name: str
     arguments: JsonObject
@@ -21,7 +21,7 @@ class ToolCall:
 
 
 class ListedOnce:
-    """A session whose tools are listed once, and once more on demand. An `McpConversation`."""
+    """An `McpConversation` whose tools are listed once, and once more on demand."""
 
     def __init__(self, line: McpConversation) -> None:
         self._line = line
@@ -33,22 +33,22 @@ class ListedOnce:
         """The first calls of all probes and of the proof of function."""
 
     async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
-        """As listed first; `again`: as listed second, for all that ask for it."""
+        """Return the first listing; with `again` the second one, shared by all that ask for it."""
         return await self._asked.get(f"tools {again}", self._line.list_tools)
 
     async def call_tool(
         self, name: str, arguments: JsonObject, wait_s: float | None = None
     ) -> JsonObject:
-        """As `McpConversation.call_tool`."""
+        """Implement `McpConversation.call_tool`."""
         result = await self._line.call_tool(name, arguments, wait_s)
         if len(self.called) < CALLS_KEPT:
             self.called.append(ToolCall(name, arguments, result))
         return result
 
     async def read_first(self) -> JsonObject | None:
-        """As `McpConversation.read_first`, once."""
+        """Implement `McpConversation.read_first`, once."""
         return await self._asked.get("first", self._line.read_first)
 
     async def list_texts(self) -> Sequence[JsonObject]:
-        """As `McpConversation.list_texts`."""
+        """Implement `McpConversation.list_texts`."""
         return await self._line.list_texts()

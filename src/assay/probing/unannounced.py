@@ -1,4 +1,4 @@
-"""Visits that cannot be told from customers: when one may be made, and how it goes out.
+"""Visits that look like customers' calls: when they may be made, and how they are sent.
 
 Source: evidence.md#announced-and-unannounced-visits; ADR 0026.
 """
@@ -29,22 +29,22 @@ from assay.probing.session import VisitHttp
 from assay.registries.subject import Subject
 
 ROBOTS_KEPT_S = 86_400.0
-"""How long what robots.txt said in an announced visit binds.
-Source: evidence.md#permission-to-visit."""
+"""How long robots.txt, as read by an announced visit, is valid. Source:
+evidence.md#permission-to-visit."""
 
 PAUSE_S_MAX = 8.0
 """Longest pause between two requests of a visit."""
 
 _AT_ONCE: Final = 0.2
 _HURRIED: Final = 0.3
-"""Shares of requests, and of visits, that follow one another without a pause."""
+"""Share of requests, and of visits, that follow one another without a pause."""
 
 ROBOTS_REQUESTS_MAX, ROBOTS_S = 6, 15.0
-"""What reading robots.txt of an agent's sites may take."""
+"""Limits for reading robots.txt of an agent's sites."""
 
 IN_A_ROW: Final = 2
-"""Visits by which one kind may be ahead of the other: whatever chance says, a lack of unannounced
-ones is made up for at once, and who controls the agent is read again by announced ones."""
+"""Visits by which one kind may be ahead of the other: a lack of unannounced ones is made up for at
+once, and announced ones read control of the agent again, regardless of chance."""
 
 _VALUE_CHARS_MAX = 4_000
 _ANYTHING: Final = ("/",)
@@ -76,16 +76,16 @@ ANNOUNCED_ONLY: Final = frozenset(
 """Probes that send what no customer does: malformed, oversized, guessed, or naming us."""
 
 ANNOUNCED_MORE: Final = frozenset({"no_leaked_secrets"})
-"""Probes that ask more in announced visits: what those found is not undone by the others alone."""
+"""Probes that do more in announced visits: unannounced ones alone cannot undo their findings."""
 
 ASKED_SHARE: Final = 0.7
-"""Chance of a probe to be part of an unannounced visit: a customer does not ask all there is, in
-one order; over the visits of a week each is asked. What may fail critically always is: an agent
-that turns bad is to be found by the next visits, and not by those of a week."""
+"""Probability that a probe is part of an unannounced visit: a customer does not ask everything in
+one order; over the visits of a week each is included. Possibly critical probes always are: the next
+visits, and not only those of a week, must find an agent that turns bad."""
 
 
 def some_unannounced(probes: Mapping[str, Probe], nonce: str) -> dict[str, Probe]:
-    """The probes of one unannounced visit, in the order in which they are asked."""
+    """Return the probes of one unannounced visit, in their order."""
     chance = Random(f"unannounced {nonce}")  # noqa: S311 - the nonce is the secret, kept for replay
     ordinary = [name for name in sorted(probes) if name not in ANNOUNCED_ONLY]
     drawn = {name: chance.random() < ASKED_SHARE for name in ordinary}
@@ -95,12 +95,12 @@ def some_unannounced(probes: Mapping[str, Probe], nonce: str) -> dict[str, Probe
 
 
 _scheduled: ContextVar[int | None] = ContextVar("assay_scheduled_visit", default=None)
-# Not an argument: between the scheduler and a visit lies the evaluator, which serves gates too.
+# Not an argument: between the scheduler and a visit is the evaluator, which serves gates too.
 
 
 @contextmanager
 def scheduled_visits(announced: int = 0) -> Generator[None]:
-    """Visits inside the block were timed by the scheduler: they may go unannounced.
+    """Allow visits inside the block to be unannounced: the scheduler timed them.
 
     `announced` is how many of the agent's earlier ones were announced, less those that were not.
     """
@@ -112,28 +112,31 @@ def scheduled_visits(announced: int = 0) -> Generator[None]:
 
 
 class ProvenControl(Protocol):
-    """What evaluations found out of who controls an agent's services."""
+    """Results of evaluations about control of an agent's services."""
 
     async def services(self, subject_key: str) -> frozenset[str]:
-        """The declared addresses of proven and undisputed control. Raises `Unavailable`."""
+        """Return the declared addresses with proven and undisputed control.
+
+        Raises `Unavailable`.
+        """
         ...
 
 
 class Seeds(Protocol):
-    """Commitments to the seeds of visits, kept when those start."""
+    """Stores commitments to the seeds of visits when the visits start."""
 
     async def keep(self, subject_key: str, commitment: str) -> None:
-        """Raises `Unavailable`."""
+        """Store a commitment. Raises `Unavailable`."""
         ...
 
     async def since(self, commitments: Sequence[str]) -> dict[str, datetime]:
-        """When each was kept; those that were not are absent. Raises `Unavailable`."""
+        """Return when each was stored; missing ones are absent. Raises `Unavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a visit goes out."""
+    """How a visit is made."""
 
     label: Label
     http: EgressClient
@@ -142,16 +145,16 @@ class Manner:
     pause_s: Callable[[], float] = lambda: 0.0
     """Draws how long the visit waits before its next request."""
     source: str = ""
-    """Tells the addresses that unannounced visits leave by apart."""
+    """Identifies the source address of an unannounced visit."""
 
     @property
     def row(self) -> JsonObject:
-        """The visit's row of the evidence."""
+        """Return the visit's row of the evidence."""
         return {"label": self.label, **({"source": self.source} if self.source else {})}
 
 
 def pauses(median_s: float, chance: Random) -> Callable[[], float]:
-    """The pauses of one visit: customers are programs, and programs that think between calls."""
+    """Return the pauses of one visit, like those of programs that think between calls."""
     hurried = chance.random() < _HURRIED
     mu = math.log(max(1e-9, median_s * chance.uniform(0.5, 1.8)))
 
@@ -180,9 +183,9 @@ class UnannouncedVisits:
         *,
         pause_s: float = 0.0,
     ) -> None:
-        """`ways` are those through the operator's proxies; without any, visits are unlabelled.
+        """Create it; `ways` are those through the operator's proxies.
 
-        `pause_s` is the median pause between two requests.
+        Without any, visits are unlabelled. `pause_s` is the median pause between two requests.
         """
         self._state = state
         self._control = control
@@ -196,16 +199,16 @@ class UnannouncedVisits:
         self._seeds = seeds
 
     async def begin(self, subject: Subject, nonce: str) -> None:
-        """Keep the commitment to a visit's seed. Raises nothing: `audit` says what is missing."""
+        """Store the commitment to a visit's seed. Never raises: `audit` reports missing ones."""
         if self._seeds is not None:
             with suppress(Unavailable):
                 await self._seeds.keep(subject.key, commitment(nonce))
 
     async def plan(self, subject: Subject, endpoints: Sequence[str]) -> Manner | None:
-        """How this visit goes out; None is announced.
+        """Return how this visit is made; None is announced.
 
-        Half of the scheduled visits to agents of proven control, whose robots.txt an announced
-        request read within a day. Raises nothing.
+        Half of the scheduled visits to agents with proven control go unannounced, if an announced
+        request read their robots.txt within a day. Never raises.
         """
         if not endpoints or not self._is_turn():
             return None
@@ -231,7 +234,7 @@ class UnannouncedVisits:
         return announced > 0 or self._chance() >= 1 / 2
 
     async def read_robots(self, endpoints: Sequence[str], clock: Clock) -> None:
-        """Ask sites, under our name, what they close to us, and keep it. Raises nothing."""
+        """Read robots.txt of sites, under our name, and store it. Never raises."""
         http = VisitHttp(self._direct, clock, ROBOTS_REQUESTS_MAX, ROBOTS_S)
         for endpoint in endpoints:
             try:
@@ -242,9 +245,9 @@ class UnannouncedVisits:
                 await self.keep_robots(endpoint, refused)
 
     async def may_visit(self, endpoint: str) -> bool | None:
-        """Whether robots.txt leaves the address open; None where none was read within a day.
+        """Return whether robots.txt allows the address; None if none was read within a day.
 
-        Raises nothing.
+        Never raises.
         """
         try:
             return await self._known_open(endpoint)
@@ -261,7 +264,7 @@ class UnannouncedVisits:
         return not any(target.path_and_query.startswith(prefix) for prefix in json.loads(kept))
 
     async def keep_robots(self, endpoint: str, prefixes: Sequence[str]) -> None:
-        """Keep what robots.txt refuses to us, as an announced visit read it. Raises nothing."""
+        """Store what robots.txt forbids us, as read by an announced visit. Never raises."""
         target = parse_target(endpoint, self._policy)
         text = json.dumps(list(prefixes))
         if isinstance(target, Target):
@@ -269,11 +272,11 @@ class UnannouncedVisits:
             try:
                 await self._state.put(_key(origin_of(target)), kept, ROBOTS_KEPT_S)
             except Unavailable:
-                return  # then visits stay announced
+                return  # Then visits stay announced.
 
 
 def commitment(nonce: str) -> str:
-    """What is kept when a visit starts, so that its seed cannot be chosen afterwards."""
+    """Return what is stored when a visit starts, so that its seed cannot be chosen later."""
     return hashlib.sha256(f"assay.visit.v1/{nonce}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Wallets of single visits, made of one key, and what wallets hold of an asset."""
+"""Derives wallets of single visits from one key, and reads balances of an asset."""
 
 import hashlib
 import hmac
@@ -14,14 +14,14 @@ from assay.payments.x402.eip3009 import sign_authorization
 from assay.payments.x402.eip3009_contract import balance_of
 
 _ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16)
-"""Of secp256k1. Source: SEC 2, section 2.4.1."""
+"""Order of secp256k1. Source: SEC 2, section 2.4.1."""
 
 
 class DerivedWallets:
-    """Implements `probing.paid_calls.VisitWallets`: whoever has the key and an id has a wallet."""
+    """Derives each wallet from the key and an id; implements `probing.paid_calls.VisitWallets`."""
 
     def __init__(self, private_key: str) -> None:
-        """Raises `ValueError` for what is no key of 64 hex digits."""
+        """Load the key. Raises `ValueError` unless it is a key of 64 hex digits."""
         address_of_key(private_key)
         self._secret = bytes.fromhex(private_key.removeprefix("0x"))
 
@@ -37,7 +37,7 @@ class DerivedWallets:
 
 
 class AssetBalances:
-    """Implements `probing.paid_calls.Balances`."""
+    """Reads balances; implements `probing.paid_calls.Balances`."""
 
     def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
         self._rpc = rpc

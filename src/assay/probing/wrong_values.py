@@ -1,8 +1,8 @@
-"""Well-formed calls with values that are wrong, of everything that only reads.
+"""Well-formed calls with wrong values, to everything that only reads.
 
-No argument at all, numbers of any size, another kind of value, names of what is not there. Where an
-operation says that it is about what one customer has, also the numbers next to a documented one:
-who has no credential must not get somebody else's. Source: evidence.md#leaks.
+No argument at all, numbers of any size, another kind of value, unknown names. If an operation says
+that it is about one customer's data, also the numbers next to a documented one: a caller without a
+credential must not get another customer's. Source: evidence.md#leaks.
 """
 
 import re
@@ -26,7 +26,7 @@ from assay.probing.session import VisitHttp, is_tight, require_room
 from assay.probing.text_inputs import documented_at
 
 ASKED_MAX, ASKED_FEW = 6, 2
-"""Calls of a visit; of one that is not announced."""
+"""Calls of a visit; of an unannounced one."""
 
 NEIGHBOURS_MAX = 3
 READERS_MAX = 12
@@ -35,7 +35,7 @@ TEXT_MAX = 16_384
 
 WRONG = ("missing", "unknown", "huge", "kind", "negative", "empty")
 ORDINARY = ("unknown", "huge")
-"""What customers send by mistake."""
+"""Customers' usual mistakes."""
 
 Arguments = dict[str, JsonValue]
 
@@ -51,12 +51,12 @@ class Reader:
 
 
 async def wrongly_asked(visit: ProbeSession) -> Sequence[LabelledReply]:
-    """What was said to such calls; asked once a visit."""
+    """Return the answers to such calls; called once a visit."""
     return await visit.asked.get("wrongly asked", lambda: _wrongly_asked(visit))
 
 
 async def neighbours_disclosed(visit: ProbeSession) -> int:
-    """How many customers somebody without credentials was told of. Asked once a visit."""
+    """Return how many customers' data was revealed without credentials. Called once a visit."""
     return await visit.asked.get("neighbours told", lambda: _neighbours_disclosed(visit))
 
 
@@ -106,7 +106,7 @@ _CALLED = {
 def wrong_arguments(
     schema: JsonObject, kind: str, chance: Random, about: str = ""
 ) -> JsonObject | None:
-    """Arguments that are wrong in one way; None where there are none to be wrong."""
+    """Return arguments that are wrong in one way; None if none can be wrong."""
     properties, required = schema.get("properties"), schema.get("required")
     if not is_object(properties) or not is_array(required) or not required:
         return None
@@ -178,7 +178,7 @@ def _of_operation(visit: ProbeSession, address: Address, operation: Operation) -
 
     async def call(arguments: JsonObject) -> str:
         request = request_for(operation, base, arguments)
-        if "{" in request.url:  # without its name there is no address
+        if "{" in request.url:  # Without its name there is no address.
             return ""
         response = await ask(
             visit, OutboundRequest("GET", request.url, {"accept": "application/json"})
@@ -189,7 +189,7 @@ def _of_operation(visit: ProbeSession, address: Address, operation: Operation) -
 
 
 def _carried(visit: ProbeSession) -> int:
-    """Requests of the visit that went out with a deposited credential."""
+    """Return how many requests of the visit carried a deposited credential."""
     return visit.http.entry.carried if isinstance(visit.http, VisitHttp) else 0
 
 
@@ -207,7 +207,7 @@ async def _neighbours_disclosed(visit: ProbeSession) -> int:
                 who = person_in(await reader.call(arguments))
             except BudgetExhausted:
                 return len(disclosed)
-            # Whom a credential let in may have been told of records of its own.
+            # A caller with a credential may have received its own records.
             disclosed |= {who} if who and carried == _carried(visit) else set()
             if len(disclosed) >= CONFIRMED_FROM:
                 return len(disclosed)
@@ -215,7 +215,7 @@ async def _neighbours_disclosed(visit: ProbeSession) -> int:
 
 
 def neighbours(schema: JsonObject, chance: Random) -> list[JsonObject]:
-    """Arguments next to the documented ones, which are themselves left out."""
+    """Return neighbours of the documented arguments, without those themselves."""
     properties, required = schema.get("properties"), schema.get("required")
     if not is_object(properties) or not is_array(required) or len(required) != 1:
         return []
@@ -247,7 +247,7 @@ def _is_number(declared: JsonValue) -> bool:
 
 
 def is_of_customers(about: str) -> bool:
-    """Whether something says that it is about what one customer has."""
+    """Return whether something says that it is about one customer's data."""
     return _OF_CUSTOMERS.search(about) is not None
 
 
@@ -268,7 +268,7 @@ _OF_CUSTOMERS = re.compile(
 
 
 def person_in(text: str) -> str:
-    """How a person whom an answer tells more of can be reached; empty otherwise."""
+    """Return how a person in an answer with further details can be reached; empty otherwise."""
     named = {match[1].casefold(): match[2] for match in _MEMBER.finditer(text[:TEXT_MAX])}
     shown = {key: value for key, value in named.items() if "*" not in value}
     private = [value for key, value in shown.items() if _PRIVATE.match(key)]

@@ -1,4 +1,4 @@
-"""What a service asks to be paid, read from its 402: shared by the probes of payment.
+"""Reads a service's payment demand from its 402; shared by the probes of payment.
 
 Source: x402 specification, versions 1 (body) and 2 (header `PAYMENT-REQUIRED`); x402.md#documents.
 """
@@ -22,7 +22,7 @@ _AMOUNT = re.compile(r"[0-9]{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One way to pay: whom, how much, in what and where; as they were told."""
+    """A way to pay: payee, amount, asset and network, as demanded."""
 
     network: str
     asset: str
@@ -32,7 +32,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PaymentDemand:
-    """A 402 read: the offers of either version, and whether every one of them is well-formed."""
+    """A parsed 402: the offers of either version, and whether every one of them is well-formed."""
 
     body: tuple[Offer, ...]
     header: tuple[Offer, ...]
@@ -40,12 +40,12 @@ class PaymentDemand:
 
     @property
     def offers(self) -> frozenset[Offer]:
-        """Of both versions."""
+        """Return the offers of both versions."""
         return frozenset(self.body) | frozenset(self.header)
 
 
 async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> PaymentDemand | None:
-    """What the first HTTP service asks of an unpaid call; None where it is no x402 payment."""
+    """Return the first HTTP service's demand for an unpaid call; None if it is not x402."""
     service = first(visit, "http")
     if service is None:
         return None
@@ -56,9 +56,10 @@ async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> P
 async def unpaid(
     visit: ProbeSession, url: str, headers: dict[str, str] | None = None
 ) -> EgressResponse | Failure:
-    """The answer to a call without payment, where payment is known or declared to be asked for.
+    """Return the answer to an unpaid call, if payment is known or declared to be demanded.
 
-    A GET; where only a POST is sold, that, with an empty object: before it is paid it does nothing.
+    It is a GET; if only a POST is sold, a POST with an empty object: before payment it has no
+    effect.
     """
     response = await ask(visit, OutboundRequest("GET", url, headers or {}))
     if not isinstance(response, EgressResponse) or response.status not in _NOT_BY_GET:
@@ -68,7 +69,7 @@ async def unpaid(
 
 
 def read(response: EgressResponse | Failure) -> PaymentDemand | None:
-    """The offers of a 402, or None where there is none of x402's."""
+    """Return the offers of a 402, or None if it has none of x402's."""
     if not isinstance(response, EgressResponse) or response.status != _PAYMENT_REQUIRED:
         return None
     document = decode(response.body)
@@ -91,7 +92,7 @@ def _decoded(header: str) -> JsonValue:
 
 
 def _offers(document: JsonValue, amount: str) -> tuple[Offer, ...] | None:
-    """The offers of one version; None when one of them cannot be read."""
+    """Return the offers of one version; None if one of them cannot be read."""
     accepts = document.get("accepts") if is_object(document) else None
     if not is_array(accepts) or len(accepts) > OFFERS_MAX:
         return None
@@ -111,7 +112,7 @@ def _offer(row: JsonValue, amount: str) -> Offer | None:
 
 
 def consistent(found: PaymentDemand) -> bool:
-    """Whether no asset is cheaper in one version than in the other, or paid to somebody else."""
+    """Return whether both versions have the same price of each asset, and the same payee."""
     by_asset: dict[str, set[tuple[str, str]]] = {}
     for offer in found.offers:
         by_asset.setdefault(offer.asset, set()).add((offer.amount, offer.pay_to))
@@ -119,5 +120,5 @@ def consistent(found: PaymentDemand) -> bool:
 
 
 def as_json(found: PaymentDemand) -> JsonObject:
-    """What may be kept of it: classes only."""
+    """Return what may be stored of it: classes only."""
     return {"valid": found.is_valid, "consistent": consistent(found)}

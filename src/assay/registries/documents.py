@@ -1,4 +1,4 @@
-"""What token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`) point at, through guarded egress."""
+"""Fetches token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`) through the egress guard."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ from assay.net.egress.ports import (
 from assay.registries.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 
 REDIRECTS_MAX = 3
-"""Hops followed for a document; every one goes through the same door and is judged anew."""
+"""Redirects followed for a document; each target passes the egress guard again."""
 
 DOCUMENT_LIMITS = Limits()
 """1 MiB in 5 s. Source: checks.md#response-bounds."""
@@ -46,12 +46,12 @@ _SENTENCES = {
 
 
 class GuardedDocuments:
-    """Fetches documents through an `EgressClient`; its policy says whether plain `http:` may be.
+    """Fetches documents through an `EgressClient`, whose policy decides whether `http:` is allowed.
 
-    `ipfs:` goes to `ipfs_gateway`, `ar:` to `arweave_gateway` (None switches them off). What the
-    first returns is checked against the CID where the CID is the hash of the file itself (CIDv1,
-    raw, sha2-256, no path). Other CIDs hash a tree of blocks and not the file, as Arweave's ids
-    do: there the gateway is taken at its word.
+    `ipfs:` goes to `ipfs_gateway`, `ar:` to `arweave_gateway` (None switches them off). A document
+    of the former is checked against its CID if the CID is the hash of the file itself (CIDv1, raw,
+    sha2-256, no path). Other CIDs, like Arweave's ids, hash a tree of blocks and not the file:
+    their gateway is trusted.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ def _next_hop(url: str, location: str | None) -> str:
 
 
 def _split_ipfs(uri: str) -> tuple[str, str]:
-    """The CID and the path below it; `ipfs://ipfs/CID`, an old spelling, is read too."""
+    """Return the CID and the path below it; also accepts `ipfs://ipfs/CID`, an old spelling."""
     rest = re.split(r"[?#]", uri.partition(":")[2].lstrip("/"), maxsplit=1)[0]
     cid, slash, path = rest.removeprefix("ipfs/").partition("/")
     segments = unquote(path).split("/")
@@ -155,8 +155,8 @@ def _split_ipfs(uri: str) -> tuple[str, str]:
 
 
 def _sha256_of(cid: str) -> bytes | None:
-    """The hash of the file that `cid` names directly, or None when it names a tree of blocks."""
-    if not cid.startswith("b"):  # multibase prefix of lower-case base32
+    """Return the hash of the file that `cid` names, or None if it names a tree of blocks."""
+    if not cid.startswith("b"):  # Multibase prefix of lower-case base32.
         return None
     text = cid[1:].upper()
     try:

@@ -1,7 +1,7 @@
-"""The ERC-8004 registries' calls and answers, as bytes. Pure.
+"""Encodes calls to the ERC-8004 registries and decodes their answers. Pure.
 
 Selectors and layouts: EIP-8004 and the deployed contracts, version 2.0.0 (erc-8004-contracts,
-commit b9e466c). Everything decoded here comes from a node that may lie: what does not decode
+commit b9e466c). Everything decoded here comes from a node that may lie: data that does not decode
 raises `BadAnswer`.
 """
 
@@ -13,24 +13,23 @@ from assay.chains.rpc import ContractCall
 from assay.registries.model import Feedback
 
 VERSION = "2.0.0"
-"""What `getVersion()` answers on every registry that is the real one."""
+"""The answer of `getVersion()` on every genuine registry."""
 
 NONEXISTENT_TOKEN = bytes.fromhex("7e273289")
-"""`ERC721NonexistentToken(uint256)`: the one revert that means that there is no such agent."""
+"""`ERC721NonexistentToken(uint256)`: the only revert that means that the agent does not exist."""
 
 ERC1271_MAGIC = bytes.fromhex("1626ba7e")
 """Source: ERC-1271."""
 
 SIGNATURE_GAS_MAX = 3_000_000
-"""What judging a signature may burn. A P-256 signature verified in a contract takes about 0.4
-million, a multisig wallet of ten owners 0.1 million; a node spends 3 million in tens of
-milliseconds."""
+"""Gas limit of a signature check. A P-256 signature verified in a contract takes about 0.4 million,
+a multisig wallet of ten owners 0.1 million; a node spends 3 million in tens of milliseconds."""
 
 ZERO_ADDRESS = "0x" + "0" * 40
 
 DECIMALS_MAX = 18
 VALUE_MAX = 10**38
-"""Bounds the registry itself enforces ("too many decimals", "value too large")."""
+"""Bounds that the registry itself enforces ("too many decimals", "value too large")."""
 
 TAG_CHARS_MAX = 200
 
@@ -68,7 +67,10 @@ def clients(registry: str, agent_id: str) -> ContractCall:
 
 
 def all_feedback(registry: str, agent_id: str, of: Sequence[str] = ()) -> ContractCall:
-    """`readAllFeedback(id, of, "", "", false)`: unrevoked entries (none named: of everybody)."""
+    """Call `readAllFeedback(id, of, "", "", false)`: unrevoked entries.
+
+    Without `of`, entries of all reviewers.
+    """
     names = word(len(of)) + b"".join(address_word(client) for client in of)
     any_tag, head = counted(b""), 5 * WORD
     return _call(
@@ -91,33 +93,33 @@ def valid_signature(wallet: str, digest: bytes, signature: bytes) -> ContractCal
 
 
 def says_valid(data: bytes) -> bool:
-    """Whether `isValidSignature` answered its magic value, and nothing else in that word.
+    """Return whether `isValidSignature` answered its magic value and nothing else in that word.
 
-    The whole word: a contract that echoes what it is asked begins with the same four bytes.
+    The whole word is checked: a contract that echoes its input begins with the same four bytes.
     """
     return data[:WORD] == ERC1271_MAGIC.ljust(WORD, b"\0")
 
 
 def read_address(data: bytes) -> str | None:
-    """An address in lower case; the zero address is None."""
+    """Read an address in lower case; the zero address is None."""
     address = AbiReader(data).address(0)
     return None if address == ZERO_ADDRESS else address
 
 
 def read_addresses(data: bytes) -> tuple[str, ...]:
-    """A list of addresses in lower case."""
+    """Read a list of addresses in lower case."""
     reader = AbiReader(data)
     return tuple(reader.address(at) for at in reader.items(reader.number(0)))
 
 
 def read_text(data: bytes) -> str:
-    """A string; bytes that are no UTF-8 are replaced."""
+    """Read a string; invalid UTF-8 is replaced."""
     reader = AbiReader(data)
     return reader.content(reader.number(0)).decode("utf-8", "replace")
 
 
 def read_feedback(data: bytes) -> tuple[Feedback, ...]:
-    """The seven parallel lists of `readAllFeedback` as entries, in the registry's order."""
+    """Read the seven parallel lists of `readAllFeedback` as entries, in the registry's order."""
     reader = AbiReader(data)
     columns = [reader.items(reader.number(column * WORD)) for column in range(7)]
     if len({len(column) for column in columns}) != 1:
@@ -128,7 +130,7 @@ def read_feedback(data: bytes) -> tuple[Feedback, ...]:
 
 
 def _entry(reader: AbiReader, row: Sequence[int], tags: tuple[int, int]) -> Feedback:
-    """Where the columns of one entry stand, read; tags are offsets from their lists' starts."""
+    """Read one entry at these positions; tags are offsets from the starts of their lists."""
     value, decimals = reader.signed(row[2], 128), reader.number(row[3], 8)
     if decimals > DECIMALS_MAX or abs(value) > VALUE_MAX:
         raise BadAnswer("a feedback value the registry does not accept")

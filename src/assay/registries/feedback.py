@@ -1,4 +1,4 @@
-"""What a registry's feedback says, read as the EIP means it. Pure, and exact.
+"""Interprets a registry's feedback as the EIP defines it. Pure and exact.
 
 The registry's own `getSummary` is not used: it mixes scales, rounds to the commonest number of
 decimals and wraps around on large values. Source: EIP-8004, "Reputation Registry".
@@ -11,19 +11,19 @@ from decimal import Context, Decimal
 from assay.registries.model import Feedback
 
 SCALE_TAGS = frozenset({"", "starred"})
-"""`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own.
-Source: EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
+"""`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own. Source:
+EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
 
 _LOW, _HIGH = Decimal(0), Decimal(100)
 _CENT = Decimal("0.01")
 _EXACT = Context(prec=60)
 """Digits for sums: 3 before the point, 18 after it (the registry's most), and 39 for the number of
-entries. Own, so that nobody's settings change a reputation."""
+entries. A separate context, so that a changed global context cannot alter a reputation."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackEntry:
-    """One feedback entry; `score` is its value on the 0 to 100 scale, None when off it."""
+    """A feedback entry; `score` is its value on the 0 to 100 scale, None if it is off the scale."""
 
     feedback: Feedback
     score: Decimal | None
@@ -31,7 +31,7 @@ class FeedbackEntry:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSummary:
-    """The registry's view of an agent. `average_score` is the naive mean, 2 decimals."""
+    """The registry's view of an agent. `average_score` is the plain mean, 2 decimals."""
 
     feedback_count: int
     counted: int
@@ -42,7 +42,7 @@ class FeedbackSummary:
 
 
 def summarise(feedback: Sequence[Feedback]) -> FeedbackSummary:
-    """The same for any order of the entries, except for the order of `entries` itself."""
+    """Summarise feedback; only the order of `entries` depends on the order of the input."""
     entries = tuple(FeedbackEntry(one, score_of(one)) for one in feedback)
     scores = [entry.score for entry in entries if entry.score is not None]
     return FeedbackSummary(
@@ -66,7 +66,7 @@ def _average(scores: Sequence[Decimal]) -> float | None:
 
 
 def score_of(feedback: Feedback) -> Decimal | None:
-    """The value of an entry on the 0 to 100 scale, or None when it is on another or off it."""
+    """Return an entry's value on the 0 to 100 scale, or None if it is on another or off it."""
     if feedback.is_scored:
         return None if feedback.score is None else Decimal(feedback.score)
     if feedback.tag1.strip().lower() not in SCALE_TAGS:

@@ -1,4 +1,4 @@
-"""Registration files behind token URIs, remembered for a while."""
+"""Caches the registration files behind token URIs."""
 
 from dataclasses import replace
 
@@ -18,20 +18,20 @@ from assay.registries.token_uri import TemplateUri, read_token_uri
 
 DOCUMENT_TTL_S = 300.0
 UNREADABLE_TTL_S = 30.0
-"""How long the registration file behind a token URI is remembered, and that there was none."""
+"""How long a registration file, or its absence, is cached."""
 
 FILES_KEPT = 500
-"""As many again as they were last read, for when their host's egress budget is used up."""
+"""The same number of last read files is kept for when their host's egress budget is used up."""
 
 URI_CHARS_MAX = 64 * 1024
-"""Longest token URI that is followed; `data:` URIs hold whole files."""
+"""Longest token URI that is followed; `data:` URIs contain whole files."""
 
 Read = tuple[RegistrationFile | None, str | None]
-"""The registration file, or the sentence that says why there is none."""
+"""The registration file, or a sentence that says why there is none."""
 
 
 class RegistrationFiles:
-    """Reads what a token URI points at."""
+    """Reads and caches the files that token URIs point at."""
 
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
@@ -41,7 +41,7 @@ class RegistrationFiles:
         )
 
     async def read(self, uri: str) -> Read:
-        """The file, or why there is none; raises nothing."""
+        """Return the file, or why there is none; never raises."""
         if not uri.strip():
             return None, "The agent has no token URI."
         if len(uri) > URI_CHARS_MAX:
@@ -53,7 +53,8 @@ class RegistrationFiles:
                 return _with(parse_registration(source), problems), None
         except (TemplateUri, NotRegistration) as error:
             return None, str(error)
-        if source[:5].lower() == "data:":  # it costs no request, and as a key it would be the file
+        # It costs no request, and the whole file would be the cache key.
+        if source[:5].lower() == "data:":
             file, why = await self._fetch(source)
         else:
             file, why = await self._cached(source)
@@ -62,7 +63,7 @@ class RegistrationFiles:
     async def _cached(self, uri: str) -> Read:
         try:
             return await self._files.get(uri, lambda: self._fetch(uri), current_use().sharers)
-        except DocumentOverBudget as error:  # not remembered: another use may have room
+        except DocumentOverBudget as error:  # Not cached: another use may have budget left.
             return self._last_read.get(uri), str(error) if uri not in self._last_read else None
 
     async def _fetch(self, uri: str) -> Read:
@@ -80,15 +81,15 @@ class RegistrationFiles:
 
 
 def _with(file: RegistrationFile, problems: Problems) -> RegistrationFile:
-    """The file with what is wrong with the URI that led to it."""
+    """Add the URI's problems to those of its file."""
     recorded = problems.recorded
     return replace(file, problems=(*recorded, *file.problems)) if recorded else file
 
 
 def agent_ttl_s(agent: OnchainAgent, ttl_s: float) -> float:
-    """How long an agent is remembered: not at all where its file was not read for a budget.
+    """Return how long to cache an agent: not at all if a budget kept its file from being read.
 
-    Another use may have room for it.
+    Another use may have budget left for it.
     """
     return 0.0 if agent.registration_problem == OVER_BUDGET else ttl_s
 

@@ -1,4 +1,4 @@
-"""Members of an object of a registration file, in the spellings that are in use. Pure."""
+"""Reads members of an object in a registration file, in their known spellings. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,10 @@ from assay.registries.file_problems import Note, described, quoted
 
 
 class Members:
-    """An object's members; the first name asked for is the right one, others are a problem.
+    """An object's members. The first name asked for is the correct one; others are a problem.
 
-    Names are compared exactly first, then without regard to capitals, `_` and `-`. What is found
-    does not depend on the order of the members.
+    Names are compared exactly first, then without regard to capitals, `_` and `-`. The result does
+    not depend on the order of the members.
     """
 
     def __init__(self, raw: JsonObject, where: str, note: Note) -> None:
@@ -20,11 +20,11 @@ class Members:
         self._folded: Mapping[str, str] = {_folded(key): key for key in sorted(raw, reverse=True)}
 
     def at(self, name: str) -> str:
-        """Where a member of this name stands."""
+        """Return the path of a member with this name."""
         return f"{self._where}.{name}" if self._where else name
 
     def get(self, *names: str) -> JsonValue:
-        """The first member of these names that is there and not empty, else None."""
+        """Return the first member of these names that exists and is not empty, else None."""
         key = self.key(*names)
         if key is None:
             return None
@@ -34,7 +34,7 @@ class Members:
         return self._raw[key]
 
     def key(self, *names: str) -> str | None:
-        """As it is spelled here; None where it is absent, null or an empty list or object."""
+        """Return its spelling here; None if it is absent, null or an empty list or object."""
         for name in names:
             if _is_there(self._raw.get(name)):
                 return name
@@ -45,7 +45,7 @@ class Members:
         return None
 
     def lacking(self, name: str) -> str:
-        """What was found in place of a member that is not there: `nothing` or `null`."""
+        """Return what was found in place of a missing member: `nothing` or `null`."""
         return described(self._raw[name]) if name in self._raw else "nothing"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a registration file: where, what was found, what was expected. Pure."""
+"""Problems of a registration file: where, what was found, what was expected. Pure."""
 
 import json
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from assay.common.json import JsonValue, is_array, is_object
 
 FOUND_CHARS_MAX = 80
 PROBLEMS_MAX = 32
-"""Problems kept of one file: its author finds the others once these are fixed."""
+"""Problems kept of one file: its author sees the others once these are fixed."""
 
 Note = Callable[[str, str, str], None]
-"""Notes where it is, what was found and what was expected."""
+"""Records where a problem is, what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One thing wrong with a registration file; the words found are shortened and visible."""
+    """A problem of a registration file; quoted values are shortened and printable."""
 
     where: str
-    """A path into the file, such as `services[0].endpoint`; `file` or `tokenURI` for all of it."""
+    """A path into the file, such as `services[0].endpoint`; `file` or `tokenURI` for the whole."""
     found: str
     expected: str
 
     @property
     def sentence(self) -> str:
-        """The three as one sentence."""
+        """Return the three as one sentence."""
         return f"{self.where}: found {self.found}; expected {self.expected}."
 
 
@@ -36,18 +36,18 @@ class Problems:
         self._recorded: dict[FileProblem, None] = {}
 
     def note(self, where: str, found: str, expected: str) -> None:
-        """Keeps the problem, if there is room."""
+        """Record the problem if there is room."""
         if len(self._recorded) < PROBLEMS_MAX:
             self._recorded[FileProblem(shown(where), found, expected)] = None
 
     @property
     def recorded(self) -> tuple[FileProblem, ...]:
-        """In the order in which they were found."""
+        """Return the problems in the order in which they were found."""
         return tuple(self._recorded)
 
 
 def described(value: JsonValue) -> str:
-    """A JSON value in a few words."""
+    """Describe a JSON value in a few words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -62,12 +62,12 @@ def described(value: JsonValue) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text of a stranger, shortened and in quotes, without characters that do not show."""
+    """Return a third party's text, shortened, in quotes and without invisible characters."""
     return json.dumps(shown(text), ensure_ascii=False)
 
 
 def shown(text: str) -> str:
-    """The same without the quotes."""
+    """Return the same without the quotes."""
     cut = text[: FOUND_CHARS_MAX + 1]
     visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
     return visible[:FOUND_CHARS_MAX] + ("..." if len(cut) > FOUND_CHARS_MAX else "")

@@ -1,4 +1,4 @@
-"""Agents as their registries show them, and the ids they have there. Plain values."""
+"""Agents as their registries show them, and their ids. Plain values."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ _TOKEN_ID = re.compile(r"[0-9]{1,78}")
 
 _NUMBER = re.compile(r"(?:sol:)?([0-9]{1,18})")
 """A sequential id of the Solana registry. Source: solana-registry.md#ids-and-wallets, #indexer
-(`sol:42` is taken)."""
+(`sol:42` is accepted)."""
 
 
 class AgentNotFound(NotFound):
-    """The registry knows no agent of this id (ERC721NonexistentToken), and only then."""
+    """The registry has no agent with this id (ERC721NonexistentToken), and only then."""
 
     code = "agent_not_found"
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service a registration file declares. Name and endpoint are as hostile as the file."""
+    """A service that a registration file declares. Name and endpoint are untrusted."""
 
     name: str
     endpoint: str
@@ -39,7 +39,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRegistration:
-    """A registration the file claims: it counts only when it names the agent it came from."""
+    """A registration that the file claims: valid only if it names the agent it came from."""
 
     agent_id: str
     agent_registry: str
@@ -60,21 +60,21 @@ class RegistrationFile:
     problems: tuple[FileProblem, ...] = ()
     raw: JsonObject = field(default_factory=dict[str, "str"])
     size_bytes: int = field(default=0, compare=False)
-    """Of the file as it came."""
+    """Size of the file as received."""
 
     @property
     def weight(self) -> int:
-        """What it weighs in a cache: 1 and one more for every 4 KiB."""
+        """Return its weight in a cache: 1, and one more for every 4 KiB."""
         return 1 + self.size_bytes // 4096
 
 
 @dataclass(frozen=True, slots=True)
 class AtomStats:
-    """What the Solana registry's own engine makes of an agent's feedback.
+    """The Solana registry's own figures for an agent's feedback.
 
     `quality_score` and `confidence` are 0 to 10,000, `risk_score` 0 to 100 (high is bad);
-    `average_score` 0 to 100 is the engine's slow moving average.
-    Sources: interface.md#trust-profile; solana-registry.md#atom-figures.
+    `average_score` 0 to 100 is the engine's slow moving average. Sources:
+    interface.md#trust-profile; solana-registry.md#atom-figures.
     """
 
     trust_tier: str
@@ -101,17 +101,17 @@ class OnchainAgent:
     collection: str | None = None
     """Solana: the collection its asset belongs to."""
     feedback_count: int | None = None
-    """Feedback ever given, where the registry itself counts it."""
+    """Number of feedback entries ever given, if the registry itself counts it."""
     atom: AtomStats | None = None
 
     @property
     def weight(self) -> int:
-        """What it weighs in a cache: as its registration file, which is most of it."""
+        """Return its weight in a cache: that of its registration file, which is most of it."""
         return 1 if self.registration is None else self.registration.weight
 
     @property
     def controllers(self) -> frozenset[str]:
-        """The addresses that speak for this agent (conventions.md#agent-identity)."""
+        """Return the addresses that may act for this agent (conventions.md#agent-identity)."""
         return frozenset(a for a in (self.owner, self.wallet) if a)
 
 
@@ -126,23 +126,23 @@ class Feedback:
     tag1: str
     tag2: str
     given_s: int | None = None
-    """Unix seconds, where the entry itself tells."""
+    """Unix seconds, if the entry itself has a time."""
     score: int | None = None
-    """0 to 100 as the registry keeps it beside the value."""
+    """0 to 100 as the registry stores it beside the value."""
     is_scored: bool = False
-    """The registry keeps scores: none means that the entry is on no such scale."""
+    """Whether the registry stores scores: then an entry without one is on no such scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalletMatch:
-    """An agent a wallet speaks for, and how that was established."""
+    """An agent that a wallet may act for, and how that was established."""
 
     agent_id: str
     source: Literal["owner", "agentWallet"]
 
 
 def parse_token_id(text: str) -> str:
-    """The canonical decimal form of an ERC-8004 token id; raises `InvalidRequest`."""
+    """Return the canonical decimal form of an ERC-8004 token id; raises `InvalidRequest`."""
     if _TOKEN_ID.fullmatch(text) and int(text) <= TOKEN_ID_MAX:
         return str(int(text))
     message = "agentId must be a decimal ERC-8004 token id below 2^256"
@@ -150,10 +150,10 @@ def parse_token_id(text: str) -> str:
 
 
 def parse_agent_id(network: Network, text: str) -> str:
-    """An agent id of this network's registry in canonical form; raises `InvalidRequest`.
+    """Return the canonical agent id of this network's registry; raises `InvalidRequest`.
 
-    On Solana the asset's public key, or a sequential id in decimal: the length decides, so that
-    a key of nothing but digits is a key.
+    On Solana it is the asset's public key or a sequential id in decimal. The length decides, so a
+    key of nothing but digits is a key.
     """
     if network.family == "evm":
         return parse_token_id(text)
@@ -167,14 +167,14 @@ def parse_agent_id(network: Network, text: str) -> str:
 
 
 def sequential_id(network: Network, agent_id: str) -> int | None:
-    """The number, where a canonical agent id is a sequential one."""
+    """Return the number if a canonical agent id is a sequential one, else None."""
     return int(agent_id) if network.family == "solana" and not is_public_key(agent_id) else None
 
 
 def number_asked(network: Network, agent_id: str) -> int | None:
-    """The sequential id an agent is asked for by, if it is one; elsewhere nothing is looked at.
+    """Return the sequential id of a request's agent id, if it is one; on EVM chains always None.
 
-    Raises `InvalidRequest` for what is no agent id of a Solana registry.
+    Raises `InvalidRequest` if it is not an agent id of a Solana registry.
     """
     if network.family != "solana":
         return None

@@ -4,7 +4,7 @@ from assay.chains.model import ChainUnavailable, Network
 
 
 def unbelievable(network: Network, detail: object) -> ChainUnavailable:
-    """The refusal for a chain that answered with what cannot be; `detail` is for our logs."""
+    """Return the refusal for a chain with an implausible answer; `detail` is for our logs."""
     return ChainUnavailable(
         f"The chain {network.slug} gave no answer that can be believed.",
         detail=str(detail),
@@ -13,7 +13,7 @@ def unbelievable(network: Network, detail: object) -> ChainUnavailable:
 
 
 def too_much_feedback(network: Network) -> ChainUnavailable:
-    """The refusal for more entries than can be read: a part of them could be any part."""
+    """Return the refusal for more entries than can be read: a partial list could be any part."""
     return ChainUnavailable(
         f"The agent has more feedback on {network.slug} than can be read.", retry_after_s=60
     )

@@ -1,8 +1,8 @@
-"""Registration files, read leniently and judged strictly. Pure.
+"""Parses registration files leniently and reports every deviation. Pure.
 
-Whatever has one meaning is read, in the spellings and shapes that are in use; each deviation from
-EIP-8004, "Agent Registration File", is a problem that says where it is, what was found and what
-was expected. The result does not depend on the order of members.
+Values with one possible meaning are read in all known spellings and shapes. Each deviation from
+EIP-8004, "Agent Registration File", becomes a problem with where it is, what was found and what was
+expected. The result does not depend on the order of members.
 """
 
 from typing import Final
@@ -32,10 +32,10 @@ _SERVICES = "a list of objects, each with name and endpoint"
 
 
 def parse_registration(body: bytes, source: str = "") -> RegistrationFile:
-    """The registration file in `body`; its `problems` say what is wrong with it.
+    """Return the registration file in `body`; its `problems` say what is wrong with it.
 
-    `source` is the address it was read from, empty where there is none. Raises `NotRegistration`
-    for what is not a JSON object of bounded size and depth, and nothing else, whatever the bytes.
+    `source` is the address it was read from, or empty. Raises `NotRegistration` if it is not a JSON
+    object of bounded size and depth; raises nothing else for any bytes.
     """
     problems = Problems()
     note = problems.note
@@ -56,12 +56,12 @@ def parse_registration(body: bytes, source: str = "") -> RegistrationFile:
         x402_support=_x402(members, note),
         active=_flag(members.get("active"), "active", note),
         raw=whole,
-        problems=problems.recorded,  # last: by then all have been noted
+        problems=problems.recorded,  # Last: by now all have been recorded.
     )
 
 
 def problems_of(agent: OnchainAgent) -> tuple[FileProblem, ...]:
-    """What is wrong with the file of an agent, or that it has none; with what its id shows."""
+    """Return the problems of an agent's file, or that it has none, and those its id shows."""
     file = agent.registration
     if file is None:
         found = (agent.registration_problem or "no registration file").rstrip(".")
@@ -74,7 +74,7 @@ def problems_of(agent: OnchainAgent) -> tuple[FileProblem, ...]:
 
 
 def _object(value: JsonValue, note: Note) -> JsonObject:
-    """The object that the document is, or that is alone in a list or a text."""
+    """Return the object that is the document, or the only item of a list, or within a text."""
     if isinstance(value, str) and (inner := load_inner(value, note)) is not None:
         note("file", "JSON in a text", "the JSON itself")
         value = inner
@@ -87,7 +87,7 @@ def _object(value: JsonValue, note: Note) -> JsonObject:
 
 
 def _unwrapped(raw: JsonObject, note: Note) -> JsonObject:
-    """The object within, where an interface's answer was stored as the file."""
+    """Return the inner object if an API's response was stored as the file."""
     if _KNOWN & raw.keys():
         return raw
     inner = {key: raw[key] for key in _WRAPPERS if key in raw}
@@ -112,7 +112,10 @@ def _description(other: OtherDocument | None, members: Members, note: Note) -> s
 
 
 def _words(name: str, value: JsonValue, members: Members, note: Note) -> str:
-    """A text that must be there; a number is read as it is written, of languages English first."""
+    """Return a required text.
+
+    A number is kept as written, and of several languages English wins.
+    """
     if isinstance(value, str) and (text := text_of(value)):
         return text
     note(name, members.lacking(name) if value is None else described(value), "a text")
@@ -175,7 +178,7 @@ def _x402(members: Members, note: Note) -> bool | None:
 
 
 def _flag(value: JsonValue, where: str, note: Note) -> bool | None:
-    """A flag; `"true"`, `"false"`, 1 and 0 have one meaning, other words have none."""
+    """Return a flag; `"true"`, `"false"`, 1 and 0 are understood, other words are not."""
     if value is None or isinstance(value, bool):
         return value
     note(where, described(value), "true or false")

@@ -1,4 +1,4 @@
-"""The `registrations` of a file: which agent it says it belongs to. Pure.
+"""Reads the `registrations` of a file: the agents it claims to belong to. Pure.
 
 An agent registry is written in CAIP-10, `eip155:{chainId}:{address}`. Source: EIP-8004.
 """
@@ -40,7 +40,7 @@ _CAIP_10 = "eip155:{chainId}:{identityRegistry}"
 
 
 def read_claims(listed: JsonValue, note: Note) -> tuple[ClaimedRegistration, ...]:
-    """Every registration with an id, in the order of the file."""
+    """Return every registration with an id, in the order of the file."""
     if listed is None:
         return ()
     if is_object(listed):
@@ -88,7 +88,7 @@ def _of_object(where: str, item: JsonObject, note: Note) -> Iterator[ClaimedRegi
 
 
 def _registry(text: str, chain: JsonValue) -> tuple[str, str]:
-    """The registry in CAIP-10 as far as it can be told, and the id that stands behind it."""
+    """Return the registry in CAIP-10, as far as it is clear, and the id that follows it."""
     if _CANONICAL.fullmatch(text):
         return text, ""
     if _ADDRESS.fullmatch(text) and isinstance(chain, int | str) and not isinstance(chain, bool):
@@ -101,7 +101,7 @@ def _registry(text: str, chain: JsonValue) -> tuple[str, str]:
 
 
 def _agent_id(value: JsonValue) -> str:
-    """Token ids are written as numbers and as text; a flag is neither. Empty where it is none."""
+    """Return the token id, written as number or text; empty if invalid. A flag is invalid."""
     if isinstance(value, bool) or value is None:
         return ""
     if isinstance(value, float):

@@ -1,9 +1,8 @@
-"""The bytes behind a token URI -> one JSON value, read leniently and within bounds. Pure.
+"""Turns the bytes behind a token URI into a JSON value, leniently and within bounds. Pure.
 
-Beyond RFC 8259 are read, each with a problem that says so: a byte order mark, UTF-16, gzip, base64,
-comments and trailing commas, a code fence, half characters, JSON within a text. Nothing of these
-can be read in two ways. Bare keys, single quotes and numbers that are none are refused: there is no
-one meaning of them.
+Beyond RFC 8259 it accepts, each with a problem that says so: a byte order mark, UTF-16, gzip,
+base64, comments and trailing commas, a code fence, lone surrogates, JSON within a text. All of
+these have one meaning. Bare keys, single quotes and malformed numbers are ambiguous and refused.
 """
 
 import base64
@@ -26,7 +25,7 @@ from assay.common.json import (
 from assay.registries.file_problems import Note, quoted
 
 BYTES_MAX = 256 * 1024
-"""Largest file that is parsed: room for a picture within it, and little enough to keep many."""
+"""Largest file that is parsed: room for an embedded picture, and small enough to cache many."""
 
 VALUES_MAX = 10_000
 DEPTH_MAX = 32
@@ -35,7 +34,7 @@ _JSON = "JSON as RFC 8259 has it"
 _FENCE = "```"
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*|/\*(?:.*?\*/|.*+)', re.DOTALL)
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*+[\]}])', re.DOTALL)
-"""A string is taken whole first, so that what stands in it stays; nothing is looked at twice."""
+"""Matches a string first, so that commas in it stay; nothing is scanned twice."""
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_=\s-]{16,}")
 _HALF = re.compile("[\ud800-\udfff]")
@@ -43,11 +42,11 @@ _HALF_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class NotRegistration(Exception):
-    """The document is no registration file at all; the message is a sentence fit for a caller."""
+    """The document is not a registration file; the message may be shown to the caller."""
 
 
 def load(body: bytes, note: Note) -> JsonValue:
-    """The JSON value in `body`. Raises `NotRegistration`, and nothing else, whatever the bytes."""
+    """Return the JSON value in `body`. Raises only `NotRegistration`, whatever the bytes."""
     text = _decoded(_unpacked(body, note), note)
     try:
         return _parsed(text, note)
@@ -57,7 +56,7 @@ def load(body: bytes, note: Note) -> JsonValue:
 
 
 def load_inner(text: str, note: Note) -> JsonValue:
-    """JSON that a text within the file holds, held to the same bounds; None where it is none."""
+    """Return JSON within a text of the file, within the same bounds; None if it is not JSON."""
     try:
         return _parsed(text, note)
     except (ValueError, NotRegistration):
@@ -65,7 +64,7 @@ def load_inner(text: str, note: Note) -> JsonValue:
 
 
 def from_base64(text: bytes) -> bytes | None:
-    """The bytes that base64 in either alphabet stands for, padded or not; None where it is none."""
+    """Decode base64 in either alphabet, padded or not; None if it is invalid."""
     plain = b"".join(text.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
         return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
@@ -74,7 +73,7 @@ def from_base64(text: bytes) -> bytes | None:
 
 
 def unzipped(body: bytes) -> bytes:
-    """What gzip packed; no more than a byte beyond `BYTES_MAX`. Raises `NotRegistration`."""
+    """Decompress gzip to at most one byte beyond `BYTES_MAX`. Raises `NotRegistration`."""
     unpack = zlib.decompressobj(wbits=31)
     try:
         plain = unpack.decompress(body, BYTES_MAX + 1)
@@ -114,9 +113,9 @@ def _decoded(body: bytes, note: Note) -> str:
 
 
 def _parsed(text: str, note: Note) -> JsonValue:
-    """Raises `ValueError` for what is not JSON, `NotRegistration` for what is too much of it."""
+    """Parse; raises `ValueError` if it is not JSON, `NotRegistration` if it exceeds the bounds."""
     data = text.encode()
-    if has_values_beyond(data, 4 * VALUES_MAX):  # commas of its texts count there
+    if has_values_beyond(data, 4 * VALUES_MAX):  # Commas in strings count too.
         raise NotRegistration("The document at the token URI holds too many values.")
     if is_nested_beyond(data, DEPTH_MAX):
         raise NotRegistration("The document at the token URI is nested too deeply.")
@@ -137,12 +136,12 @@ def _parsed(text: str, note: Note) -> JsonValue:
 
 
 def _no_constant(name: str) -> NoReturn:
-    """NaN and Infinity are no JSON (RFC 8259, section 6)."""
+    """Refuse NaN and Infinity, which are not JSON (RFC 8259, section 6)."""
     raise ValueError(name)
 
 
 def _check(value: JsonValue) -> None:
-    """Refuses too many values, and numbers larger than a float."""
+    """Refuse too many values, and numbers larger than a float."""
     waiting: list[JsonValue] = [value]
     seen = 0
     while waiting:
@@ -159,7 +158,7 @@ def _check(value: JsonValue) -> None:
 
 
 def _whole(value: JsonValue, note: Note) -> JsonValue:
-    """The value without halves of characters, which have no UTF-8; as deep as `DEPTH_MAX`."""
+    """Return the value without lone surrogates, which have no UTF-8; as deep as `DEPTH_MAX`."""
     if is_object(value):
         return {str(_whole(key, note)): _whole(one, note) for key, one in value.items()}
     if is_array(value):
@@ -171,7 +170,7 @@ def _whole(value: JsonValue, note: Note) -> JsonValue:
 
 
 def _repaired(text: str, note: Note) -> JsonValue:
-    """What is JSON but for a code fence, comments and trailing commas."""
+    """Parse text that is JSON except for a code fence, comments and trailing commas."""
     if not text.strip():
         raise NotRegistration("The document at the token URI is empty.")
     if text.lstrip()[:1] == "<":
@@ -194,7 +193,7 @@ def _repaired(text: str, note: Note) -> JsonValue:
 
 
 def _unfenced(text: str) -> tuple[str, bool]:
-    """The lines between two code fences, and whether there were any."""
+    """Return the lines between two code fences, and whether there were any."""
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text, False
     return text[: -len(_FENCE)].partition("\n")[2], True

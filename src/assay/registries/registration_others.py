@@ -1,7 +1,7 @@
-"""Documents of other kinds that token URIs point at in place of a registration file. Pure.
+"""Reads other kinds of documents that token URIs point at instead of a registration file. Pure.
 
 Agent cards (A2A 0.3 and 1.0), MCP server descriptions and client configurations, OpenAPI, x402
-demands, OASF records, plugin manifests and DID documents name their services in their own way.
+demands, OASF records, plugin manifests and DID documents each declare services in their own way.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _EXPECTED = "a registration file whose services name it"
 
 @dataclass(frozen=True, slots=True)
 class OtherDocument:
-    """What a document of another kind says."""
+    """The services and other content of a document of another kind."""
 
     services: tuple[Service, ...]
     name: JsonValue = None
@@ -26,10 +26,10 @@ class OtherDocument:
 
 
 def read_other(raw: JsonObject, source: str, note: Note) -> OtherDocument | None:
-    """The services of a document of another kind; None for a registration file.
+    """Return the services of a document of another kind; None for a registration file.
 
-    `source` is the address it came from: a card or description at an http(s) address is itself
-    what its readers ask for.
+    `source` is the address it came from: a card or description at an http(s) address is itself the
+    document that its readers request.
     """
     if any(raw.get(key) for key in ("services", "endpoints")):
         return None
@@ -129,7 +129,7 @@ def _did(raw: JsonObject, source: str, note: Note) -> OtherDocument:
 
 
 def _called(name: str, listed: list[JsonValue], note: Note) -> tuple[Service, ...]:
-    """Services of one name at the addresses that are some; each once."""
+    """Return services of one name at those addresses that are valid, each once."""
     found: dict[Service, None] = {}
     for value in listed[:64]:
         if url := url_of(value):

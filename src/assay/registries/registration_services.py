@@ -1,6 +1,6 @@
-"""The services of a registration file, in every shape that is in use. Pure.
+"""Reads the services of a registration file, in every known shape. Pure.
 
-No service is left out for its name: what it speaks is found out by asking it.
+No service is dropped because of its name: probes find out which protocol it speaks.
 """
 
 import re
@@ -18,7 +18,7 @@ from assay.registries.registration_text import is_placeholder, text_of, url_of
 SERVICES_MAX = 64
 
 UNNAMED = "unnamed"
-"""The name of a service that has none."""
+"""The name of a service without one."""
 
 NAMES = ("name", "type", "protocol", "kind", "title", "label", "protocolBinding", "id")
 ENDPOINTS = (
@@ -45,17 +45,20 @@ _NO_URL = re.compile(r"0x[0-9a-f]{40}|[^/@]+@[^/@]+|[^/]+\.(?:eth|sol|crypto|box
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What may be a service: where it stands, and the name that a map gives it."""
+    """A candidate service: its path in the file, and the name that a map gives it."""
 
     where: str
     name: str
     value: JsonValue
     is_bare: bool = False
-    """An address by itself, where that has been noted or is what a map of names holds."""
+    """Whether it is only an address, if that is recorded already or normal for a map of names."""
 
 
 def read_services(listed: JsonValue, note: Note, where: str = "services") -> tuple[Service, ...]:
-    """Every service with an address, in the order of the file; maps in the order of their keys."""
+    """Return every service with an address, in the order of the file.
+
+    Maps in order of their keys.
+    """
     rows = list(islice(_rows(listed, where, note), SERVICES_MAX + 1))
     if len(rows) > SERVICES_MAX:
         count = len(listed) if is_array(listed) or is_object(listed) else len(rows)
@@ -102,7 +105,7 @@ def _of_map(listed: JsonObject, where: str) -> Iterator[_Row]:
 
 
 def _within(text: str, note: Note) -> JsonValue:
-    """The list or object that a text holds, if it does."""
+    """Return the list or object that a text contains, if it does."""
     return load_inner(text, note) if text.lstrip()[:1] in {"[", "{"} else None
 
 
@@ -150,7 +153,7 @@ def _name(row: _Row, raw: JsonObject, members: Members, note: Note) -> str:
 
 
 def _is_solana(raw: JsonObject) -> bool:
-    """`type` and `value` are the names that the Solana registry's own files use."""
+    """Return whether it uses `type` and `value`, as the Solana registry's own files do."""
     names = isinstance(raw.get("type"), str) and isinstance(raw.get("value"), str)
     return names and "name" not in raw and "endpoint" not in raw
 
@@ -164,7 +167,7 @@ def _version(members: Members, note: Note) -> str | None:
 
 
 def _addresses(value: JsonValue) -> Iterator[str]:
-    """The texts of an address that may be a list, or an object of one or of several."""
+    """Yield the texts of an address, which may be a list or an object of one or several."""
     if isinstance(value, str):
         yield value
     elif is_array(value):
@@ -180,7 +183,7 @@ def _addresses(value: JsonValue) -> Iterator[str]:
 
 
 def _endpoint(value: str, where: str, note: Note) -> str:
-    """The address if it may be one, else an empty text."""
+    """Return the address if it may be one, else an empty text."""
     endpoint = url_of(value)
     if not endpoint or is_placeholder(endpoint):
         note(where, described(value), "a URL: visible characters, at most 2048, no placeholder")
@@ -193,5 +196,5 @@ def _endpoint(value: str, where: str, note: Note) -> str:
 
 
 def _silent(where: str, found: str, expected: str) -> None:
-    """Notes nothing."""
+    """Record nothing."""
     del where, found, expected

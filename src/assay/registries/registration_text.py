@@ -1,4 +1,4 @@
-"""Texts and addresses of a registration file as they may be shown and called. Pure."""
+"""Cleans texts and addresses of a registration file for display and for calls. Pure."""
 
 import re
 import unicodedata
@@ -16,14 +16,14 @@ _PLACEHOLDER = re.compile(
 
 
 def text_of(value: JsonValue) -> str:
-    """Without control, format and bidirectional characters (Unicode categories C*), cut to size."""
+    """Remove control, format and bidirectional characters (Unicode categories C*); cut to size."""
     if not isinstance(value, str):
         return ""
     return "".join(c for c in value[:TEXT_CHARS_MAX] if c in "\n\t" or _shows(c)).strip()
 
 
 def url_of(value: JsonValue) -> str:
-    """A URL as it stands; one that is too long, or has anything but visible characters, is none."""
+    """Return a URL unchanged, or nothing if it is too long or has non-visible characters."""
     if not isinstance(value, str):
         return ""
     stripped = value.strip()
@@ -33,7 +33,7 @@ def url_of(value: JsonValue) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text stands where its author meant to put something else."""
+    """Return whether a text is a placeholder that its author meant to replace."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 

@@ -1,4 +1,4 @@
-"""The `chain` object of answers (interface.md#trust-profile)."""
+"""The `chain` object of responses (interface.md#trust-profile)."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ ChainResponse = EvmChainResponse | SolanaChainResponse
 
 
 def chain(network: Network) -> ChainResponse:
-    """The chain object of a network."""
+    """Return the chain object of a network."""
     if network.family == "solana":
         return SolanaChainResponse(network=network.slug, cluster=network.cluster)
     return EvmChainResponse(name=network.slug, chain_id=network.chain_id)

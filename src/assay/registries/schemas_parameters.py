@@ -1,4 +1,4 @@
-"""Parameters that operations about agents share: which agent, and on which chain."""
+"""Parameters shared by operations about agents: which agent, and on which chain."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ def network_of(
     ] = None,
     x_chain: Annotated[str | None, Header(max_length=64)] = None,
 ) -> Network:
-    """The chain a request names, or the default one."""
+    """Return the chain that a request names, or the default one."""
     networks = service(request, Networks)
     named = chain if chain is not None else x_chain
     return networks.default if named is None else networks.by_slug(named)

@@ -1,4 +1,4 @@
-"""What is wrong with a registration file, on the wire (beyond the specification)."""
+"""Problems of a registration file in responses (beyond the specification)."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from assay.server.schemas_base import ResponseModel
 
 
 class FileProblemResponse(ResponseModel):
-    """One thing that is wrong with the agent's registration file."""
+    """One problem of the agent's registration file."""
 
     where: Annotated[
         str,
@@ -30,7 +30,7 @@ FileProblems = Annotated[
 
 
 def file_problems(agent: OnchainAgent | None) -> list[FileProblemResponse]:
-    """The problems of an agent's file; a key agent has no file, and no problem with it."""
+    """Return the problems of an agent's file; a key agent has no file and so no problems."""
     listed = () if agent is None else problems_of(agent)
     return [
         FileProblemResponse(where=one.where, found=one.found, expected=one.expected)

@@ -1,8 +1,7 @@
-"""Indexers of the 8004 registry on Solana. Implements `registries.ports.AgentIndex`.
+"""Queries indexers of the 8004 registry on Solana; implements `registries.ports.AgentIndex`.
 
-Each speaks GraphQL, some also an older REST form; of several addresses the first that answers is
-taken. Wire formats: solana-registry.md#indexer (8004-solana-indexer 998c2e1, npm 8004-solana
-0.8.3).
+Each speaks GraphQL, some also an older REST form; the first of several addresses that answers is
+used. Wire formats: solana-registry.md#indexer (8004-solana-indexer 998c2e1, npm 8004-solana 0.8.3).
 """
 
 import asyncio
@@ -36,11 +35,12 @@ from assay.registries.solana_index_wire import (
 )
 
 EXCHANGE_S, TOTAL_S = 3.0, 7.0
-"""One exchange, and one question to all indexers; below the 10 s in which a gate answers."""
+"""Time limits of one exchange, and of one query to all indexers; below the 10 s in which a gate
+answers."""
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 FEEDBACK_MAX = 5000
-"""Entries of one agent that are read: beyond, its reputation cannot be told, for a part of it
+"""Most entries read of one agent: beyond that its reputation is unknown, because a partial list
 could be any part."""
 
 RETRY_AFTER_S = 5
@@ -53,15 +53,15 @@ T = TypeVar("T")
 
 
 class _Fault(Exception):
-    """This indexer gave nothing that can be believed; another may. The message is for logs."""
+    """This indexer gave no credible answer; another may. The message is for logs."""
 
 
 class _Unreached(_Fault):
-    """It did not even answer: there is no point in asking it in other words."""
+    """It did not answer at all, so trying the other wire form is pointless."""
 
 
 class _Indexer:
-    """One address."""
+    """An indexer address."""
 
     def __init__(self, url: str, client: UpstreamPool, clock: Clock) -> None:
         self.breaker = Breaker(clock)
@@ -71,7 +71,7 @@ class _Indexer:
         self._speaks_graphql = True
 
     async def ask(self, query: Query) -> Sequence[JsonValue]:
-        """The rows, in the words of either form. Raises `_Fault`."""
+        """Return the rows, in either wire form. Raises `_Fault`."""
         if self._speaks_graphql:
             try:
                 return query.rows(await self._post(query), graphql=True)
@@ -120,7 +120,7 @@ class _Indexer:
 
 
 class HttpAgentIndex:
-    """Asks the indexers of a network in their order."""
+    """Queries the indexers of a network in their order."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -147,7 +147,7 @@ class HttpAgentIndex:
             found: dict[tuple[str, int], Feedback] = {}
             skip = 0
             while rows := await indexer.ask(feedback_page(asset, skip)):
-                # Entries that come in between move the rest on: those are met twice.
+                # Entries added meanwhile shift the rest, so some are read twice.
                 found |= {(e.client, e.index): e for e in entries_of(rows, asset)}
                 skip += len(rows)
                 if skip > FEEDBACK_MAX:
@@ -157,7 +157,7 @@ class HttpAgentIndex:
         return await self._first_answer(network, read)
 
     async def check(self, network: Network) -> str:
-        """The host of the first indexer that answers. Raises `ChainUnavailable`."""
+        """Return the host of the first indexer that answers. Raises `ChainUnavailable`."""
 
         async def ask(indexer: _Indexer) -> str:
             await indexer.ask(by_number(1))

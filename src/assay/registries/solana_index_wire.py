@@ -1,4 +1,4 @@
-"""What is asked of an indexer of the 8004 registry, in both its forms, and how it answers. Pure.
+"""Queries to an indexer of the 8004 registry, in both forms, and their answers. Pure.
 
 Source: solana-registry.md#indexer and its recorded requests.
 """
@@ -15,7 +15,7 @@ from assay.registries.model import Feedback
 
 AGENTS_MAX = 16
 PAGE = 250
-"""Rows asked for at once; an indexer may give fewer without being at the end."""
+"""Rows requested at once; an indexer may return fewer before the end."""
 
 _VALUE = re.compile(r"-?[0-9]{1,39}")
 _I128_MAX = 2**127
@@ -28,12 +28,12 @@ _INDEX_MAX = 2**63
 
 
 class MalformedIndexAnswer(Exception):
-    """The indexer answered with something else than was asked for."""
+    """The indexer's answer does not match the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question: as GraphQL, and as a path of the REST form."""
+    """A query: as GraphQL, and as a path of the REST form."""
 
     name: str
     graphql: str
@@ -41,7 +41,7 @@ class Query:
     rest: str
 
     def rows(self, answer: JsonValue, *, graphql: bool) -> Sequence[JsonValue]:
-        """The rows of an answer. Raises `MalformedIndexAnswer`."""
+        """Return the rows of an answer. Raises `MalformedIndexAnswer`."""
         if graphql:
             if not is_object(answer) or answer.get("errors"):
                 raise MalformedIndexAnswer("the answer is an error")
@@ -53,7 +53,7 @@ class Query:
 
 
 def by_number(number: int) -> Query:
-    """The agent of a sequential id."""
+    """Query the agent of a sequential id."""
     return Query(
         "agents",
         "query($number: BigInt!) { agents(first: 1, where: { agentId: $number }) { id agentId } }",
@@ -63,12 +63,12 @@ def by_number(number: int) -> Query:
 
 
 def by_wallet(wallet: str) -> Query:
-    """Agents that name a wallet as theirs, newest first."""
+    """Query agents that name a wallet as theirs, newest first."""
     return _agents("agentWallet", "agent_wallet", wallet, "desc")
 
 
 def by_owner(owner: str) -> Query:
-    """Agents of an owner, oldest first: anybody can send it more."""
+    """Query agents of an owner, oldest first: anyone can send it more."""
     return _agents("owner", "owner", owner, "asc")
 
 
@@ -83,7 +83,7 @@ def _agents(field: str, column: str, value: str, order: str) -> Query:
 
 
 def feedback_page(asset: str, skip: int) -> Query:
-    """Unrevoked entries of an agent, newest first."""
+    """Query unrevoked entries of an agent, newest first."""
     return Query(
         "feedbacks",
         f"query($where: FeedbackFilter) {{ feedbacks(first: {PAGE}, skip: {skip}, where: $where,"
@@ -96,10 +96,10 @@ def feedback_page(asset: str, skip: int) -> Query:
 
 
 def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
-    """The asset of a sequential id, or None. Raises `MalformedIndexAnswer`.
+    """Return the asset of a sequential id, or None. Raises `MalformedIndexAnswer`.
 
-    A row of another number is an indexer that did not understand the question: nothing on chain
-    could tell that its agent is not the one that was meant.
+    A row with another number means that the indexer misunderstood the query: nothing on chain could
+    show that its agent is the wrong one.
     """
     for row in rows[:1]:
         since_textnt_id = row.get("agentId", row.get("agent_id")) if is_object(row) else None
@@ -110,7 +110,7 @@ def asset_of_number(rows: Sequence[JsonValue], number: int) -> str | None:
 
 
 def assets_of(rows: Sequence[JsonValue]) -> Sequence[str]:
-    """The assets of agents' rows, in their order. Raises `MalformedIndexAnswer`."""
+    """Return the assets of agents' rows, in their order. Raises `MalformedIndexAnswer`."""
     return [_asset(row) for row in rows]
 
 
@@ -122,7 +122,7 @@ def _asset(row: JsonValue) -> str:
 
 
 def entries_of(rows: Sequence[JsonValue], asset: str) -> Sequence[Feedback]:
-    """The entries of feedback rows, all of them about `asset`. Raises `MalformedIndexAnswer`."""
+    """Return the entries of feedback rows, all about `asset`. Raises `MalformedIndexAnswer`."""
     return [_entry(row, asset) for row in rows]
 
 
@@ -157,7 +157,7 @@ def _entry(row: JsonValue, asset: str) -> Feedback:
 
 
 def _whole(value: JsonValue, largest: int) -> int | None:
-    """A number from 0 to `largest`, written as one or as text."""
+    """Return a number from 0 to `largest`, given as number or text."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:  # noqa: PLR2004 - digits of a u64
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest:
@@ -166,13 +166,13 @@ def _whole(value: JsonValue, largest: int) -> int | None:
 
 
 def _text(value: JsonValue) -> str:
-    """A text that can be written again: without the half characters JSON can spell."""
+    """Return a text without lone surrogates, which JSON can spell and UTF-8 cannot encode."""
     text = value[:_TEXT_CHARS_MAX] if isinstance(value, str) else ""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _time(value: JsonValue) -> int | None:
-    """Unix seconds, from seconds as text (GraphQL) or an ISO time (REST)."""
+    """Return Unix seconds from seconds as text (GraphQL) or an ISO time (REST)."""
     seconds = _whole(value, _INDEX_MAX)
     if seconds is not None or not isinstance(value, str):
         return seconds

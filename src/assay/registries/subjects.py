@@ -1,4 +1,4 @@
-"""From the words of a request to who is meant: an agent of a registry, or a key agent."""
+"""Finds the agent that a request names: an agent of a registry, or a key agent."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from assay.registries.subject import Subject
 
 
 def canonical_agent_id(network: Network, agent_id: str) -> str:
-    """An id of the network's registry, or a key agent's address in lower case.
+    """Return an id of the network's registry, or a key agent's address in lower case.
 
     Raises `InvalidRequest`.
     """
@@ -18,7 +18,7 @@ def canonical_agent_id(network: Network, agent_id: str) -> str:
 
 
 def key_agent(network: Network, address: str) -> Subject:
-    """The key agent of a lower-case address; `network` only names where it asked."""
+    """Return the key agent of a lower-case address; `network` only names where it was requested."""
     return Subject(network, address, address, None)
 
 
@@ -32,16 +32,16 @@ class Subjects:
         self._costs = costs
 
     def reader(self, network: Network) -> ChainReader:
-        """The reader of the network's family."""
+        """Return the reader of the network's family."""
         return self._readers[network.family]
 
     async def find(self, network: Network, agent_id: str) -> Subject:
-        """Who `agent_id` is on `network`; a sequential id is answered with the asset it names.
+        """Return the subject `agent_id` on `network`; a sequential id becomes the asset it names.
 
         Raises `InvalidRequest` for a malformed id, `AgentNotFound` for an id the registry does not
-        know, `ChainUnavailable` when it cannot be asked. A key agent needs no registry: an
-        address is always a subject. Raises `QuotaExceeded` for a caller that has cost too many
-        requests to chain nodes today.
+        know, `ChainUnavailable` when it cannot be asked. A key agent needs no registry: an address
+        is always a subject. Raises `QuotaExceeded` for a caller that has cost too many requests to
+        chain nodes today.
         """
         agent_id = canonical_agent_id(network, agent_id)
         if is_address(agent_id):
@@ -50,13 +50,13 @@ class Subjects:
         return Subject(network, agent.agent_id, agent.wallet or agent.owner, agent)
 
     async def fetch_registered(self, network: Network, agent_id: str) -> OnchainAgent:
-        """The agent of a canonical id of the registry. Raises as `find`."""
+        """Return the agent with a canonical id of the registry. Raises as `find`."""
         if self._costs is not None:
             self._costs.require(Cost.RPC_CALLS)
         return await self.reader(network).fetch_agent(network, agent_id)
 
     async def identify(self, network: Network, agent_id: str) -> str:
-        """The id under which a subject is stored, without looking whether it is there.
+        """Return the id under which a subject is stored, without checking that it exists.
 
         Raises as `find`.
         """

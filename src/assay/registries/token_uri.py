@@ -1,4 +1,4 @@
-"""Token URIs in the spellings that are in use: an address to ask, or the file itself. Pure."""
+"""Parses token URIs in their known spellings: an address to fetch, or the file itself. Pure."""
 
 import re
 from urllib.parse import unquote_to_bytes
@@ -15,11 +15,11 @@ _TEMPLATE = re.compile(r"https?:[^?#]*[{}<>]", re.IGNORECASE)
 
 
 class TemplateUri(Exception):
-    """The URI holds a placeholder that nobody filled in."""
+    """The URI contains a placeholder that was never filled in."""
 
 
 def read_token_uri(uri: str, note: Note) -> str | bytes:
-    """What is to be fetched, or the bytes of a file that stands in the registry itself.
+    """Return the address to fetch, or the bytes of a file stored in the registry itself.
 
     Raises `TemplateUri`.
     """
@@ -43,7 +43,7 @@ def read_token_uri(uri: str, note: Note) -> str | bytes:
 
 
 def _inline(text: str) -> tuple[bytes, str] | None:
-    """The file that the text itself is, and in what form."""
+    """Return the file that the text itself contains, and its format."""
     if text[:1] in {"{", "["}:
         return text.encode("utf-8", "replace"), "the file itself"
     if text[:3].lower() in {"%7b", "%5b"}:

@@ -1,8 +1,8 @@
-"""Which agents a wallet speaks for, on registries that cannot be asked that.
+"""Finds the agents that a wallet may act for, on registries without such a query.
 
-The registry lists no tokens by owner. Its ids are counted up from 0 and never burned, so it is
-read from the first to the last id, many at a time, and remembered; what is found there is asked
-for once more before it is believed. Source: the deployed contracts (not ERC-721 Enumerable).
+The registry does not list tokens by owner. Its ids count up from 0 and are never burned, so it is
+read from the first to the last id, many at a time, and cached; results are confirmed on chain
+before they are returned. Source: the deployed contracts (not ERC-721 Enumerable).
 """
 
 import asyncio
@@ -24,30 +24,30 @@ SLICE = 100
 
 SLICES_AT_ONCE = 4
 PROBES = 32
-"""Ids asked for at once while the number of agents is searched."""
+"""Ids queried at once while the number of agents is determined."""
 
 AGENTS_MAX = 1 << 20
 """Largest registry that is read: 40 bytes an agent, 40 MiB."""
 
 PASS_EVERY_S = 60.0
-"""How long after reading all of a registry it is read again: an agent that is not new but changed
-hands since then is found only after that."""
+"""Time between complete readings of a registry: an older agent that changed hands since is found
+only after the next one."""
 
 PASS_SHARE = 20
-"""A large registry is read again only after this many times as long as reading it took, so that
-reading takes a twentieth of the time at most."""
+"""A large registry is read again only after this many times its last reading time, so that reading
+takes at most a twentieth of the time."""
 
 PASS_S_MAX = 120.0
-"""How long one reading goes on without a request that wants it."""
+"""How long one reading continues without a request that needs it."""
 
 COUNT_EVERY_S = 2.0
 """How often new agents are looked for."""
 
 BUDGET_S = 8.0
-"""How long one request waits for the reading; the reading goes on without it."""
+"""How long one request waits for the reading, which continues without it."""
 
 _Pair = tuple[str | None, str | None]
-"""Owner and agentWallet of an id; no owner where there is no such id."""
+"""Owner and agentWallet of an id; no owner if the id does not exist."""
 
 _ADDRESS_BYTES = 20
 _PAIR_BYTES = 2 * _ADDRESS_BYTES
@@ -61,24 +61,24 @@ class _Index:
 
     pairs: bytearray = field(default_factory=bytearray)
     count: int = 0
-    """How many agents there are, as far as is known."""
+    """The known number of agents."""
     read: int = 0
-    """Ids below this were read in the pass under way; the rest of `pairs` is from the last one."""
+    """Ids below this were read in the current pass; the rest of `pairs` is from the last one."""
     counted_s: float = _LONG_AGO
     due_s: float = _LONG_AGO
     """When the next pass begins."""
     cost_s: float = 0.0
-    """What the pass under way took so far."""
+    """Seconds spent on the current pass so far."""
 
     @property
     def complete(self) -> bool:
-        """Whether every agent was read in the newest pass."""
+        """Return whether every agent was read in the newest pass."""
         return self.counted_s > _LONG_AGO and self.read >= self.count
 
     def ids_of(self, wallet: str) -> list[int]:
-        """The ids that a lower-case wallet owned, or was the agentWallet of, when they were read.
+        """Return the ids whose owner or agentWallet was this lower-case wallet when they were read.
 
-        Ascending, and one more than `SLICE` at most.
+        Ascending, and at most one more than `SLICE`.
         """
         needle, found, at = bytes.fromhex(wallet[2:]), list[int](), -1
         while len(found) <= SLICE and (at := self.pairs.find(needle, at + 1)) >= 0:
@@ -88,7 +88,7 @@ class _Index:
         return found
 
     def keep(self, pairs: Sequence[_Pair]) -> None:
-        """Take over what was read of the next ids; the first missing one is the end of them."""
+        """Store the pairs of the next ids; the first missing id ends the list."""
         there = list(takewhile(lambda pair: pair[0] is not None, pairs))
         packed = b"".join(_packed(owner) + _packed(wallet) for owner, wallet in there)
         start, self.read = self.read, self.read + len(there)
@@ -99,7 +99,7 @@ class _Index:
 
 
 class WalletIndex:
-    """Finds agents by wallet, and confirms what it finds at the latest block."""
+    """Finds agents by wallet, and confirms them at the latest block."""
 
     def __init__(self, rpc: Rpc, clock: Clock, budget_s: float = BUDGET_S) -> None:
         self._rpc = rpc
@@ -109,9 +109,9 @@ class WalletIndex:
         self._flights: SingleFlight[None] = SingleFlight()
 
     async def find(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
-        """The agents of a lower-case wallet, lowest id first, at most `SLICE`.
+        """Return the agents of a lower-case wallet, lowest id first, at most `SLICE`.
 
-        Raises `ChainUnavailable` when nothing matched and the registry is not wholly read yet:
+        Raises `ChainUnavailable` when nothing matched and the registry is not completely read yet:
         "none" would be a guess.
         """
         if wallet == erc8004.ZERO_ADDRESS:
@@ -155,7 +155,7 @@ class WalletIndex:
                 index.due_s = now + max(PASS_EVERY_S, PASS_SHARE * index.cost_s)
 
     async def _read_wave(self, network: Network, index: _Index) -> None:
-        """The next slices, side by side."""
+        """Read the next slices concurrently."""
         end = min(index.read + SLICE * SLICES_AT_ONCE, index.count)
         starts = range(index.read, end, SLICE)
         try:
@@ -169,7 +169,7 @@ class WalletIndex:
         index.keep([pair for one in slices for pair in one.result()])
 
     async def _count(self, network: Network, known: int) -> int:
-        """How many agents there are, at least `known`: the first missing id, found by narrowing."""
+        """Return the number of agents, at least `known`: search for the first missing id."""
         low, high = known, AGENTS_MAX
         probes = [known + 2**k - 1 for k in range(PROBES) if known + 2**k <= AGENTS_MAX]
         while low < high:
@@ -194,7 +194,7 @@ class WalletIndex:
                 _pair(owner, wallet)
                 for owner, wallet in zip(answers[: len(ids)], answers[len(ids) :], strict=True)
             ]
-        except (BadAnswer, ValueError) as error:  # ValueError: not as many answers as calls
+        except (BadAnswer, ValueError) as error:  # ValueError: too few or too many answers
             raise ChainUnavailable(
                 f"The chain {network.slug} gave no answer that can be believed.",
                 detail=str(error),

@@ -1,4 +1,4 @@
-"""Wallet -> agent (interface.md#wallet-resolution)."""
+"""Resolves a wallet to its agent (interface.md#wallet-resolution)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from assay.registries.ports import ChainReader
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The agent a wallet speaks for; of several the one with the lowest id."""
+    """The agent that a wallet may act for; of several the one with the lowest id."""
 
     wallet: str
     agent_id: str
@@ -37,10 +37,10 @@ class WalletResolver:
         self._costs = costs
 
     async def resolve(self, network: Network, wallet: str) -> Resolution:
-        """The agent of a lower-case wallet.
+        """Return the agent of a lower-case wallet.
 
-        Raises `AgentNotFound` when it speaks for none, `ChainUnavailable` when that cannot be said
-        and `QuotaExceeded` for a caller that has cost too many requests to chain nodes today.
+        Raises `AgentNotFound` if it has none, `ChainUnavailable` if that is unknown, and
+        `QuotaExceeded` for a caller that has cost too many requests to chain nodes today.
         """
         if self._costs is not None:
             self._costs.require(Cost.RPC_CALLS)

@@ -1,1 +1,1 @@
-"""Reputation that is paid for: votes count by money that did not return."""
+"""Reputation weighted by payments: votes count by money that was not returned."""

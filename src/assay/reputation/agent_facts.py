@@ -1,4 +1,4 @@
-"""An agent's facts: the index, and at most two ranges of blocks beyond what it has read."""
+"""Reads an agent's facts from the index, and at most two ranges of blocks beyond it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ from assay.reputation.vouchers import Vouchers
 
 FACTS_TTL_S = 30.0
 FACTS_KEPT = 200_000
-"""Payers and entries of all agents together: about 80 MiB."""
+"""Payers and entries cached for all agents together: about 80 MiB."""
 
 PAYERS_READ = 500
-"""Payers whose funding is looked for, those that paid most."""
+"""Payers whose funding is read: those that paid most."""
 
 FORMER_MOST = 3
 """Earlier wallets of an agent whose proven payments are counted."""
 
 
 class IndexedFacts:
-    """Implements `facts.FactsSource` over the store and the chains' nodes."""
+    """Reads facts from the store and the chains' nodes; implements `facts.FactsSource`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class IndexedFacts:
         sellers: frozenset[str] = frozenset(),
         vouchers: Vouchers | None = None,
     ) -> None:
-        """`sellers`, where there are any, are those that prove a customer's independence."""
+        """Create it; if `sellers` is not empty, only those prove a customer's independence."""
         self._rpc = rpc
         self._vouchers = vouchers
         self._sellers = sellers
@@ -59,7 +59,7 @@ class IndexedFacts:
         self._cache: Cache[AgentFacts] = Cache(clock, FACTS_TTL_S, FACTS_KEPT, _weight)
 
     async def facts(self, agent: OnchainAgent, clients: Sequence[str]) -> AgentFacts:
-        """See `facts.FactsSource.facts`. Remembered for a short time."""
+        """Implement `facts.FactsSource.facts`; results are cached for a short time."""
         del clients
         key = f"{agent.network.slug}/{agent.agent_id}/{agent.wallet}/{agent.owner}"
         return await self._cache.get(key, lambda: self._read(agent))
@@ -71,14 +71,14 @@ class IndexedFacts:
             raise NotIndexed(str(error), await self.known(agent)) from error
 
     async def known(self, agent: OnchainAgent) -> AgentFacts | None:
-        """See `facts.FactsSource.known`. A part of the payments is not held for the whole."""
+        """Implement `facts.FactsSource.known`; partial payments are not returned as complete."""
         found = await self._assembled(agent, {}, live=False)
         cursors = await self._cursors(agent)
         paid = [cursor for stream, cursor in cursors.items() if stream.kind == "payments"]
         return found if all(cursor.is_whole for cursor in paid) else None
 
     async def _whole(self, agent: OnchainAgent) -> AgentFacts:
-        """Everything up to the newest block. Raises `NotIndexed`."""
+        """Read everything up to the newest block. Raises `NotIndexed`."""
         before = await self._cursors(agent)
         found = await self._assembled(agent, await self._tails(agent, before), live=True)
         after = await self._cursors(agent)
@@ -87,7 +87,7 @@ class IndexedFacts:
         return found
 
     async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
-        """See `facts.FactsSource.owners`."""
+        """Implement `facts.FactsSource.owners`."""
         stream = Stream("owners", network.slug)
         cursors = await self._store.watch([stream], (network.start_block or 0) - 1)
         if not cursors[stream].is_whole:
@@ -95,7 +95,7 @@ class IndexedFacts:
         return await self._store.owners(network.slug, agent_id)
 
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
-        """See `facts.FactsSource.spent`."""
+        """Implement `facts.FactsSource.spent`."""
         if network.family != "evm":
             return None
         total, others = 0, sorted(side - {wallet})
@@ -108,12 +108,12 @@ class IndexedFacts:
             )
             if wallet in funded:
                 total += found.get(wallet, 0)
-            elif found:  # who funded it is to be read first: it may have been one of the sellers
+            elif found:  # Its funding must be read first: it may come from one of the sellers.
                 await self._store.watch([Stream("funding", slug, wallet)], -1)
         return total
 
     def chains_of(self, network: Network) -> Sequence[PaymentChain]:
-        """The networks whose money counts: test money for test registries, and no other."""
+        """Return the networks whose money counts: test money only for test registries."""
         return [c for c in self._chains.values() if c.network.testnet == network.testnet]
 
     def _streams(self, agent: OnchainAgent) -> Mapping[Stream, Network]:
@@ -133,7 +133,7 @@ class IndexedFacts:
     async def _tails(
         self, agent: OnchainAgent, cursors: Mapping[Stream, EventCursor]
     ) -> Mapping[tuple[str, str], Batch]:
-        """What is beyond the index, by network and kind. Raises `NotIndexed`."""
+        """Read what lies beyond the index, by network and kind. Raises `NotIndexed`."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -211,7 +211,7 @@ class IndexedFacts:
         )
 
     async def _vouched(self, agent: OnchainAgent) -> tuple[tuple[tuple[str, int], ...], int]:
-        """Validators' answers, and what is staked. Raises `NotIndexed`."""
+        """Return validators' answers and the stake. Raises `NotIndexed`."""
         if self._vouchers is None:
             return (), 0
         try:
@@ -261,9 +261,9 @@ class IndexedFacts:
     async def _former(
         self, chain: PaymentChain, wallet: str, proven: Sequence[TransferRow]
     ) -> tuple[frozenset[str], Sequence[TransferRow]]:
-        """Earlier wallets of the agent that proven payments went to, and what those sent back.
+        """Return earlier wallets of the agent that received proven payments, and their refunds.
 
-        Only wallets whose payments are read whole: of others, what came back may be missing.
+        Only wallets whose payments are completely read: refunds of others may be missing.
         """
         slug, first = chain.network.slug, (chain.network.start_block or 0) - 1
         earlier = sorted({one.recipient for one in proven} - {wallet})[:FORMER_MOST]

@@ -1,4 +1,4 @@
-"""Payers that cannot be told apart, for one source of funds stands behind them. Pure."""
+"""Groups payers that share a source of funds and cannot be told apart. Pure."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from assay.reputation.model import Payer
 
 
 def groups_of(payers: Mapping[str, Payer]) -> list[list[str]]:
-    """Union-find over payers and their sources; members in order."""
+    """Group payers and their sources by union-find; members keep their order."""
     parent: dict[str, str] = {}
 
     def root(one: str) -> str:

@@ -1,4 +1,4 @@
-"""Events of registries and of listed assets, from the logs of nodes that may lie or refuse."""
+"""Reads events of registries and listed assets from logs of untrusted nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _INDEXED = 3
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """One event where it stands in its chain."""
+    """An event and its position in its chain."""
 
     block: int
     tx: str
@@ -47,12 +47,12 @@ class RawLog:
 
     @property
     def name(self) -> str:
-        """Its first topic."""
+        """Return its first topic."""
         return "0x" + self.topics[0].hex() if self.topics else ""
 
 
 async def head_of(rpc: Rpc, network: Network, tag: str = "latest") -> tuple[int, int, str]:
-    """Number, time and hash of a block. Raises `ChainUnavailable`."""
+    """Return number, time and hash of a block. Raises `ChainUnavailable`."""
     answer = await rpc.request(network, "eth_getBlockByNumber", [tag, False])
     block: JsonObject = answer if is_object(answer) else {}
     try:
@@ -70,7 +70,7 @@ async def fetch_logs(
     first: int,
     last: int,
 ) -> list[RawLog]:
-    """Events of a range, all of them. Raises `ChainUnavailable` and `BadAnswer`."""
+    """Return all events of a range. Raises `ChainUnavailable` and `BadAnswer`."""
     query: JsonValue = {
         "address": addresses[0] if len(addresses) == 1 else list(addresses),
         "topics": list(topics),
@@ -87,7 +87,7 @@ async def fetch_logs(
 
 
 async def days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
-    """The day of each block with one of the logs. Raises `ChainUnavailable`."""
+    """Return the day of each block with one of the logs. Raises `ChainUnavailable`."""
     blocks = sorted({log.block for log in logs})
     parts = [blocks[at : at + TIMES_AT_ONCE] for at in range(0, len(blocks), TIMES_AT_ONCE)]
     days: dict[int, int] = {}
@@ -106,7 +106,7 @@ async def days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping
 async def read_feedback(
     rpc: Rpc, network: Network, first: int, last: int, agent_id: str | None = None
 ) -> Batch:
-    """Feedback, revocations and answers: of one agent, or of all."""
+    """Read feedback, revocations and responses: of one agent, or of all."""
     about: list[JsonValue] = [] if agent_id is None else ["0x" + word(int(agent_id)).hex()]
     topics: list[JsonValue] = [[NEW_FEEDBACK, REVOKED, RESPONDED], *about]
     logs = await fetch_logs(rpc, network, [network.reputation_registry], topics, first, last)
@@ -122,7 +122,7 @@ async def read_feedback(
 async def read_owners(
     rpc: Rpc, network: Network, first: int, last: int, agent_id: str | None = None
 ) -> Batch:
-    """Whom agents' tokens went to."""
+    """Read the recipients of agents' tokens."""
     topics: list[JsonValue] = [TRANSFER]
     if agent_id is not None:
         topics += [None, None, "0x" + word(int(agent_id)).hex()]
@@ -140,7 +140,7 @@ async def read_owners(
 async def read_payments(
     rpc: Rpc, chain: PaymentChain, first: int, last: int, payees: Sequence[str]
 ) -> Batch:
-    """Transfers to payees and from them, and which were EIP-3009 authorisations."""
+    """Read transfers to and from payees, and which of them were EIP-3009 authorisations."""
     words: list[JsonValue] = ["0x" + address_word(one).hex() for one in payees]
     assets = [asset.address for asset in chain.assets]
     network = chain.network
@@ -156,7 +156,7 @@ async def read_payments(
 async def read_fundings(
     rpc: Rpc, chain: PaymentChain, first: int, last: int, accounts: Sequence[str]
 ) -> Batch:
-    """Each account's first incoming transfer of a listed asset in the range."""
+    """Read each account's first incoming transfer of a listed asset in the range."""
     words: list[JsonValue] = ["0x" + address_word(one).hex() for one in accounts]
     assets = [asset.address for asset in chain.assets]
     logs = await fetch_logs(rpc, chain.network, assets, [TRANSFER, None, words], first, last)
@@ -170,7 +170,7 @@ async def read_fundings(
 async def _charged(
     rpc: Rpc, chain: PaymentChain, incoming: Sequence[RawLog], first: int, last: int
 ) -> frozenset[tuple[str, str]]:
-    """Transaction and payer of every authorisation used for one of the transfers."""
+    """Return transaction and payer of every authorisation used for one of the transfers."""
     payers = sorted({_address(log.topics[1]) for log in incoming if len(log.topics) == _INDEXED})
     if chain.charges_only or not payers:
         return frozenset()
@@ -200,13 +200,13 @@ def _transfer(
 
 
 def transferred(log: RawLog, chain: PaymentChain) -> int:
-    """What a transfer of a listed asset moved, in millionths of a dollar."""
+    """Return the amount of a listed asset's transfer, in millionths of a dollar."""
     decimals = {asset.decimals for asset in chain.assets}
     return min(_number(log.data[:WORD]) * 10**6 // 10 ** min(decimals), 2**62)
 
 
 def _feedback(log: RawLog, day: int) -> FeedbackRow | None:
-    """The entry; None for data that the registry does not emit."""
+    """Return the entry; None for data that the registry does not emit."""
     reader = AbiReader(log.data)
     try:
         number, value = reader.number(0, 64), reader.signed(WORD, 128)
@@ -234,7 +234,10 @@ def _feedback(log: RawLog, day: int) -> FeedbackRow | None:
 
 
 def _note(log: RawLog) -> NoteRow:
-    """`FeedbackRevoked` has the entry's number as a topic, `ResponseAppended` first in its data."""
+    """Read a note.
+
+    `FeedbackRevoked` has the entry's number as a topic, `ResponseAppended` in data.
+    """
     revocation = log.name == REVOKED
     number = log.topics[3] if revocation and len(log.topics) > _INDEXED else log.data[:WORD]
     return NoteRow(
@@ -249,7 +252,7 @@ def _note(log: RawLog) -> NoteRow:
 
 
 def raw_log(row: JsonValue) -> RawLog:
-    """An event as a node tells it. Raises `BadAnswer`."""
+    """Parse an event as a node returns it. Raises `BadAnswer`."""
     if not is_object(row):
         raise BadAnswer("a log that is no object")
     topics, tx = row.get("topics"), row.get("transactionHash")

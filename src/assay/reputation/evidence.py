@@ -1,4 +1,4 @@
-"""Feedback and facts -> the evidence of the signal. Pure."""
+"""Builds the signal's evidence from feedback and facts. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -16,21 +16,21 @@ from assay.reputation.settlements import settlements
 DAY_S = 86_400
 
 PAYERS_MAX = 1000
-"""Payers kept one by one, those that paid most; others count as everybody else."""
+"""Payers listed one by one, those that paid most; the others count like all other voters."""
 
 PROOFS_MAX = 200
-"""Payments proven by files of feedback that are listed; the payers have all of them."""
+"""Listed payments proven by feedback files; the payers include all of them."""
 
 VOTERS_MAX = 500
-"""Voters without payments kept one by one; more than these change nothing (`rules.OTHERS_MOST`)."""
+"""Voters without payments listed one by one; more would change nothing (`rules.OTHERS_MOST`)."""
 
 
 def evidence_of(
     agent: OnchainAgent, entries: Sequence[Feedback], facts: AgentFacts, *, stale: bool = False
 ) -> JsonObject:
-    """The evidence; ratings as decimal text, exact and the same on any machine.
+    """Return the evidence; ratings are exact decimal text, identical on any machine.
 
-    `stale` says that it is of the indexed head and not of the newest block.
+    `stale`: it describes the indexed head, not the newest block.
     """
     payers = sorted(facts.payers, key=lambda p: (-p.net, p.address))[:PAYERS_MAX]
     latest = _latest(one for one in entries if _file(one, facts.events) != "bad")
@@ -70,7 +70,7 @@ def evidence_of(
 
 
 def entries_of(events: Mapping[tuple[str, int], FeedbackEvent]) -> tuple[Feedback, ...]:
-    """The ratings as the index holds them, for when the registry cannot be asked."""
+    """Return the ratings from the index, for when the registry cannot be asked."""
     return tuple(
         Feedback(e.client, e.index, Decimal(repr(e.rating)), 0, "", "")
         for _, e in sorted(events.items())
@@ -79,13 +79,13 @@ def entries_of(events: Mapping[tuple[str, int], FeedbackEvent]) -> tuple[Feedbac
 
 
 def _file(entry: Feedback, events: Mapping[tuple[str, int], FeedbackEvent]) -> str:
-    """What came of the entry's file."""
+    """Return the state of the entry's file."""
     event = events.get((entry.client, entry.index))
     return "" if event is None else event.file
 
 
 def _latest(entries: Iterable[Feedback]) -> dict[str, Feedback]:
-    """The last rating of each address."""
+    """Return the last rating of each address."""
     latest: dict[str, Feedback] = {}
     for entry in entries:
         known = latest.get(entry.client)
@@ -95,7 +95,7 @@ def _latest(entries: Iterable[Feedback]) -> dict[str, Feedback]:
 
 
 def _kept(voters: Sequence[str], paying: set[str]) -> list[str]:
-    """Everybody who paid, and of the others so many that no more could change anything."""
+    """Return everyone who paid, and as many of the others as can change the result."""
     others = sorted(one for one in voters if one not in paying)
     return sorted([*(one for one in voters if one in paying), *others[:VOTERS_MAX]])
 

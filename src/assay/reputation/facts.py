@@ -1,4 +1,4 @@
-"""What chains show of an agent's payers and feedback, and who provides it."""
+"""The facts that chains show of an agent's payers and feedback, and their interface."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from assay.reputation.model import Payer
 from assay.reputation.rows import ProvenPayment
 
 INDEXING = "indexing"
-"""Why the signal is unavailable: events are still being read, or cannot be read now."""
+"""The signal is unavailable: events are still being read, or cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackEvent:
-    """`NewFeedback`: what only the event holds; `day` counts from 1970, `rating` as by scales."""
+    """A `NewFeedback` event; `day` counts from 1970, `rating` follows `scales`."""
 
     client: str
     index: int
@@ -27,12 +27,12 @@ class FeedbackEvent:
     is_revoked: bool = False
     responses: int = 0
     file: str = ""
-    """What came of its file (`files.FileState`), or how far that is."""
+    """The result of its file (`files.FileState`), or its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """Everything that was read, and as of which day."""
+    """All facts that were read, and the day they describe."""
 
     day: int
     payers: tuple[Payer, ...] = ()
@@ -41,17 +41,17 @@ class AgentFacts:
         default_factory=dict[tuple[str, int], FeedbackEvent]
     )
     owners: frozenset[str] = frozenset()
-    """Everybody who ever owned the agent."""
+    """Everyone who ever owned the agent."""
     validations: Sequence[tuple[str, int]] = ()
-    """Listed validators and what each answers, 0 to 100."""
+    """Listed validators and the answer of each, 0 to 100."""
     staked: int = 0
-    """What can be lost on chain if the agent turns bad, in millionths of a dollar."""
+    """The on-chain stake that is lost if the agent misbehaves, in millionths of a dollar."""
     proofs: tuple[ProvenPayment, ...] = ()
-    """Payments that files of feedback proved; `payers` has them already."""
+    """Payments proven by feedback files; `payers` already includes them."""
 
 
 class NotIndexed(Exception):
-    """Events beyond the indexed head could not be read; `known` is what the index itself holds."""
+    """Events beyond the indexed head could not be read; `known` has the facts of the index."""
 
     def __init__(self, reason: str, known: AgentFacts | None = None) -> None:
         super().__init__(reason)
@@ -62,24 +62,23 @@ class FactsSource(Protocol):
     """Reads the facts of an agent."""
 
     async def facts(self, agent: OnchainAgent, clients: Sequence[str]) -> AgentFacts:
-        """What payments and events show now, of at most a bounded number of payers.
+        """Return current payments and events, of at most a bounded number of payers.
 
         Raises `NotIndexed` when they could not be read up to the newest block.
         """
         ...
 
     async def known(self, agent: OnchainAgent) -> AgentFacts | None:
-        """What the index holds of it, without asking a chain; None where it holds nothing."""
+        """Return what the index has of it, without asking a chain; None if it has nothing."""
         ...
 
     async def owners(self, network: Network, agent_id: str) -> frozenset[str] | None:
-        """Everybody who ever owned the agent; None while that is being read."""
+        """Return everyone who ever owned the agent; None while that is being read."""
         ...
 
     async def spent(self, network: Network, wallet: str, side: frozenset[str]) -> int | None:
-        """What a wallet spent at sellers unrelated to `side`, in millionths of a dollar.
+        """Return a wallet's spending at sellers unrelated to `side`, in millionths of a dollar.
 
-        Of payments that matured, as the index holds them, without asking a chain; None where none
-        are read.
+        Counts matured payments in the index, without asking a chain; None if none are read.
         """
         ...

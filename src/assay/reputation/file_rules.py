@@ -1,4 +1,4 @@
-"""What a file of feedback says, held against its event. Pure.
+"""Compares a feedback file with its event. Pure.
 
 Source: EIP-8004, "Off-Chain Feedback File Structure".
 """
@@ -16,18 +16,18 @@ from assay.reputation.events import RawLog
 FILE_BYTES_MAX: Final = 64 * 1024
 
 FileState = Literal["good", "paid", "bad", "other", "unread"]
-"""What came of a file.
+"""The result of a file.
 
-`good`: it is the voter's and says what its event says. `paid`: and it proves a payment. `bad`: the
+`good`: it is the voter's and agrees with its event. `paid`: and it proves a payment. `bad`: the
 voter committed to it by hash, and it contradicts the voter's own event: the vote does not count.
-`other`: not the file that was committed to, or not to be told: the vote stands without it.
-`unread`: it could not be had, twice.
+`other`: not the file that was committed to, or undecidable: the vote counts without it. `unread`:
+it could not be fetched, twice.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`NewFeedback`, all of it that a file can be held against."""
+    """The part of `NewFeedback` that a file can be compared with."""
 
     agent_id: str
     client: str
@@ -41,7 +41,7 @@ class Event:
 
 
 def event_of(log: RawLog) -> Event | None:
-    """The event; None for data that the registry does not emit."""
+    """Return the event; None for data that the registry does not emit."""
     reader = AbiReader(log.data)
     try:
         texts = [
@@ -63,7 +63,7 @@ def event_of(log: RawLog) -> Event | None:
 
 
 def file_of(body: bytes) -> JsonObject | None:
-    """The file's JSON object, read leniently and within bounds; None for anything else."""
+    """Return the file's JSON object, read leniently and within bounds; None for anything else."""
     if len(body) > FILE_BYTES_MAX:
         return None
     try:
@@ -74,7 +74,7 @@ def file_of(body: bytes) -> JsonObject | None:
 
 
 def matches(file: JsonObject, event: Event, network: Network) -> bool | None:
-    """Whether a file says what its event says; None where it leaves out what it must carry."""
+    """Return whether a file agrees with its event; None if it lacks a required field."""
     registry = f"{network.caip2}:{network.identity_registry}".lower()
     must: tuple[tuple[JsonValue, bool], ...] = (
         (registry_of := file.get("agentRegistry"), str(registry_of).lower() == registry),
@@ -102,7 +102,7 @@ class PaymentProof:
 
 
 def proof_of(file: JsonObject) -> PaymentProof | None:
-    """The proof a file carries; None without one that can be looked up."""
+    """Return the proof a file contains; None if there is none that can be looked up."""
     row = file.get("proofOfPayment")
     if not is_object(row):
         return None
@@ -118,12 +118,12 @@ def proof_of(file: JsonObject) -> PaymentProof | None:
 
 
 def _unnoted(*problem: str) -> None:
-    """Nobody is told how a file is spelled: it is the voter's, not the agent's."""
+    """Ignore the problem: the file is the voter's, and the agent is not to blame for it."""
     del problem
 
 
 def _address(value: JsonValue) -> str:
-    """Of `0x...` or CAIP-10, in lower case; empty for what is no address."""
+    """Return an address of `0x...` or CAIP-10 in lower case; empty if it is invalid."""
     text = str(value).rpartition(":")[2].lower()
     try:
         hex_number(text, 160)
@@ -133,7 +133,7 @@ def _address(value: JsonValue) -> str:
 
 
 def _is_number(value: JsonValue, is_it: int) -> bool:
-    """Whether a JSON number, or text of one, is that whole number."""
+    """Return whether a JSON number, or a text of one, equals that whole number."""
     if isinstance(value, str):
         digits = value.removeprefix("-")
         return digits.isascii() and digits.isdigit() and len(digits) < 80 and int(value) == is_it  # noqa: PLR2004

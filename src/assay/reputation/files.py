@@ -1,9 +1,8 @@
-"""The files that feedback names: read in the background, held against event and chain.
+"""Reads feedback files in the background, and compares them with event and chain.
 
 A file can prove a payment (`proofOfPayment`) that its voter made to the agent's wallet; the payment
-then counts as the index would count it. It can never add a vote, nor speak for another address:
-hashes of others' payments are public. Source: EIP-8004, "Off-Chain Feedback File Structure"; ADR
-0041.
+then counts as if it were indexed. A file can never add a vote, nor act for another address: hashes
+of others' payments are public. Source: EIP-8004, "Off-Chain Feedback File Structure"; ADR 0041.
 """
 
 import asyncio
@@ -31,19 +30,19 @@ from assay.reputation.payment_proofs import PaymentProofs
 from assay.reputation.rows import PaymentChain, ProvenPayment
 
 FILE_S: Final = 8.0
-"""How long one file may take, redirects and all."""
+"""Time limit of one file, including redirects."""
 
 PER_AGENT: Final = 20
 PER_VOTER: Final = 5
 PER_SITE: Final = 20
 PER_DAY: Final = 5_000
-"""Files a day: of one agent's feedback, of one voter, from one registrable domain (a redirect is
-one more), and of all together."""
+"""Files a day: of one agent's feedback, of one voter, from one registrable domain (a redirect
+counts as another), and in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileDue:
-    """A file that is to be read, of the feedback at this place."""
+    """A file to be read, of the feedback at this position."""
 
     network: str
     agent_id: str
@@ -51,27 +50,27 @@ class FileDue:
     number: int
     block: int
     is_again: bool = False
-    """It could not be had before."""
+    """Whether an earlier attempt to fetch it failed."""
 
 
 class FileQueue(Protocol):
-    """The files that are due, and what came of them. Of any number of processes."""
+    """The files to be read, and their results, shared by any number of processes."""
 
     async def next_file(self, day: int) -> FileDue | None:
-        """The one that has waited longest; a day is counted from 1970."""
+        """Return the file that has waited longest; `day` counts from 1970."""
         ...
 
     async def put_off(self, due: FileDue, until_day: int, *, is_again: bool) -> None:
-        """Read it later; `is_again` counts it as a try that failed."""
+        """Postpone reading it; `is_again` counts a failed attempt."""
         ...
 
     async def finish(self, due: FileDue, state: FileState, paid: ProvenPayment | None) -> None:
-        """Keep what came of it. A payment that another feedback proved is not taken twice."""
+        """Store its result. A payment already proven by another feedback is not stored again."""
         ...
 
 
 Take = Callable[[Sequence[tuple[str, int]], int], Awaitable[bool]]
-"""Takes a unit of each budget of a day, or of none: whether there was one of each."""
+"""Takes a unit of each daily budget, or of none; returns whether every budget had one."""
 
 
 class FeedbackFiles:
@@ -89,7 +88,7 @@ class FeedbackFiles:
         take: Take,
         tail: int = TAIL,
     ) -> None:
-        """`documents` counts each of its requests against the budget of the host's site."""
+        """Create it; `documents` counts each of its requests in the budget of the host's site."""
         self._queue = queue
         self._documents = documents
         self._rpc = rpc
@@ -99,7 +98,7 @@ class FeedbackFiles:
         self._take = take
 
     async def step(self, day: int) -> bool:
-        """Read the file that has waited longest; whether there was one."""
+        """Read the file that has waited longest; return whether there was one."""
         due = await self._queue.next_file(day)
         if due is None:
             return False
@@ -143,10 +142,10 @@ class FeedbackFiles:
     def _judged(
         self, body: bytes, event: Event, network: Network
     ) -> tuple[FileState, PaymentProof | None]:
-        """What the file is, and the payment it names.
+        """Return the file's state, and the payment it names.
 
-        Only a file that its voter committed to by hash can speak against the vote: whoever serves
-        a file could otherwise unsay the votes of others.
+        Only a file that its voter committed to by hash can invalidate the vote: otherwise the
+        server of a file could cancel the votes of others.
         """
         is_committed = any(event.digest) and self._keccak256(body) == event.digest
         is_addressed = not any(event.digest) and event.uri[:5].lower() in {"ipfs:", "data:"}
@@ -159,7 +158,7 @@ class FeedbackFiles:
         return ("other", None) if found is None else ("good", proof_of(file))
 
     async def _event(self, network: Network, due: FileDue) -> Event | None:
-        """The feedback's own event, from the chain."""
+        """Return the feedback's own event from the chain."""
         topics = [
             NEW_FEEDBACK,
             "0x" + word(int(due.agent_id)).hex(),

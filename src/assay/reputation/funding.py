@@ -1,4 +1,4 @@
-"""Where payers' money came from: the index, and at most two ranges of blocks beyond it."""
+"""Finds where payers' money came from, in the index and at most two ranges beyond it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,15 +13,16 @@ from assay.reputation.ports import NEUTRAL_FROM, EventStore, Stream
 from assay.reputation.rows import PaymentChain
 
 RANGES = 2
-"""Ranges an evaluation reads beyond the indexed head; further behind, it waits for the index."""
+"""Ranges an evaluation reads beyond the indexed head; if more are missing, it waits for the
+index."""
 
 SOURCE_STEPS = 10
-"""How far funding is followed: a longer chain of transfers costs more than what an exchange takes
-for one more address, so that nobody saves by it."""
+"""Steps that funding is followed back. A longer chain of transfers costs more than an exchange
+charges for another address, so it saves nothing."""
 
 
 class Funding:
-    """Follows the money of payers back, over the store and the chains' nodes."""
+    """Traces the money of payers back, over the store and the chains' nodes."""
 
     def __init__(self, rpc: Rpc, store: EventStore) -> None:
         self._rpc = rpc
@@ -30,7 +31,7 @@ class Funding:
     async def sources(
         self, chain: PaymentChain, payers: Sequence[str], *, live: bool
     ) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
-        """Payers whose chain of sources is not read yet; and the sources of each."""
+        """Return payers whose chain of sources is not read yet, and the sources of each."""
         slug = chain.network.slug
         pending, found = await self._funders(chain, payers, live=live)
         sources: dict[str, list[str]] = {one: [] for one in payers}
@@ -54,9 +55,9 @@ class Funding:
     async def _funders(
         self, chain: PaymentChain, accounts: Sequence[str], *, live: bool
     ) -> tuple[frozenset[str], Mapping[str, str]]:
-        """Accounts that are still to be read, and who first sent a listed asset to the others.
+        """Return accounts not read yet, and who first sent a listed asset to the others.
 
-        Raises `NotIndexed` when what is left of the chain could not be read.
+        Raises `NotIndexed` when the rest of the chain could not be read.
         """
         slug = chain.network.slug
         found = dict(await self._store.fundings(slug, accounts))

@@ -1,8 +1,8 @@
-"""Reads events into the store, range by range: in the background, and never faster than allowed.
+"""Reads events into the store, range by range, in the background and rate-limited.
 
-Only blocks `TAIL` below the newest are stored. A cursor keeps the hash of its block: where the
-chain shows another one there, what was read is forgotten from `REWIND` blocks before on. Two
-processes may read the same range; one of them stores it.
+Only blocks at least `TAIL` below the newest are stored. A cursor keeps the hash of its block: if
+the chain has another block there, everything from `REWIND` blocks before is deleted. Two processes
+may read the same range; one of them stores it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ from assay.reputation.ports import EventCursor, EventKind, EventStore, Stream
 from assay.reputation.rows import Batch, PaymentChain
 
 TAIL = 128
-"""Blocks that may still be taken back."""
+"""Blocks that may still be reorganised."""
 
 REWIND = 5_000
 RANGE = 10_000
-"""Blocks of one range at first, and what an evaluation reads at once beyond the index."""
+"""Initial size of a range in blocks, and what an evaluation reads at once beyond the index."""
 
 RANGE_MOST = 1_000_000
 SUBJECTS = 100
-"""Addresses asked for at once."""
+"""Addresses in one query."""
 
 NETWORKS_KEPT = 200
 
@@ -39,7 +39,7 @@ KINDS: Final[Sequence[EventKind]] = ("feedback", "owners", "payments", "funding"
 
 
 class Indexer:
-    """Reads one range at a time of what is furthest behind."""
+    """Reads one range at a time of the stream that is furthest behind."""
 
     def __init__(
         self, rpc: Rpc, store: EventStore, chains: Mapping[str, PaymentChain], tail: int = TAIL
@@ -51,9 +51,9 @@ class Indexer:
         self._sizes: BoundedMap[tuple[str, str], int] = BoundedMap(NETWORKS_KEPT * len(KINDS))
 
     async def step(self, network: Network, kinds: Sequence[EventKind] = KINDS) -> bool:
-        """Read the next range of each kind; whether there is more to read now.
+        """Read the next range of each kind; return whether there is more to read now.
 
-        Raises `ChainUnavailable` and `BadAnswer`: what was not read is read again.
+        Raises `ChainUnavailable` and `BadAnswer`; unread ranges are read again.
         """
         head, _, _ = await head_of(self._rpc, network)
         more = False
@@ -88,7 +88,7 @@ class Indexer:
     async def read(
         self, network: Network, kind: EventKind, first: int, last: int, streams: Sequence[Stream]
     ) -> Batch:
-        """A range of streams of one kind. Raises `ChainUnavailable` and `BadAnswer`."""
+        """Read a range of streams of one kind. Raises `ChainUnavailable` and `BadAnswer`."""
         if kind == "feedback":
             return await read_feedback(self._rpc, network, first, last)
         if kind == "owners":
@@ -100,7 +100,7 @@ class Indexer:
         return await reading(self._rpc, chain, first, last, subjects)
 
     async def _stands(self, network: Network, cursor: EventCursor) -> bool:
-        """Whether the chain still has the block that was read last."""
+        """Return whether the chain still has the block that was read last."""
         try:
             _, _, block_hash = await head_of(self._rpc, network, hex(cursor.block))
         except RpcRefused:

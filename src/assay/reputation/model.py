@@ -1,4 +1,4 @@
-"""Payers and votes of one agent, as its evidence holds them. Money is in millionths of a dollar."""
+"""Payers and votes of one agent in its evidence. Money is in millionths of a dollar."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,44 +6,45 @@ from dataclasses import dataclass, field
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 
 RULES = 2
-"""Version of the evidence; 1 was weighed by accounts' age, and has no payers."""
+"""Version of the evidence; version 1 was weighted by account age and has no payers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """What one address paid to the agent's addresses. Days are counted from 1970."""
+    """The payments of one address to the agent's addresses. Days are counted from 1970."""
 
     address: str
     spent: Mapping[int, int]
-    """By day."""
+    """Amounts by day."""
     returned: int = 0
-    """What the agent's side sent back."""
+    """Amount that the agent's side returned."""
     elsewhere: int = 0
-    """What it paid to unrelated sellers."""
+    """Amount paid to unrelated sellers."""
     is_charge: bool = False
-    """At least one payment was an x402 authorisation or an MPP charge, not a plain transfer."""
+    """Whether at least one payment was an x402 authorisation or an MPP charge, not a plain
+    transfer."""
     sources: tuple[str, ...] = ()
-    """Who funded it, and who funded those, nearest first; exchanges are left out."""
+    """Its funders and their funders, nearest first; exchanges are left out."""
     is_own: bool = False
-    """It belongs to the agent's side, or was funded by it."""
+    """Whether it belongs to the agent's side, or was funded by it."""
     resold: Mapping[int, int] = field(default_factory=dict[int, int])
-    """What it paid by day for the agent's services to others who resell them. It does not weigh its
-    vote: whoever resells a rival's service could pay themselves."""
+    """Amounts by day paid to resellers of the agent's services. They do not weight its vote: a
+    reseller of a rival's service could pay itself."""
     counts_as_customer: bool = True
-    """False for payments that only our own ledger shows, of an operator tied to the agent."""
+    """False for payments that appear only in our own ledger, of an operator tied to the agent."""
 
     is_pending: bool = False
-    """Where its money came from was not read yet: until then it cannot speak for the agent."""
+    """Whether its funding is not read yet: until then it cannot support the agent."""
 
     @property
     def net(self) -> int:
-        """What was paid and did not come back."""
+        """Return the amount paid and not returned."""
         return max(0, sum(self.spent.values()) - self.returned)
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The latest rating of one address, 0 to 100; the day is None where it could not be read."""
+    """The latest rating of one address, 0 to 100; the day is None if it could not be read."""
 
     address: str
     rating: float
@@ -52,18 +53,18 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Reputation:
-    """Everything the rules look at."""
+    """All input of the rules."""
 
     payers: tuple[Payer, ...]
     votes: tuple[Vote, ...]
     day: int
-    """As of which it was read."""
+    """The day it was read."""
     price: int
-    """What it usually asks, see `usual_price`; 0 without payments."""
+    """The usual price, see `usual_price`; 0 without payments."""
 
 
 def payer_json(payer: Payer) -> JsonObject:
-    """A payer as evidence; what is empty or false is left out."""
+    """Return a payer as evidence; empty and false members are left out."""
     row: dict[str, JsonValue] = {
         "spent": {str(day): amount for day, amount in sorted(payer.spent.items())},
         "returned": payer.returned,
@@ -79,7 +80,7 @@ def payer_json(payer: Payer) -> JsonObject:
 
 
 def reputation_of(data: JsonObject) -> Reputation:
-    """The evidence of the signal, read back."""
+    """Parse the evidence of the signal."""
     payers, votes = data.get("payers"), data.get("votes")
     return Reputation(
         payers=tuple(_payer(a, r) for a, r in _rows(payers)),

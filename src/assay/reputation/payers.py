@@ -1,4 +1,4 @@
-"""From transfers and their sources to payers. Pure."""
+"""Derives payers from transfers and their sources. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,29 +11,30 @@ from assay.reputation.rows import Batch, TransferRow
 from assay.reputation.rules import MATURE_DAYS
 
 DAYS_KEPT = 30
-"""Days of payments kept one by one of those that count in full; earlier ones are added to them."""
+"""Days of payments kept separately, of those that count in full; earlier ones are added to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What one network shows of an agent's money."""
+    """The payments of one network to and from an agent."""
 
     transfers: Sequence[TransferRow]
     ledger: Sequence[LedgerPayment]
     elsewhere: Mapping[str, int]
     sources: Mapping[str, tuple[str, ...]]
-    """Of payers whose funding was looked for up to now."""
+    """Sources of the payers whose funding has been read."""
     pending: frozenset[str]
     proven: frozenset[tuple[str, int]] = frozenset()
-    """Transaction and place of the transfers that files of feedback proved, to `former` too."""
+    """Transaction and index of the transfers that feedback files proved, including those to
+    `former`."""
     former: frozenset[str] = frozenset()
     """Earlier wallets of the agent."""
     resold: Sequence[LedgerPayment] = ()
-    """What others earned with the agent's services, through wrappers of theirs."""
+    """Earnings of resellers from the agent's services, through their own wrappers."""
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
-    """Ranges of one stream as one."""
+    """Join ranges of one stream."""
     return Batch(
         feedback=[row for one in batches for row in one.feedback],
         notes=[row for one in batches for row in one.notes],
@@ -45,7 +46,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
 def with_tail(
     entries: Mapping[tuple[str, int], FeedbackEvent], tail: Batch
 ) -> Mapping[tuple[str, int], FeedbackEvent]:
-    """Entries and what happened to them, beyond the index too."""
+    """Merge entries with later events beyond the index."""
     found = dict(entries)
     for row in tail.feedback:
         event = FeedbackEvent(
@@ -65,7 +66,7 @@ def with_tail(
 def payers_of(
     moneys: Sequence[Money], agent: OnchainAgent, side: frozenset[str], day: int
 ) -> tuple[list[Payer], Mapping[str, Sequence[int]]]:
-    """Payers over all networks, and the single payments of each."""
+    """Return payers over all networks, and the individual payments of each."""
     payers: dict[str, Payer] = {}
     prices: dict[str, list[int]] = {}
     for money in moneys:
@@ -94,7 +95,7 @@ def _add_ledger(
     side: frozenset[str],
     day: int,
 ) -> None:
-    """Payments to the agent that our own ledger shows, and no transfer that was read."""
+    """Add payments to the agent that appear in our own ledger but not in any read transfer."""
     seen = {row.tx for row in money.transfers}
     for entry in money.ledger:
         if entry.tx.lower() not in seen:
@@ -105,7 +106,7 @@ def _add_ledger(
 
 
 def _resold(money: Money) -> Sequence[LedgerPayment]:
-    """Payments to resellers, none by who was funded by whom they paid, and none that went here."""
+    """Return payments to resellers, except by accounts they funded and those counted here."""
     seen = {row.tx for row in money.transfers}
     return [
         one
@@ -121,7 +122,7 @@ def _fresh(
     side: frozenset[str],
     paid_out: set[str],
 ) -> Payer:
-    """The payer as known, with where its money on this network came from."""
+    """Return the payer with the source of its money on this network."""
     known = payers.get(address) or Payer(address, {})
     sources = money.sources[address]
     own = address in side or any(one in side or one in paid_out for one in sources)
@@ -135,12 +136,12 @@ def _fresh(
 
 
 def _paid_others(payer: Payer, amount: int, at: int, today: int) -> Payer:
-    """A payment to somebody who resells the agent."""
+    """Add a payment to a reseller of the agent."""
     return replace(payer, resold=_paid(Payer("", payer.resold), amount, at, today, True).spent)  # noqa: FBT003
 
 
 def _paid(payer: Payer, amount: int, at: int, today: int, is_charge: bool) -> Payer:  # noqa: FBT001 - a column
-    """One payment more, the days kept bounded."""
+    """Add one payment and keep the number of days bounded."""
     spent = dict(payer.spent)
     spent[at] = spent.get(at, 0) + amount
     ripe = sorted(one for one in spent if one <= today - MATURE_DAYS)

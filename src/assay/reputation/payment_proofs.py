@@ -1,4 +1,4 @@
-"""A payment that a voter proves, looked up on its chain."""
+"""Looks up a payment, proven by a voter, on its chain."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -23,11 +23,11 @@ from assay.reputation.indexer import TAIL
 from assay.reputation.rows import PaymentChain, ProvenPayment, TransferRow
 
 LOGS_MAX: Final = 500
-"""Events of one transaction that are looked at."""
+"""Events examined in one transaction."""
 
 
 class PaymentProofs:
-    """Looks payments up."""
+    """Looks payments up on chain."""
 
     def __init__(self, rpc: Rpc, chains: Mapping[str, PaymentChain], tail: int = TAIL) -> None:
         self._rpc = rpc
@@ -37,9 +37,9 @@ class PaymentProofs:
     async def paid(
         self, proof: PaymentProof, event: Event, network: Network, block: int
     ) -> ProvenPayment | None:
-        """The payment, if there was one: before the feedback, by its voter, to the agent's wallet.
+        """Return the payment if its voter made it before the feedback, to the agent's wallet.
 
-        Raises `DocumentOverBudget` for one that may still be taken back.
+        Raises `DocumentOverBudget` if the payment may still be reorganised.
         """
         chain = next(
             (
@@ -87,7 +87,7 @@ class PaymentProofs:
     def _moved(
         logs: Sequence[RawLog], rows: Sequence[JsonValue], proof: PaymentProof, chain: PaymentChain
     ) -> RawLog | None:
-        """The transfer of a listed asset between the two; the largest where there are several."""
+        """Return the transfer of a listed asset between the two; the largest of several."""
         assets = {asset.address.lower() for asset in chain.assets}
         ends = (address_word(proof.payer), address_word(proof.payee))
         found = [
@@ -103,7 +103,7 @@ class PaymentProofs:
         return max(found, key=lambda log: transferred(log, chain), default=None)
 
     async def _wallet(self, network: Network, agent_id: str) -> str | None:
-        """The agent's wallet now. Raises `ChainUnavailable` and `BadAnswer`."""
+        """Return the agent's current wallet. Raises `ChainUnavailable` and `BadAnswer`."""
         call = erc8004.agent_wallet(network.identity_registry, agent_id)
         (answer,) = await self._rpc.call(network, [call])
         return erc8004.read_address(answer.data) if isinstance(answer, Returned) else None

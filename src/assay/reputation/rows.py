@@ -1,4 +1,4 @@
-"""Events as they are stored, and the assets whose transfers are read."""
+"""Stored events, and the assets whose transfers are read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class FeedbackRow:
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """A revocation of an entry, or an answer to it."""
+    """A revocation of an entry, or a response to it."""
 
     tx: str
     log: int
@@ -35,7 +35,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class OwnerRow:
-    """Who an agent's token went to."""
+    """A recipient of an agent's token."""
 
     tx: str
     log: int
@@ -68,7 +68,7 @@ class ProvenPayment:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a range of blocks held."""
+    """The events of a range of blocks."""
 
     feedback: Sequence[FeedbackRow] = ()
     notes: Sequence[NoteRow] = ()
@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class ListedAsset:
-    """A listed asset: worth a dollar, whatever its decimals."""
+    """A listed asset: a token worth a dollar, with any number of decimals."""
 
     address: str
     decimals: int = 6
@@ -93,4 +93,4 @@ class PaymentChain:
     network: Network
     assets: tuple[ListedAsset, ...]
     charges_only: bool = False
-    """Every transfer is taken as a charge: on Tempo, MPP charges are plain transfers."""
+    """Whether every transfer counts as a charge: on Tempo, MPP charges are plain transfers."""

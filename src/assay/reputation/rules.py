@@ -1,4 +1,4 @@
-"""Votes and payments -> one value that is dear to buy. Pure: the same evidence, the same value.
+"""Computes a value, expensive to buy, from votes and payments. Pure and deterministic.
 
     weight of a payer cluster = matured money, at most FULL dollars' worth
                                 x spread over unrelated sellers x decay
@@ -7,8 +7,8 @@
 This is a maximum flow of depth three (source of funds -> cluster -> agent), so that it is a sum of
 minima: money bounds what any number of accounts can add, and one cluster bounds what any amount of
 money can. Every rule here is continuous in the weights and moves by a bounded amount per unit of
-them, so that whoever brings little changes little, whatever the others have said.
-Source: Tran et al. 2009 (SumUp: votes bounded by a flow); ADR 0028; docs/reputation.md.
+them, so a voter with little weight changes little, whatever the others have said. Source: Tran et
+al. 2009 (SumUp: votes bounded by a flow); ADR 0028; docs/reputation.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,87 +22,90 @@ from assay.reputation.model import Payer, Reputation, Vote
 NEUTRAL = 50.0
 
 FULL = 2 * MICRO
-"""Net spending with which a cluster has its full weight of 1."""
+"""Net spending that gives a cluster its full weight of 1."""
 
 THRESHOLD = MICRO
 THRESHOLD_PRICES = 10
-"""Below so much, or so many usual prices, whichever is less, a voter is one of everybody else."""
+"""A voter that spent less than this, or less than this many usual prices (the lower), is not a
+customer."""
 
 PRICE_RANK = 10
-"""The usual price is that of the payer one tenth up from the cheapest. Who pays much can raise the
-median of few payments, and with it what it takes to be a customer; nobody can raise this one."""
+"""The usual price is that of the payer one tenth up from the cheapest. A large payer can raise the
+median of few payments, and with it the threshold for customers; no payer can raise this one
+alone."""
 
 MATURE_DAYS = 30
-"""Days after which money counts in full as money that did not return; before, in proportion."""
+"""Days after which money counts in full as not returned; before that, in proportion."""
 
 ALONE = 0.5
-"""Weight of a cluster that pays nobody else; with as much spent elsewhere it is 1."""
+"""Weight of a cluster that pays no other seller; with as much spent elsewhere it is 1."""
 
 HALF_LIFE_DAYS = 180
-"""Of a cluster's weight, from its last payment or vote on."""
+"""Half-life of a cluster's weight, from its last payment or vote."""
 
 SILENT_RATING = 75.0
 SILENT_SHARE = 0.5
 SILENT_DAYS = 2
-"""Customers who paid on so many days and said nothing: mild praise at half their weight."""
+"""Customers that paid on this many days without a vote count as mild praise at half their
+weight."""
 
 OTHERS_EACH, OTHERS_MOST = 0.05, 3.0
 """Weight of a voter without proven payments, and of all of them together: less than 3 points."""
 
 PRIOR_MASS = 50.0
-"""Mass with which confidence is one half."""
+"""Mass at which confidence is one half."""
 
 CHANGE_WINDOWS = (30, 90)
 CHANGE_DAY_MOST = 7.5
 CHANGE_MASS = 15.0
 CHANGE_SHARE = 0.25
 CHANGE_DROP, CHANGE_RANGE = 15.0, 30.0
-"""A change point: what customers said inside a window, a day counting at most `CHANGE_DAY_MOST`, so
-that it takes three of them, against what was said before. From `CHANGE_MASS` on every unit of the
-newer takes up to `CHANGE_SHARE` of a unit of the older away, in either direction, growing with the
-difference between both from `CHANGE_DROP` points on."""
+"""A change point: what customers said inside a window, where a day counts at most
+`CHANGE_DAY_MOST`, so that it takes three of them, against what was said before. From `CHANGE_MASS`
+on, every unit of the newer takes up to `CHANGE_SHARE` of a unit of the older away, in either
+direction, growing with the difference between both from `CHANGE_DROP` points on."""
 
 CAP_PER_UNIT = 0.25
 CAP_SHOWN = 95.0
-"""Points the ceiling of the whole score falls per unit of net bad weight of customers."""
+"""Points by which the ceiling of the whole score falls per unit of net bad weight of customers."""
 
 _HALVES_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Payers that cannot be told apart, and what they count. `rating` is None without opinion."""
+    """Payers that cannot be told apart, and their weight. `rating` is None without an opinion."""
 
     members: tuple[str, ...]
     net: int
     weight: float
     rating: float | None
     day: int | None
-    """Of the newest vote."""
+    """Day of the newest vote."""
     is_customer: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ReputationValue:
-    """What feedback and payments are worth."""
+    """The result of feedback and payments."""
 
     value: float
     confidence: float
     mass: float
     clusters: tuple[Cluster, ...]
     others: int
-    """Voters without proven payments."""
+    """Number of voters without proven payments."""
     own: int
     """Payers of the agent's own side, which do not count."""
     changed: bool
-    """The customers' word has changed, so that what they said before counts less."""
+    """Whether customers changed their opinion, so that earlier votes count less."""
     cap: float | None
 
 
 def assess(seen: Reputation) -> ReputationValue | None:
-    """The result; None where neither a customer nor a voter says anything.
+    """Return the result; None if neither a customer nor a voter has an opinion.
 
-    A payer that paid only resellers, or nothing at all, is a voter like everybody else.
+    An address that paid only resellers, or nothing, counts as a voter without payments.
     """
     paying_here = tuple(p for p in seen.payers if p.spent or p.is_own)
     seen = replace(seen, payers=paying_here)
@@ -133,11 +136,11 @@ def assess(seen: Reputation) -> ReputationValue | None:
 
 
 def customers(seen: Reputation, *, is_main: bool) -> JsonObject:
-    """The `customers` member of the evidence: what the ladder's rungs 3 and 4 ask for.
+    """Return the `customers` member of the evidence, which rungs 3 and 4 of the ladder require.
 
-    A cluster is independent only as far as it lost money at unrelated sellers too: what it paid
-    here costs the agent's own side nothing, since that is who was paid. `unproven` are those that
-    lost less there than it takes to be a customer.
+    A cluster is independent only as far as it lost money at unrelated sellers too: paying here
+    costs the agent's own side nothing, because it receives the payment. `unproven` are clusters
+    that lost less there than a customer must spend.
     """
     proven = tuple(p for p in seen.payers if p.counts_as_customer and not p.is_pending)
     by_address = {p.address: p for p in proven}
@@ -163,9 +166,9 @@ def customers(seen: Reputation, *, is_main: bool) -> JsonObject:
 
 
 def _paid(cluster: Cluster, by_address: Mapping[str, Payer]) -> int:
-    """What a cluster paid, to those who resell the agent too: of that, no more than `FULL`.
+    """Return what a cluster paid, including at most `FULL` to resellers of the agent.
 
-    So that nobody who pays themselves as a reseller becomes the largest customer of a rival.
+    The limit keeps resellers that pay themselves from becoming a rival's largest customer.
     """
     others = sum(sum(by_address[one].resold.values()) for one in cluster.members)
     return cluster.net + min(FULL, others)
@@ -176,18 +179,18 @@ def _days(payer: Payer) -> Sequence[int]:
 
 
 def usual_price(payments: Mapping[str, Sequence[int]]) -> int:
-    """Of the single payments of each payer: the median of each, and of those a low one."""
+    """Return a low rank of the payers' median payments."""
     each = sorted(sorted(paid)[(len(paid) - 1) // 2] for paid in payments.values() if paid)
     return each[(len(each) - 1) // PRICE_RANK] if each else 0
 
 
 def threshold(price: int) -> int:
-    """What a voter must have spent, net, to be a customer."""
+    """Return the net amount that a voter must have spent to be a customer."""
     return min(THRESHOLD, max(1, THRESHOLD_PRICES * price))
 
 
 def clusters_of(seen: Reputation) -> tuple[Cluster, ...]:
-    """Payers that share a source of funds are one; those of the agent's side are none."""
+    """Group payers that share a source of funds; leave out those of the agent's side."""
     by_address = {p.address: p for p in seen.payers if not p.is_own}
     votes = {v.address: v for v in seen.votes}
     made = [
@@ -197,7 +200,7 @@ def clusters_of(seen: Reputation) -> tuple[Cluster, ...]:
 
 
 def decay(days: float) -> float:
-    """One half every `HALF_LIFE_DAYS`, straight lines between the halves."""
+    """Return one half every `HALF_LIFE_DAYS`, interpolated linearly in between."""
     halves, rest = divmod(min(max(0.0, days) / HALF_LIFE_DAYS, _HALVES_MAX), 1.0)
     return 0.5 ** int(halves) * (1.0 - rest / 2)
 
@@ -225,7 +228,7 @@ def _cluster(members: Sequence[Payer], votes: Mapping[str, Vote], seen: Reputati
 
 
 def _weight(members: Sequence[Payer], net: int, day: int) -> float:
-    """The oldest money up to `FULL`, as far as it matured, by what was spent elsewhere as well."""
+    """Return the weight of the oldest money up to `FULL`, by maturity and by spending elsewhere."""
     if net <= 0:
         return 0.0
     paid = sorted(
@@ -244,7 +247,7 @@ def _weight(members: Sequence[Payer], net: int, day: int) -> float:
 
 
 def _mean(cast: Sequence[tuple[Vote, int]]) -> float | None:
-    """The members' votes, by what each spent."""
+    """Return the mean of the members' votes, weighted by spending."""
     total = sum(spent for _, spent in cast)
     return sum(v.rating * spent for v, spent in cast) / total if total else None
 
@@ -258,14 +261,14 @@ def _points(cluster: Cluster) -> float:
 
 
 def _cap(rated: Sequence[Cluster]) -> float | None:
-    """The ceiling that customers put over the whole score; None where it is above everything."""
+    """Return the ceiling of the whole score set by customers; None if it is above everything."""
     bad = -sum(_points(c) for c in rated) / NEUTRAL
     cap = round(100.0 - CAP_PER_UNIT * max(0.0, bad), 2)
     return cap if cap < CAP_SHOWN else None
 
 
 def _after_change(rated: Sequence[Cluster], day: int) -> tuple[list[Cluster], bool]:
-    """The clusters, with what was said before a change point counting less."""
+    """Return the clusters, with votes before a change point counting less."""
     shares = [1.0] * len(rated)
     for window in CHANGE_WINDOWS:
         older = [n for n, c in enumerate(rated) if c.day is None or c.day <= day - window]
@@ -281,7 +284,7 @@ def _after_change(rated: Sequence[Cluster], day: int) -> tuple[list[Cluster], bo
 
 
 def _taken(newer: Sequence[Cluster], older: Sequence[Cluster]) -> float:
-    """How much weight the newer word takes from the older one."""
+    """Return how much weight the newer votes take from the older ones."""
     by_day: dict[int, float] = {}
     for c in newer:
         by_day[c.day or 0] = by_day.get(c.day or 0, 0.0) + c.weight

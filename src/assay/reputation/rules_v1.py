@@ -1,12 +1,12 @@
 """Rules 1 of the 8004 signal, for evidence that was made under them. Pure, and never changed.
 
 Evaluations from before votes counted by money (evidence without `rules`) are checked and replayed
-with these: the same evidence gives the value, confidence and sentences it was graded with. Nothing
-new is collected for them. ADR 0028.
+with these rules: the same evidence gives the value, confidence and sentences it was graded with.
+They collect no new evidence. ADR 0028.
 
 Sources: feedback.md#manipulation; Kish 1965 (effective sample size); Kamvar et al. 2003
-(EigenTrust: a voice weighs what its speaker is worth); Viswanath et al. 2010 (sybil defences find
-communities).
+(EigenTrust: a rating weighs as much as its reviewer's trust); Viswanath et al. 2010 (sybil defences
+find communities).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,43 +20,44 @@ HALF_LIFE_DAYS = 90
 """Source: feedback.md#manipulation."""
 
 REVIEWER_WEIGHT_MIN = 0.02
-"""What a reviewer counts of whom nothing is known but an address."""
+"""Weight of a reviewer of whom only the address is known."""
 
 TRANSACTIONS_FROM, TRANSACTIONS_FULL = 5, 100
-"""Transactions an account must have sent for a third of the standing: none below, all of it at."""
+"""Transactions an account must have sent for a third of the weight: none below the first number,
+all of it at the second."""
 
 AGE_FULL_DAYS = 30
-"""Days since its first feedback to anybody for another third."""
+"""Days since its first feedback to any agent for another third."""
 
 OTHERS_FULL = 3
-"""Other agents it rated for the last third."""
+"""Other agents it must have rated for the last third."""
 
 NO_HISTORY = 0.25
-"""Below this standing reviewers cannot be told apart, so that all of them are one cluster."""
+"""Reviewers below this weight cannot be told apart, so all of them form one cluster."""
 
 BURST_GAP_S = 600
 BURST_MIN = 5
 BURST_WEIGHT = 0.6
-"""Reviewers of at most this standing whose feedback came in one go, each within ten minutes of the
+"""Reviewers of at most this weight whose feedback came in a burst, each within ten minutes of the
 one before, at least five of them: one cluster."""
 
 RING_MIN = 3
 SAME_SET_MIN = 3
 SAME_SET_SHARE = 0.6
 SETS_COMPARED = 100
-"""Reviewers that rated three or more other agents, three fifths of all of them in common: one
-cluster. At most so many different sets are compared with each other."""
+"""Reviewers that rated three or more other agents and share three fifths of them: one cluster. At
+most this many different sets are compared with each other."""
 
 RECIPROCAL = 0.1
-"""What is left of a reviewer whose own agents this agent's owner rated."""
+"""Factor for a reviewer whose own agents this agent's owner rated."""
 
 HALF_SURE_AT = 3.0
-"""Mass at which confidence is one half: three reviewers of full standing, this week."""
+"""Mass at which confidence is one half: three reviewers of full weight, this week."""
 
 RECENT_MASS = 6.0
 RECENT_DROP = 15.0
-"""The newest reviewers that together have this mass speak for all, where most of them are this many
-points below the mean of those before: an agent that turns bad is not carried by its past."""
+"""The newest reviewers that together have this mass decide for all, if most of them are this many
+points below the mean of those before: an agent that turns bad does not keep its past rating."""
 
 _UNKNOWN_DECAY = 0.5
 _HALVES_MAX = 60.0
@@ -64,26 +65,26 @@ _HALVES_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ReviewerRating:
-    """One reviewer: the latest value given, and what is known of whoever gave it.
+    """One reviewer: the latest rating, and what is known of the account.
 
-    None is what could not be learnt. Times are unix seconds.
+    None for unknown values. Times are unix seconds.
     """
 
     address: str
     value: float
     given_s: int | None
     first_s: int | None
-    """First feedback to any agent."""
+    """Time of its first feedback to any agent."""
     transactions: int | None
     rated: frozenset[str] | None
-    """Other agents rated."""
+    """The other agents it rated."""
     relation: str | None
     """`self` or `reciprocal`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedRating:
-    """A voice and what it counts; `cluster` names the group it was found to be part of."""
+    """A rating and its weight; `cluster` names the group that its reviewer belongs to."""
 
     rating: ReviewerRating
     reviewer_weight: float
@@ -93,27 +94,27 @@ class WeightedRating:
 
 @dataclass(frozen=True, slots=True)
 class ReputationResult:
-    """What all feedback is worth. `mass` is the number of voices it counts like."""
+    """The result of all feedback. `mass` is the effective number of ratings."""
 
     value: float
     confidence: float
     mass: float
     ratings: tuple[WeightedRating, ...]
     clusters: Mapping[str, int]
-    """Size by name."""
+    """Cluster sizes by name."""
     own: int
     reciprocal: int
     betrayed: bool
     unknown: int
-    """Reviewers of whom nothing could be learnt."""
+    """Number of reviewers about whom nothing could be found."""
 
 
 def judge(
     ratings: Sequence[ReviewerRating], as_of_s: int, since_s: int | None
 ) -> ReputationResult | None:
-    """The judgement at a time; None without any voice that counts.
+    """Return the result at a time; None without any rating that counts.
 
-    `since_s` is from when on the times of feedback are known: one without a time is older.
+    `since_s`: times of feedback are known from then on; an entry without a time is older.
     """
     counted = sorted((v for v in ratings if v.relation != "self"), key=lambda v: v.address)
     if not counted:
@@ -144,7 +145,7 @@ def judge(
 
 
 def reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
-    """What a reviewer has at stake, `REVIEWER_WEIGHT_MIN` to 1: a third for each of the parts."""
+    """Return a reviewer's weight, `REVIEWER_WEIGHT_MIN` to 1: a third for each of the parts."""
     sent = rating.transactions or 0
     history = (sent - TRANSACTIONS_FROM) / (TRANSACTIONS_FULL - TRANSACTIONS_FROM)
     age_s = as_of_s - rating.first_s if rating.first_s is not None else 0
@@ -155,14 +156,14 @@ def reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
 
 
 def decay(age_s: float) -> float:
-    """One half every `HALF_LIFE_DAYS`, straight lines between the halves."""
+    """Return one half every `HALF_LIFE_DAYS`, interpolated linearly in between."""
     halves, rest = divmod(min(max(0.0, age_s) / (HALF_LIFE_DAYS * DAY_S), _HALVES_MAX), 1.0)
     return 0.5 ** int(halves) * (1.0 - rest / 2)
 
 
 @lru_cache(maxsize=4096)
 def voices_of_cluster(size: int) -> float:
-    """What a cluster counts like: 1 + 1/2 + ... + 1/n, about 0.58 + ln n."""
+    """Return the weight of a cluster: 1 + 1/2 + ... + 1/n, about 0.58 + ln n."""
     return sum(1.0 / k for k in range(size, 0, -1))
 
 
@@ -189,7 +190,7 @@ def _recency(rating: ReviewerRating, as_of_s: int, since_s: int | None) -> float
 
 
 def _clusters(ratings: Sequence[ReviewerRating], weights: Mapping[str, float]) -> dict[str, str]:
-    """The cluster of each reviewer that is in one; the first that fits, largest suspicion first."""
+    """Return the cluster of each clustered reviewer; the first match, strongest suspicion first."""
     found: dict[str, str] = {}
     for rating in ratings:
         if weights[rating.address] < NO_HISTORY:
@@ -204,12 +205,12 @@ def _clusters(ratings: Sequence[ReviewerRating], weights: Mapping[str, float]) -
 
 
 def _rings(ratings: Sequence[ReviewerRating]) -> list[list[str]]:
-    """Groups that rated the same other agents."""
+    """Return groups that rated the same other agents."""
     by_set: dict[frozenset[str], list[str]] = {}
     for rating in ratings:
         if rating.rated is not None and len(rating.rated) >= SAME_SET_MIN:
             by_set.setdefault(rating.rated, []).append(rating.address)
-    # The sets most reviewers share first: those are what a ring looks like.
+    # The sets most reviewers share first: rings look like that.
     sets = sorted(by_set, key=lambda s: (-len(by_set[s]), sorted(s)))
     rings: list[tuple[frozenset[str], list[str]]] = []
     for one in sets:
@@ -239,7 +240,7 @@ def _bursts(ratings: Sequence[ReviewerRating]) -> list[list[str]]:
 
 
 def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, bool]:
-    """The weighted mean, or that of the newest voices where they tell of a betrayal."""
+    """Return the weighted mean, or that of the newest ratings if they show a recent drop."""
     newest = sorted(
         (w for w in weighted if w.rating.given_s is not None),
         key=lambda w: (-(w.rating.given_s or 0), w.rating.address),
@@ -260,7 +261,7 @@ def _value(weighted: Sequence[WeightedRating], total: float) -> tuple[float, boo
 
 
 def _median(weighted: Sequence[WeightedRating], mass: float) -> float:
-    """Half of the mass is at or below it: a few loud voices do not move it."""
+    """Return the weighted median, which a few heavy ratings do not move."""
     below = 0.0
     ranked = sorted(weighted, key=lambda w: (w.rating.value, w.rating.address))
     for w in ranked:
@@ -271,14 +272,14 @@ def _median(weighted: Sequence[WeightedRating], mass: float) -> float:
 
 
 def voices_of(seen: JsonObject) -> tuple[ReviewerRating, ...]:
-    """The voices of a signal's evidence (see `signals/registry_8004.py`)."""
+    """Return the ratings of a signal's evidence (see `signals/registry_8004.py`)."""
     reviewers = seen["reviewers"]
     rows = reviewers.items() if is_object(reviewers) else ()
     return tuple(rating_of(address, row) for address, row in rows if is_object(row))
 
 
 def rating_of(address: str, row: JsonObject) -> ReviewerRating:
-    """One reviewer of the evidence."""
+    """Parse one reviewer of the evidence."""
     rated = row.get("rated")
     relation = row.get("relation")
     return ReviewerRating(

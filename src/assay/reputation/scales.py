@@ -1,4 +1,4 @@
-"""What a feedback value means on a scale of 0 to 100. Pure.
+"""Converts feedback values to a scale of 0 to 100. Pure.
 
 Source: EIP-8004, "Reputation Registry": tags are free, only value and decimals are mandatory, and a
 few tags have scales of their own.
@@ -16,9 +16,9 @@ Scale = Callable[[Decimal], Decimal | None]
 
 
 def rating_of(feedback: Feedback) -> float | None:
-    """The rating, 0 to 100; None for what is no opinion (revenues) or off its scale.
+    """Return the rating, 0 to 100; None if it is not an opinion (revenues) or off its scale.
 
-    Negative is bad on every scale; a tag without a scale of its own is taken as 0 to 100.
+    Negative values are bad on every scale; a tag without its own scale is read as 0 to 100.
     """
     if feedback.is_scored:
         return None if feedback.score is None else float(feedback.score)
@@ -35,17 +35,17 @@ def _yes_or_no(value: Decimal) -> Decimal | None:
 
 
 def _milliseconds(value: Decimal) -> Decimal:
-    """At once is 100, ten seconds are 0; a negative time is no measurement, and bad."""
+    """Rate 0 ms as 100 and ten seconds as 0; a negative time is invalid, and bad."""
     return _LOW if value < 0 else _HIGH - value / 100
 
 
 def _blocks(value: Decimal) -> Decimal:
-    """Every block behind costs ten points."""
+    """Subtract ten points for every block behind."""
     return _LOW if value < 0 else _HIGH - value * 10
 
 
 def _yield(value: Decimal) -> Decimal:
-    """Percent, whatever the period: 20 lost is 0, 20 won is 100."""
+    """Rate percent, whatever the period: a loss of 20 is 0, a gain of 20 is 100."""
     return _HALF + value * Decimal("2.5")
 
 

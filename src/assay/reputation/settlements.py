@@ -1,4 +1,4 @@
-"""What independent payers settled with an agent lately: it shows that what is sold is had. Pure."""
+"""Recent settlements of independent payers, as evidence that the service is delivered. Pure."""
 
 from dataclasses import replace
 from typing import Final
@@ -8,15 +8,15 @@ from assay.reputation.model import Payer, Reputation
 from assay.reputation.rules import customers
 
 WITHIN_DAYS: Final = 30
-"""Who paid before that says nothing of what is served now."""
+"""Earlier payments say nothing about the current service."""
 
 
 def settlements(seen: Reputation) -> JsonObject:
-    """`clusters`, `days`, `usdNet` of charges within `WITHIN_DAYS`; empty where nobody was charged.
+    """Return `clusters`, `days`, `usdNet` of charges within `WITHIN_DAYS`; empty without charges.
 
     Payers count as customers do (`rules.customers`), and only if they were charged, by an x402
-    authorisation or by MPP: a wallet's other income says nothing of what is sold. `unread` is how
-    many payers' sources of funds are not read yet.
+    authorisation or by MPP: a wallet's other income says nothing about what is sold. `unread` is
+    the number of payers whose sources of funds are not read yet.
     """
     charged = tuple(
         lately

@@ -1,4 +1,4 @@
-"""What writing scores to Solana may cost: a budget of a day, and a wallet that can pay."""
+"""Bounds the cost of writing scores to Solana: a daily budget, and the wallet's balance."""
 
 from datetime import timedelta
 from typing import Final
@@ -14,13 +14,13 @@ from assay.reputation.write_back import LAMPORTS_MIN
 BALANCE_KNOWN_S: Final = 60.0
 ALL: Final = "solana writes"
 PART: Final = 10
-"""One Free operator or address causes at most this part of all writes."""
+"""One Free operator or address may cause at most this fraction of all writes."""
 
 _DAY: Final = timedelta(days=1)
 
 
 class SolanaFees:
-    """Implements `reputation.write_back.WriteFees`, exact over all processes and restarts."""
+    """Implements `reputation.write_back.WriteFees`, exactly across processes and restarts."""
 
     def __init__(
         self, writer: ChainWriter, budgets: DailyBudgets, per_day: int, clock: Clock

@@ -1,7 +1,6 @@
-"""Writes scores to the 8004 registry on Solana. Implements `registries.ports.ChainWriter`.
+"""Writes scores to the 8004 registry on Solana; implements `registries.ports.ChainWriter`.
 
-Source of the recipe: solana-registry.md#writing-scores. Only imported where a keypair is
-configured.
+Source of the recipe: solana-registry.md#writing-scores. Only imported if a keypair is configured.
 """
 
 import base64
@@ -27,11 +26,11 @@ from assay.registries.solana.feedback import GiveFeedback, SolanaFeedback, give_
 
 UNITS = 400_000
 UNITS_SPREAD = 32
-"""Compute units a write may use, as the registry's SDK asks for; spread a little, for two writes
-that are the same to the byte are one, and the second silently lost."""
+"""Compute units a write may use, as in the registry's SDK. The number varies a little, because two
+identical writes are one transaction, and the second would be lost silently."""
 
 SIGNATURE_LAMPORTS = 5_000
-"""Of each signature. Source: solana-registry.md#writing-scores."""
+"""Fee of each signature. Source: solana-registry.md#writing-scores."""
 
 _KEY_FILE_BYTES_MAX = 4096
 _PROGRAM_ERROR = re.compile(r"custom program error: 0x([0-9a-fA-F]{1,8})")
@@ -48,7 +47,7 @@ _SEND: JsonObject = {
 
 
 def keypair_of(configured: str) -> Keypair:
-    """The keypair of a setting: a JSON array of 64 integers, or a file that holds one.
+    """Return the keypair of a setting: a JSON array of 64 integers, or a file with one.
 
     Raises `ValueError` with a sentence that shows nothing of the key.
     """
@@ -70,10 +69,10 @@ def keypair_of(configured: str) -> Keypair:
 
 
 class SolanaWriter:
-    """Signs and sends; a score is sent once, and whether it was executed is not waited for."""
+    """Signs and sends each score once, without waiting for its execution."""
 
     def __init__(self, rpc: Rpc, keypair: Keypair, price: int) -> None:
-        """`price` is micro-lamports per compute unit, 0 for none."""
+        """Create it; `price` is micro-lamports per compute unit, 0 for none."""
         self.address = str(keypair.pubkey())
         most_units = UNITS + UNITS_SPREAD - 1
         self.fee = SIGNATURE_LAMPORTS - -price * most_units // 1_000_000
@@ -102,7 +101,7 @@ class SolanaWriter:
         return expected
 
     def signed(self, feedback: GiveFeedback, blockhash: str) -> Transaction:
-        """The transaction of one instruction, paid and signed by the keypair."""
+        """Return the transaction of one instruction, paid and signed by the keypair."""
         limit = UNITS + next(self._numbers) % UNITS_SPREAD
         budget = [set_compute_unit_limit(limit)]
         if self._price:
@@ -117,7 +116,7 @@ class SolanaWriter:
         return Transaction([self._keypair], message, recent)
 
     async def balance(self, network: Network) -> int:
-        """Lamports of the writing wallet. Raises `ChainUnavailable`."""
+        """Return the lamports of the writing wallet. Raises `ChainUnavailable`."""
         options = {"commitment": "confirmed"}
         answer = await self._rpc.request(network, "getBalance", [self.address, options])
         value = answer.get("value") if is_object(answer) else None
@@ -138,7 +137,7 @@ class SolanaWriter:
 
 
 def _reason(refusal: RpcRefused) -> str:
-    """The node's words, with the program's own error in decimal, as its sources number them."""
+    """Return the node's words, with the program's error in decimal, as its sources number it."""
     found = _PROGRAM_ERROR.search(refusal.rpc_message)
     if found is None:
         return f"{refusal.rpc_code}: {refusal.rpc_message[:_MESSAGE_CHARS_MAX]}"

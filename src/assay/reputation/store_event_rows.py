@@ -1,4 +1,4 @@
-"""Rows of the event tables and the values they stand for."""
+"""Converts between rows of the event tables and values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,22 +19,22 @@ from assay.reputation.ports import EventCursor, Stream
 from assay.reputation.rows import Batch
 
 PARAMETERS = 500
-"""Values in one statement, below what either database takes."""
+"""Values in one statement, below the limits of both databases."""
 
 ROWS_LOCK = "rows of the index"
-"""Whoever adds or removes rows waits for the others: of a stored range no row is missing."""
+"""Lock for adding and removing rows, so that no row of a stored range is missing."""
 
 BY_BLOCK = (
     *(chain_feedback, chain_notes, chain_owners),
     *(chain_transfers, chain_fundings, chain_proofs),
 )
-"""What leaves with a block that its chain takes back."""
+"""Tables whose rows are deleted with a reorganised block."""
 
 _S = index_streams.c
 
 
 def is_seller(network: str) -> ColumnElement[bool]:
-    """A recipient whose payments are read."""
+    """Match a recipient whose payments are read."""
     return and_(
         _S.kind == "payments",
         _S.network == network,
@@ -43,7 +43,7 @@ def is_seller(network: str) -> ColumnElement[bool]:
 
 
 def these(streams: Sequence[Stream]) -> ColumnElement[bool]:
-    """The rows of these streams, each found by the key: SQLite reads all for a list of triples."""
+    """Match the rows of these streams by key: SQLite scans all rows for a list of triples."""
     subjects: dict[tuple[str, str], list[str]] = {}
     for one in streams:
         subjects.setdefault((one.kind, one.network), []).append(one.subject)
@@ -57,12 +57,12 @@ def these(streams: Sequence[Stream]) -> ColumnElement[bool]:
 
 
 def parts(values: Sequence[Any]) -> Sequence[Any]:
-    """Values for one statement each."""
+    """Split values into parts that fit one statement each."""
     return [values[at : at + PARAMETERS] for at in range(0, len(values), PARAMETERS)]
 
 
 async def touch(database: Database, streams: Sequence[Stream], day: int) -> None:
-    """Note that an evaluation needed them on that day."""
+    """Record that an evaluation needed them on that day."""
     for part in parts(streams):
         needed = update(index_streams).where(these(part), _S.asked_day < day)
         async with database.write() as connection:
@@ -71,7 +71,7 @@ async def touch(database: Database, streams: Sequence[Stream], day: int) -> None
 
 
 def stream_row(stream: Stream, block: int, day: int) -> dict[str, Any]:
-    """A stream that begins after a block, needed on that day."""
+    """Return the row of a stream that begins after a block, needed on that day."""
     return {
         "kind": stream.kind,
         "network": stream.network,
@@ -86,12 +86,12 @@ def stream_row(stream: Stream, block: int, day: int) -> dict[str, Any]:
 
 
 def stream_of(row: Row[Any]) -> Stream:
-    """The stream of a row."""
+    """Return the stream of a row."""
     return Stream(row.kind, row.network, row.subject)
 
 
 def cursor_of(row: Row[Any]) -> EventCursor:
-    """How far the stream of a row was read."""
+    """Return how far the stream of a row was read."""
     return EventCursor(row.block, row.block_hash, bool(row.is_done), bool(row.is_whole))
 
 
@@ -100,7 +100,7 @@ def _names(row: object) -> Sequence[str]:
 
 
 def rows_of(network: str, batch: Batch) -> Sequence[tuple[Table, list[dict[str, Any]]]]:
-    """What a batch puts into each table."""
+    """Return the rows of a batch for each table."""
 
     def of(row: object, **more: object) -> dict[str, Any]:
         return {"network": network, **{n: getattr(row, n) for n in _names(row)}, **more}

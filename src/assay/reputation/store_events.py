@@ -1,4 +1,4 @@
-"""Events of chains in SQL. Implements `reputation.ports.EventStore`."""
+"""Stores events of chains in SQL; implements `reputation.ports.EventStore`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -39,13 +39,13 @@ from assay.reputation.store_old_streams import EXCHANGE
 from assay.reputation.store_sellers import READ_MAX, spent_elsewhere
 
 ROWS_MAX = 100_000
-"""Rows of one stream; then it is full: an address with more is no seller, or a flood."""
+"""Rows of one stream; then it is full: an address with more is a flood, or not a seller."""
 
 _S = index_streams.c
 
 
 class _Overtaken(Exception):
-    """Another process has read the range."""
+    """Another process has already read the range."""
 
 
 class SqlEventStore:
@@ -70,7 +70,7 @@ class SqlEventStore:
             async with self._database.write() as connection:
                 await self._add(connection, index_streams, begun)
             rows |= await self._rows(new)
-        # One that was forgotten at this very moment begins anew the next time.
+        # A stream deleted at this very moment begins again next time.
         return dict.fromkeys(new, EventCursor(block)) | {
             s: cursor_of(row) for s, row in rows.items()
         }
@@ -118,7 +118,7 @@ class SqlEventStore:
                 await connection.execute(delete(table).where(*gone))
             later = update(index_streams).where(_S.network == network, _S.block > block)
             await connection.execute(later.values(block=block, block_hash="", is_done=False))
-            # An account whose funding was forgotten is to be read again, wherever it stands.
+            # An account whose funding was deleted must be read again, whatever its cursor says.
             funded = select(chain_fundings.c.account).where(chain_fundings.c.network == network)
             lost = update(index_streams).where(
                 _S.network == network, _S.kind == "funding", _S.subject.not_in(funded)
@@ -270,7 +270,7 @@ class SqlEventStore:
     async def _finish(
         self, connection: AsyncConnection, streams: Sequence[Stream], batch: Batch
     ) -> None:
-        """What has nothing more to tell is done."""
+        """Mark finished streams as done."""
         kind, network = streams[0].kind, streams[0].network
         if kind == "funding" and batch.fundings:
             found = (_S.kind == kind, _S.network == network, _S.subject.in_(list(batch.fundings)))

@@ -1,4 +1,4 @@
-"""Files of feedback that are due, and the payments they proved, in SQL."""
+"""Stores due feedback files, and the payments they proved, in SQL."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -29,7 +29,7 @@ _PROVE: Final = text(
 
 
 async def ask_files(database: Database, network: str, agent_id: str) -> None:
-    """Have the newest unread files of an agent's feedback read, of each voter the latest."""
+    """Queue the newest unread files of an agent's feedback, the latest of each voter."""
     mine = (_F.network == network, _F.agent_id == agent_id)
     waiting = select(func.count()).where(*mine, _F.file.in_(_WAITING))
     later = chain_feedback.alias()
@@ -56,7 +56,7 @@ async def ask_files(database: Database, network: str, agent_id: str) -> None:
 
 
 async def proven(database: Database, network: str, agent_id: str) -> Sequence[ProvenPayment]:
-    """What standing feedback of an agent proves; that of revoked feedback proves nothing."""
+    """Return the payments proven by an agent's feedback, without revoked feedback."""
     revoked = (
         select(_N.number)
         .where(_N.network == network, _N.agent_id == agent_id, _N.client == _P.client)

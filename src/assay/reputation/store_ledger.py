@@ -1,4 +1,4 @@
-"""Settled payments of our own ledger, as money of an agent's customers."""
+"""Reads settled payments of our own ledger as payments of an agent's customers."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from assay.reputation.ports import LedgerPayment
 from assay.reputation.store_sellers import READ_MAX
 
 RESELLERS_MAX: Final = 200
-"""Wrappers of one agent's services that are looked at, each as often as it changed."""
+"""Wrappers of one agent's services that are examined, each as often as it changed."""
 
 ENDPOINTS_MAX: Final = 50
 KEYS_MAX: Final = 500
@@ -26,7 +26,7 @@ _P, _W, _K = payments.c, wrapper_revisions.c, control_keys.c
 async def paid_to(
     database: Database, network: str, payees: Sequence[str]
 ) -> Sequence[LedgerPayment]:
-    """See `reputation.ports.EventStore.ledger`."""
+    """Implement `reputation.ports.EventStore.ledger`."""
     statement = (
         select(payments)
         .where(_P.network == network, func.lower(_P.pay_to).in_(payees))
@@ -45,7 +45,7 @@ async def resold(
     side: Collection[str],
     now_us: int,
 ) -> Sequence[LedgerPayment]:
-    """See `reputation.ports.EventStore.resold`."""
+    """Implement `reputation.ports.EventStore.resold`."""
     targets = await _proven(database, subject_key, endpoints, now_us)
     if not targets:
         return []
@@ -77,7 +77,7 @@ async def resold(
 async def _proven(
     database: Database, subject_key: str, endpoints: Sequence[str], now_us: int
 ) -> frozenset[str]:
-    """Declared addresses, and their origins, of which the agent proved control."""
+    """Return declared addresses, and their origins, of which the agent proved control."""
     statement = (
         select(_K.key)
         .where(_K.subject_key == subject_key, _K.proof != "site", _K.disputed.is_(False))
@@ -102,7 +102,7 @@ async def _proven(
 async def _tied(
     database: Database, operators: Collection[str], side: Collection[str]
 ) -> frozenset[str]:
-    """Operators that have, or had, a wrapper that pays one of the agent's side."""
+    """Return operators that have or had a wrapper that pays one of the agent's side."""
     statement = (
         select(_W.operator_id)
         .where(_W.operator_id.in_(operators))

@@ -1,7 +1,7 @@
-"""Forgets streams of payments, and removes their rows in parts, and fundings nobody needs any more.
+"""Deletes payment streams, then their rows in parts, and unneeded fundings.
 
-A stream that is forgotten begins anew when it is needed again. Its rows are removed afterwards, as
-`gone`, as far as no stream that is read has them: one that came back meanwhile keeps them.
+A deleted stream begins again when it is needed again. Its rows are removed afterwards, as `gone`,
+unless a stream that is read has them: a stream that returned meanwhile keeps them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from assay.reputation.ports import NEUTRAL_FROM, Stream
 from assay.reputation.store_event_rows import ROWS_LOCK, these
 
 EXCHANGE: Final = "exchange"
-"""The kind of a row that remembers who funded as many accounts as an exchange."""
+"""The kind of a row that records an address that funded as many accounts as an exchange."""
 
 _ADD: Final = text(
     "INSERT INTO index_streams"
@@ -87,13 +87,13 @@ _FUNDED: Final = text(
 
 
 class SqlOldStreams:
-    """Forgets and removes a bounded number at a time; several processes may at once."""
+    """Deletes a bounded number at a time; several processes may run it at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def forget_idle(self, before_day: int, at_most: int) -> int:
-        """Forget payments that no evaluation has needed since before that day; how many."""
+        """Delete payment streams that no evaluation has needed since that day; return how many."""
         values = {"before_day": before_day, "at_most": at_most}
         if not await self._found(_IDLE, {**values, "at_most": 1}):
             return 0
@@ -109,10 +109,11 @@ class SqlOldStreams:
     async def forget_largest(
         self, rows_max: int, used_since: datetime, kept: Collection[str], at_most: int
     ) -> int:
-        """Forget payments until no more rows are kept; how many streams.
+        """Delete payment streams until at most `rows_max` rows are kept; return how many streams.
 
         Each stream is a row as well. The largest go first; those of wallets of agents that were on
-        rung 3 since then, when there are no others; and never those to the addresses of `kept`.
+        rung 3 since `used_since` go when there are no others, and those to the addresses of `kept`
+        never.
         """
         (total,) = (await self._found(_TOTAL, {}))[0].values()
         if total <= rows_max:
@@ -133,7 +134,7 @@ class SqlOldStreams:
         return forgotten
 
     async def remove_rows(self, at_most: int) -> bool:
-        """Remove transfers of one that was forgotten; whether there may be more to remove."""
+        """Remove transfers of one deleted stream; return whether there may be more to remove."""
         if not await self._found(_GONE, {}):
             return False
         async with self._database.write() as connection:
@@ -150,9 +151,9 @@ class SqlOldStreams:
         return True
 
     async def look_at_fundings(self, before_day: int, today: int, at_most: int) -> int:
-        """Look at fundings not looked at since before that day; how many.
+        """Check fundings not checked since that day; return how many.
 
-        Those stay that lead to whoever paid somebody whose payments are kept.
+        Fundings that lead to payers of a stream that is kept stay.
         """
         values = {"before_day": before_day, "at_most": at_most}
         if not await self._found(LOOK, {**values, "at_most": 1}):
@@ -176,7 +177,7 @@ class SqlOldStreams:
     async def _remember_exchanges(
         self, connection: AsyncConnection, unused: Sequence[RowMapping]
     ) -> None:
-        """Else customers of an exchange would be one customer as soon as it is little used."""
+        """Keep exchanges: a forgotten one would join its customers into one when little used."""
         for network, funder in sorted({(r["network"], r["funder"]) for r in unused if r["funder"]}):
             whose = {"network": network, "funder": funder, "at_most": NEUTRAL_FROM}
             if (await connection.execute(_FUNDED, whose)).scalar_one() == NEUTRAL_FROM:

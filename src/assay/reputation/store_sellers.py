@@ -1,4 +1,4 @@
-"""What payers spent at other sellers, and did not get back."""
+"""Computes what payers spent at other sellers without getting it back."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,10 +11,10 @@ from assay.reputation.ports import Stream
 from assay.reputation.store_event_rows import PARAMETERS, is_seller, parts, these, touch
 
 READ_MAX = 20_000
-"""Rows of one answer."""
+"""Rows of one query."""
 
 OTHER_PAYERS = 20
-"""Payers of its own that a seller needs to be unrelated: as many as rung 3 asks for."""
+"""Payers of its own that a seller needs to be unrelated: as many as rung 3 requires."""
 
 _T = chain_transfers.c
 
@@ -30,7 +30,7 @@ async def spent_elsewhere(  # noqa: PLR0913 - the question, as the port asks it
     is_shared: bool,
     until_day: int | None,
 ) -> Mapping[str, int]:
-    """See `reputation.ports.EventStore.elsewhere`."""
+    """Implement `reputation.ports.EventStore.elsewhere`."""
     spent: dict[str, dict[str, int]] = {}
     for part in parts(payers):
         for seller, payer, total in await _rows(database, _paid(network, part, until_day)):
@@ -54,7 +54,7 @@ async def spent_elsewhere(  # noqa: PLR0913 - the question, as the port asks it
 def _share(
     paid: Mapping[str, int], unrelated: Collection[str], side: Sequence[str], *, is_shared: bool
 ) -> int:
-    """What was lost elsewhere; shared out, it vouches for every seller only by its part."""
+    """Return the money lost elsewhere; if shared, each seller vouches only by its part."""
     lost = sum(amount for seller, amount in paid.items() if seller in unrelated)
     if not is_shared:
         return lost
@@ -78,7 +78,7 @@ def _paid(network: str, payers: Sequence[str], until_day: int | None) -> Select[
 async def _returned(
     database: Database, network: str, sellers: Sequence[str], payers: Sequence[str]
 ) -> list[tuple[str, str, int]]:
-    """Payer, seller and what the seller sent back."""
+    """Return payer, seller and the amount the seller returned."""
     known, found = set(payers), list[tuple[str, str, int]]()
     for part in parts(sellers):
         statement = (
@@ -98,7 +98,7 @@ async def _unrelated(
     payers: Sequence[str],
     side: Sequence[str],
 ) -> frozenset[str]:
-    """Sellers that no money passed between and the side, and that funded none of the payers."""
+    """Return sellers that exchanged no money with the side, and funded none of the payers."""
     related: set[str] = set()
     known = set(payers)
     for part in parts(sellers):
@@ -123,7 +123,7 @@ async def _unrelated(
 async def _popular(
     database: Database, network: str, sellers: Sequence[str], payers: Sequence[str]
 ) -> frozenset[str]:
-    """Sellers with enough payers who are none of these."""
+    """Return sellers with enough payers outside this group."""
     found: set[str] = set()
     for part in parts(sellers):
         statement = (
@@ -140,9 +140,9 @@ async def _popular(
 async def _whole(
     database: Database, network: str, sellers: Sequence[str], today: int
 ) -> frozenset[str]:
-    """Sellers that are read whole still, after all else was read; each was needed today.
+    """Return sellers that are still read whole, after all other reads; mark each as needed today.
 
-    Of one whose rows are not all here yet, or no more, what it sent back may be missing.
+    If rows of a seller are missing, its refunds may be missing too.
     """
     streams = [Stream("payments", network, one) for one in sellers]
     found: set[str] = set()

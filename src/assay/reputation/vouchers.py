@@ -1,7 +1,7 @@
-"""What vouches for an agent on chain beside its customers: validators' answers, and a stake.
+"""On-chain evidence for an agent besides its customers: validators' answers, and a stake.
 
-Both only where the operator configures them, and read at evaluation. Whoever controls the agent
-chooses which validations are asked for, and when: so of each validator on the operator's list the
+Both are read at evaluation, and only if the operator configures them. The agent's controller
+chooses which validations are requested, and when: so of each validator on the operator's list the
 newest answers count, and an agent whose answers cannot all be read has none. Source: EIP-8004,
 "Validation Registry"; ADR 0041.
 """
@@ -18,7 +18,7 @@ from assay.registries.model import OnchainAgent
 from assay.reputation.rows import PaymentChain
 
 VALIDATIONS_MAX: Final = 300
-"""Validations of one agent that are read; of one that has more, none count."""
+"""Validations read of one agent; if it has more, none count."""
 
 VALID_DAYS: Final = 365
 """How long an answer counts."""
@@ -30,9 +30,9 @@ _SELECTOR_CHARS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """A contract that holds a listed asset, and the function that says how much for whom.
+    """A contract that holds a listed asset, and the function that returns an agent's amount.
 
-    `function` takes one word, the agent's owner or its id, and answers with the amount first.
+    `function` takes one word, the agent's owner or its id, and returns the amount first.
     """
 
     network: Network
@@ -45,7 +45,7 @@ class Stake:
 
 @dataclass(frozen=True, slots=True)
 class VoucherRules:
-    """What an operator configured: registries by network, whom to believe, and where stakes lie."""
+    """The operator's configuration: registries by network, trusted validators, and stakes."""
 
     registries: Mapping[str, str]
     validators: frozenset[str]
@@ -55,7 +55,7 @@ class VoucherRules:
 def stake_of(
     row: Mapping[str, object], networks: Mapping[str, Network], chains: Mapping[str, PaymentChain]
 ) -> Stake:
-    """A configured stake; raises `ValueError` with a plain sentence."""
+    """Parse a configured stake; raises `ValueError` with a plain sentence."""
     if unknown := sorted(row.keys() - {"chain", "contract", "function", "of", "asset"}):
         raise ValueError(f"a stake has an unknown member {unknown[0]!r}")
     slug, contract, asset = (str(row.get(name)) for name in ("chain", "contract", "asset"))
@@ -87,7 +87,7 @@ def stake_of(
 
 
 class Vouchers:
-    """Reads them from the chain."""
+    """Reads validations and stakes from the chain."""
 
     def __init__(self, rpc: Rpc, rules: VoucherRules, clock: Clock) -> None:
         self._rpc = rpc
@@ -95,10 +95,10 @@ class Vouchers:
         self._clock = clock
 
     async def validations(self, agent: OnchainAgent) -> tuple[tuple[str, int], ...]:
-        """Listed validators and what each answers now, 0 to 100. Raises `ChainUnavailable`.
+        """Return listed validators and the current answer of each, 0 to 100.
 
-        The lowest of a validator's newest answers by tag. What a contract refuses or garbles
-        counts for nothing.
+        The answer is the lowest of a validator's newest answers by tag. Answers that a contract
+        refuses or garbles do not count. Raises `ChainUnavailable`.
         """
         registry = self._rules.registries.get(agent.network.slug)
         if registry is None or not self._rules.validators:
@@ -109,9 +109,9 @@ class Vouchers:
             return ()
 
     async def staked(self, agent: OnchainAgent) -> int:
-        """What is staked for the agent, in millionths of a dollar. Raises `ChainUnavailable`.
+        """Return the agent's stake, in millionths of a dollar. Raises `ChainUnavailable`.
 
-        What is staked for an owner is shared out among the agents that it owns.
+        An owner's stake is divided among the agents that it owns.
         """
         total = 0
         for stake in self._rules.stakes:
@@ -147,8 +147,8 @@ class Vouchers:
         answers: list[tuple[str, int]] = []
         for who, count in zip(mine, counts, strict=True):
             given = [s for s in statuses if s.validator == who and s.is_answered]
-            # An answer of 0 without a hash or a tag looks like none: the registry's own count tells
-            # that there is one, and not which it is.
+            # An answer of 0 without a hash or a tag looks like none: the registry's own count shows
+            # that there is one, but not which it is.
             if AbiReader(_data(count)).number(0, 64) != len(given):
                 answers.append((who, 0))
             elif (value := _value(given, now_s)) is not None:
@@ -185,7 +185,7 @@ class _Status:
 
     @property
     def is_answered(self) -> bool:
-        """Whether it is certain that the validator has answered."""
+        """Return whether the validator has certainly answered."""
         return bool(self.response or any(self.digest) or self.tag)
 
 
@@ -202,7 +202,7 @@ def _status(data: bytes) -> _Status:
 
 
 def _summary(registry: str, agent_id: str, validator: str) -> ContractCall:
-    """`getSummary(id, [validator], "")`: how many answers there are, and their mean."""
+    """Call `getSummary(id, [validator], "")`: the number of answers, and their mean."""
     names = word(1) + address_word(validator)
     head = 3 * WORD
     return ContractCall(
@@ -217,7 +217,7 @@ def _summary(registry: str, agent_id: str, validator: str) -> ContractCall:
 
 
 def _value(given: Sequence[_Status], now_s: int) -> int | None:
-    """The lowest of the newest answers by tag that are not too old."""
+    """Return the lowest of the newest answers by tag that are not too old."""
     newest: dict[bytes, _Status] = {}
     for one in sorted(given, key=lambda s: (s.at_s, -s.response)):
         newest[one.tag] = one
@@ -234,7 +234,7 @@ def _data(answer: Returned | Reverted) -> bytes:
 def validation_registries(
     given: Mapping[str, str], networks: Mapping[str, Network]
 ) -> Mapping[str, str]:
-    """Registries by network; raises `ValueError` with a plain sentence."""
+    """Return registries by network; raises `ValueError` with a plain sentence."""
     for slug, address in given.items():
         if slug not in networks or networks[slug].family != "evm":
             raise ValueError(f"it names the unknown chain {slug!r}")

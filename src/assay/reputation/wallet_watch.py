@@ -1,4 +1,4 @@
-"""What the wallet that writes scores back holds, as metrics tell it."""
+"""Watches the balance of the wallet that writes scores back, for metrics."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from assay.common.clock import Clock
 from assay.reputation.write_back import LAMPORTS_MIN, FeedbackPublisher
 
 WAIT_S: Final = 2.0
-"""How long a reading may take."""
+"""Time limit of a reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalletReading:
-    """The wallet, when it was looked at last."""
+    """The last reading of the wallet."""
 
     lamports: int | None
-    """None while nobody can say."""
+    """None while it is unknown."""
     writes: int
-    """Scores that this pays for, each at the most that it may cost."""
+    """The number of scores the balance pays for, each at its highest cost."""
     read_at_s: float
     """Monotonic seconds."""
 
 
 class WalletWatch:
-    """Remembers the last reading: who scrapes asks no chain."""
+    """Keeps the last reading, so that a metrics scrape makes no chain call."""
 
     def __init__(self, write_back: FeedbackPublisher, network: Network, clock: Clock) -> None:
         self.network = network
@@ -34,7 +34,7 @@ class WalletWatch:
         self._clock = clock
 
     async def refresh(self) -> None:
-        """Read what `reading` tells."""
+        """Read the wallet and keep the result."""
         try:
             async with asyncio.timeout(WAIT_S):
                 lamports = await self._write_back.balance(self.network)

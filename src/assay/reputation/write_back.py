@@ -1,9 +1,9 @@
-"""Scores written back to the registry on Solana, beside the answer.
+"""Writes scores back to the registry on Solana, outside the request.
 
-Fire and forget: a write never delays or fails what it follows from, is never tried again, and may
-be lost. One write per evaluation that really ran: the registry's own engine holds many writes by
-one wallet against the agent (conventions.md#solana-write-back).
-Source: interface.md#write-back-to-solana.
+A write never delays or fails the evaluation that caused it, is never retried, and may be lost.
+There is one write per evaluation that really ran: the registry's own engine counts many writes by
+one wallet against the agent (conventions.md#solana-write-back). Source:
+interface.md#write-back-to-solana.
 """
 
 import asyncio
@@ -21,30 +21,30 @@ from assay.registries.ports import ChainWriter, WriteRefused
 from assay.registries.subjects import Subjects
 
 WAITING_MAX = 256
-"""Scores that wait for the one writer; what comes when it is full is dropped."""
+"""Scores that wait for the one writer; when it is full, more are dropped."""
 
 LAMPORTS_MIN = 1_000_000
-"""Below this a wallet may not pay for a write and keep its rent.
-Source: solana-registry.md#writing-scores."""
+"""Below this balance a wallet may be unable to pay for a write and keep its rent. Source:
+solana-registry.md#writing-scores."""
 
 WRITE_S = 10.0
 FAMILY = "solana"
 
 
 class PublishOutcome(StrEnum):
-    """What became of a score."""
+    """The outcome of a score."""
 
-    SUBMITTED = "submitted"  # a node took it: no proof that it was executed
-    REFUSED = "refused"  # by a node or the program, which said why
-    SKIPPED = "skipped"  # the agent is our own wallet's
-    FAILED = "failed"  # no node could be asked in time
-    DROPPED = "dropped"  # too many were waiting, or the service ended
-    UNPAID = "unpaid"  # the budget of the day is used up, or the wallet cannot pay
+    SUBMITTED = "submitted"  # A node accepted it, which does not prove its execution.
+    REFUSED = "refused"  # Refused by a node or the program, which gave a reason.
+    SKIPPED = "skipped"  # The agent belongs to our own wallet.
+    FAILED = "failed"  # No node could be reached in time.
+    DROPPED = "dropped"  # Too many were waiting, or the service stopped.
+    UNPAID = "unpaid"  # The daily budget is used up, or the wallet cannot pay.
 
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """One score's end, for the log. `result` is the signature, or the reason."""
+    """The outcome of one score, for the log. `result` is the signature, or the reason."""
 
     outcome: PublishOutcome
     agent_id: str
@@ -53,12 +53,12 @@ class PublishResult:
 
 
 class WriteFees(Protocol):
-    """Who pays for writes."""
+    """Charges for writes."""
 
     async def take(self, network: Network, bearer: Bearer) -> str | None:
-        """Count one write, for whoever caused it; why it may not be made, if it may not.
+        """Count one write for the party that caused it; return why it may not be made, or None.
 
-        Raises `Unavailable` where that cannot be counted.
+        Raises `Unavailable` if it cannot be counted.
         """
         ...
 
@@ -72,7 +72,7 @@ class _Score:
 
 
 class FeedbackPublisher:
-    """Hands scores to one writer, in order."""
+    """Passes scores to one writer, in order."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class FeedbackPublisher:
         note: Callable[[PublishResult], None],
         fees: WriteFees | None = None,
     ) -> None:
-        """Without `fees` nothing bounds what is written."""
+        """Create it; without `fees` the number of writes is unbounded."""
         self._subjects = subjects
         self._networks = networks
         self._writer = writer
@@ -93,25 +93,25 @@ class FeedbackPublisher:
 
     @property
     def address(self) -> str:
-        """The wallet that writes."""
+        """Return the address of the writing wallet."""
         return self._writer.address
 
     @property
     def fee(self) -> int:
-        """The most that one write costs, in the coin's smallest unit."""
+        """Return the most that one write costs, in the coin's smallest unit."""
         return self._writer.fee
 
     async def balance(self, network: Network) -> int:
-        """What the wallet holds, in the coin's smallest unit. Raises `ChainUnavailable`."""
+        """Return the wallet's balance in the coin's smallest unit. Raises `ChainUnavailable`."""
         return await self._writer.balance(network)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many scores ended how, since the process began."""
+        """Return the number of scores by outcome, since the process began."""
         return {outcome.value: self._counts[outcome] for outcome in PublishOutcome}
 
     def offer(self, chain: str, agent_id: str, score: float) -> None:
-        """Queue a score of 0 to 100, where the agent is one of a chain that takes them."""
+        """Queue a score of 0 to 100 if the agent's chain accepts scores."""
         if is_address(agent_id) or self._networks.by_slug(chain).family != FAMILY:
             return
         waiting = _Score(chain, agent_id, _rounded(score), current_bearer())
@@ -121,7 +121,7 @@ class FeedbackPublisher:
             self._end(waiting, PublishOutcome.DROPPED, f"{WAITING_MAX} scores are waiting")
 
     async def run(self) -> None:
-        """Write what is offered, one after the other, for ever."""
+        """Write queued scores one after the other, for ever."""
         while True:
             score = await self._waiting.get()
             try:
@@ -133,7 +133,7 @@ class FeedbackPublisher:
                 self._waiting.task_done()
 
     async def close(self, grace_s: float) -> None:
-        """Wait a little for what is waiting; the rest is dropped, and said to be."""
+        """Wait up to `grace_s` for the queue; drop and report the rest."""
         try:
             async with asyncio.timeout(grace_s):
                 await self._waiting.join()
@@ -151,7 +151,7 @@ class FeedbackPublisher:
             outcome, result = PublishOutcome.FAILED, error.detail or error.message
         except TimeoutError:
             outcome, result = PublishOutcome.FAILED, f"not done in {WRITE_S:g} s"
-        except ServiceError as error:  # the agent is gone
+        except ServiceError as error:  # The agent no longer exists.
             outcome, result = PublishOutcome.REFUSED, error.message
         except Exception as error:  # noqa: BLE001 - one bad score must not end the worker
             outcome, result = PublishOutcome.FAILED, type(error).__name__
@@ -173,5 +173,5 @@ class FeedbackPublisher:
 
 
 def _rounded(score: float) -> int:
-    """To the nearest whole point, halves up."""
+    """Round to the nearest whole point, halves up."""
     return min(100, max(0, int(score + 0.5)))

@@ -1,4 +1,4 @@
-"""What metrics tell of scores written back, and of the wallet that pays for it."""
+"""Metrics of scores written back, and of the wallet that pays for them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from assay.reputation.write_back import FeedbackPublisher
 
 @dataclass(frozen=True, slots=True)
 class WriteBackMetricsSource:
-    """Where the numbers are."""
+    """The sources of the numbers."""
 
     back: FeedbackPublisher
     wallet: WalletWatch
 
 
 def writing(source: WriteBackMetricsSource, now_s: float) -> Iterator[Metric]:
-    """Nothing of the wallet until it was looked at once."""
+    """Yield the metrics; those of the wallet only after its first reading."""
     text = "Scores by what became of writing them back, since the process began."
     scores = CounterMetricFamily("assay_write_back_scores", text, labels=["outcome"])
     for outcome, count in source.back.counts.items():

@@ -1,1 +1,1 @@
-"""The only room that knows the web framework."""
+"""The only package that imports the web framework."""

@@ -1,4 +1,4 @@
-"""Calls of the API from other origins' pages, where the setting `ASSAY_CORS_ORIGINS` names them.
+"""Cross-origin calls of the API from the origins in `ASSAY_CORS_ORIGINS`.
 
 A browser's own credentials (cookies) are never allowed: an API key, a dashboard token or a session
 is sent in a header. Source: the Fetch standard, section 3.3 (CORS protocol).
@@ -11,7 +11,7 @@ from assay.common.origins import ANY
 from assay.server.request_context import AsgiScope, RequestContext, Send
 
 MAX_AGE_S: Final = 600
-"""How long a browser may remember a preflight."""
+"""How long a browser may cache a preflight."""
 
 METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 
@@ -28,14 +28,14 @@ _VARY: Final = (b"vary", b"Origin")
 
 
 class Cors:
-    """What is said to pages of other origins."""
+    """The CORS headers for pages of other origins."""
 
     def __init__(self, origins: Sequence[str]) -> None:
-        """`origins` are in the spelling browsers send, or `*`; without any, nothing is said."""
+        """Allow `origins` in the spelling of browsers, or `*`; without any, send no headers."""
         self._origins = frozenset(origins)
 
     def headers(self, exchange: RequestContext) -> list[tuple[bytes, bytes]]:
-        """The headers of every answer to this request, refusals included."""
+        """Return the headers of every response to this request, refusals included."""
         if not self._origins:
             return []
         allowed = self._allowed(exchange)
@@ -44,7 +44,7 @@ class Cors:
         return [*allowed, (b"access-control-expose-headers", _EXPOSED)]
 
     def is_preflight(self, scope: AsgiScope, exchange: RequestContext) -> bool:
-        """Whether a browser asks, before it calls, for a page that may."""
+        """Return whether the request is a preflight from an allowed origin."""
         return (
             scope["method"] == "OPTIONS"
             and "access-control-request-method" in exchange.headers
@@ -54,7 +54,7 @@ class Cors:
 
     @staticmethod
     async def answer(send: Send) -> None:
-        """The answer to a preflight; `headers` are added to it as to any other."""
+        """Answer a preflight; `headers` are added to it as to any other response."""
         headers = [
             (b"access-control-allow-methods", METHODS),
             (b"access-control-allow-headers", _REQUEST_FIELDS),

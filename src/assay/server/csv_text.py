@@ -1,4 +1,4 @@
-"""Answers as CSV (RFC 4180), safe to open in a spreadsheet."""
+"""Responses as CSV (RFC 4180), safe to open in a spreadsheet."""
 
 import csv
 import io
@@ -8,17 +8,17 @@ from typing import Final
 from assay.server.schemas_base import ResponseModel
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a spreadsheet knows a formula. Callers choose paths and agent ids: a cell that begins so gets
-a quote in front. Source: OWASP, CSV injection."""
+"""First characters of a formula in spreadsheets. Callers choose paths and agent ids, so a cell that
+begins with one gets a quote in front. Source: OWASP, CSV injection."""
 
 
 def csv_head(shape: type[ResponseModel]) -> str:
-    """The first line: names of the fields, as they are in JSON."""
+    """Return the header line: the field names, as in JSON."""
     return _lines([[field.alias or name for name, field in shape.model_fields.items()]])
 
 
 def csv_rows(answers: Iterable[ResponseModel]) -> str:
-    """A line of each answer. Its values are texts, numbers, truth values or None."""
+    """Return one line for each answer. Values are texts, numbers, truth values or None."""
     return _lines([[_cell(value) for value in one.model_dump().values()] for one in answers])
 
 

@@ -1,4 +1,4 @@
-"""/openapi.json and /docs: the reference, on one page of our own."""
+"""/openapi.json and /docs: the API reference, on a page of our own."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
 router = APIRouter(include_in_schema=False)
-"""None of it is part of the document."""
+"""These routes are not part of the document."""
 
 
 class Reference:
-    """The document of one service.
+    """The OpenAPI document of one service.
 
-    The first request has it built, in a thread: that takes most of a second.
+    It is built in a thread on the first request, which takes most of a second.
     """
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
@@ -37,7 +37,7 @@ class Reference:
         self._built: bytes | None = None
 
     async def rendered(self) -> bytes:
-        """The document as JSON."""
+        """Return the document as JSON."""
         return self._built or await self._building.run("document", self._build)
 
     async def _build(self) -> bytes:

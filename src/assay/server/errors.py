@@ -1,4 +1,4 @@
-"""The one table from error codes to HTTP statuses, and the one envelope.
+"""The table from error codes to HTTP statuses, and the error envelope.
 
 Source: conventions.md#error-envelope.
 """
@@ -90,17 +90,17 @@ STATUS: Mapping[str, int] = MappingProxyType(
 
 
 def fault() -> ServiceError:
-    """What a caller is told of a fault of ours: nothing but where to look for it."""
+    """Return the error for a fault of ours, which tells the caller only where to look for it."""
     return ServiceError("Something went wrong on our side; the request id names it in our logs.")
 
 
 def status_of(error: ServiceError) -> int:
-    """The HTTP status of a refusal."""
+    """Return the HTTP status of a refusal."""
     return STATUS[error.code]
 
 
 def envelope(error: ServiceError, request_id: str) -> bytes:
-    """The body of a refusal: slug, code, sentence, extras, request id."""
+    """Return the body of a refusal: slug, code, sentence, extras, request id."""
     body: dict[str, JsonValue] = {
         "error": error.code.lower(),
         "code": error.code,
@@ -112,9 +112,10 @@ def envelope(error: ServiceError, request_id: str) -> bytes:
 
 
 def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
-    """The headers only a refusal has: `Retry-After`, and how to authenticate.
+    """Return the extra headers of a refusal: `Retry-After`, and how to authenticate.
 
-    That is said on a 401, and on the 403 of a key that lacks a scope (RFC 6750, section 3.1).
+    The latter is sent with a 401, and with the 403 of a key that lacks a scope (RFC 6750, section
+    3.1).
     """
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after_s is not None:

@@ -1,7 +1,7 @@
-"""How often one caller may ask: a bucket that leaks evenly, per caller, in memory.
+"""Rate limits per caller, in memory: a leaky bucket.
 
-GCRA (ITU-T I.371): one number a caller, no window edges to burst over. Where processes share their
-limits (ADR 0012), a window of 60 seconds that slides as well, over all of them together.
+GCRA (ITU-T I.371): one number a caller, and no window edges that allow bursts. If processes share
+their limits (ADR 0012), a sliding window of 60 seconds over all of them applies as well.
 """
 
 from collections import OrderedDict
@@ -26,25 +26,26 @@ __all__ = [
 ]
 
 CALLERS_MAX = 100_000
-"""Callers remembered; the one unseen for longest is forgotten first, which only ever forgives."""
+"""Callers remembered. Beyond it, the caller unseen for longest is forgotten, which only
+forgives."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimitVerdict:
-    """What a limit says of one request."""
+    """The result of a limit for one request."""
 
     allowed: bool
     limit: int
     remaining: int
     reset_s: int
-    """Seconds until the whole limit is there again; when refused, until one request is.
+    """Seconds until the whole limit is free again; if refused, until one request is allowed.
 
-    Of a shared limit, until the oldest request leaves the window: then there is one more.
+    For a shared limit, until the oldest request leaves the window, which allows one more.
     """
 
 
 class RateLimit:
-    """At most `per_minute` requests a minute and caller, a minute's worth of them at once."""
+    """At most `per_minute` requests a minute and caller; a full minute's worth may come at once."""
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self.per_minute = per_minute
@@ -53,7 +54,7 @@ class RateLimit:
         self._full_at_s: OrderedDict[str, float] = OrderedDict()
 
     def take(self, caller: str) -> RateLimitVerdict | None:
-        """Count one request of the caller, unless it is refused; None: only `admit` can tell."""
+        """Count a request unless it is refused; None if only `admit` can decide."""
         now = self._clock.monotonic_s()
         full_at = max(now, self._full_at_s.get(caller, now)) + self._cost_s
         over_s = full_at - now - 60.0
@@ -66,27 +67,30 @@ class RateLimit:
         )
 
     def room(self, caller: str) -> float | None:
-        """What `count` takes when a request is allowed now, else None; nothing is counted."""
+        """Return the argument for `count` if a request is allowed now, else None.
+
+        Counts nothing.
+        """
         now = self._clock.monotonic_s()
         known = self._full_at_s.get(caller, now)
         full_at = (max(now, known)) + self._cost_s
         return full_at if full_at - now <= 60.0 + 1e-9 else None
 
     def count(self, caller: str, full_at: float) -> None:
-        """Count the request that `room` has allowed, before another is asked about."""
+        """Count the request that `room` has allowed, before the next call of `room`."""
         self._full_at_s[caller] = full_at
         self._full_at_s.move_to_end(caller)
         if len(self._full_at_s) > CALLERS_MAX:
             self._full_at_s.popitem(last=False)
 
     def give_back(self, caller: str) -> None:
-        """Take back one request that was counted, and turned out to be another's."""
+        """Take back one counted request that turned out to belong to another caller."""
         full_at = self._full_at_s.get(caller)
         if full_at is not None:
             self._full_at_s[caller] = full_at - self._cost_s
 
     async def admit(self, caller: str) -> RateLimitVerdict:
-        """What `take` says, and where it cannot tell, what the shared count does."""
+        """Decide like `take`, or by the shared count if `take` cannot."""
         return self.take(caller) or self._refused(1.0)
 
     async def require(self, caller: str) -> None:
@@ -100,10 +104,10 @@ class RateLimit:
 
 
 class SharedRateLimit(RateLimit):
-    """The same limit, kept together with other processes; without them, as each can by itself.
+    """A limit shared with other processes; without them, each process limits by itself.
 
-    What is admitted here is counted here too, so that one process never admits more than it would
-    alone, whatever the shared count forgets.
+    Requests admitted here are also counted here, so that one process never admits more than it
+    would alone, whatever the shared count forgets.
     """
 
     def __init__(self, name: str, per_minute: int, clock: Clock, quota_lease: QuotaLease) -> None:
@@ -119,7 +123,7 @@ class SharedRateLimit(RateLimit):
 
     @override
     def room(self, caller: str) -> float | None:
-        """None as well where nothing is in hand."""
+        """As in the base class; also None if no leased quota is left."""
         if not self._quota_lease.is_alone and not self._quota_lease.has(self._prefix + caller):
             return None
         return super().room(caller)
@@ -146,7 +150,7 @@ class SharedRateLimit(RateLimit):
         if left < 0:
             return self._refused(reset_s)
         full_at = super().room(caller)
-        if full_at is None:  # the shared count has forgotten what this process admitted
+        if full_at is None:  # The shared count has forgotten what this process admitted.
             self._quota_lease.unspend(key)
             return self._refused(reset_s)
         super().count(caller, full_at)
@@ -158,13 +162,13 @@ class SharedRateLimit(RateLimit):
 def rate_limit(
     name: str, per_minute: int, clock: Clock, quota_lease: QuotaLease | None
 ) -> RateLimit:
-    """A limit of this process, or of all that share their limits; then by its name."""
+    """Return a limit of this process, or a shared one by its name if there is a lease."""
     if quota_lease is None:
         return RateLimit(per_minute, clock)
     return SharedRateLimit(name, per_minute, clock, quota_lease)
 
 
 def refuse(verdict: RateLimitVerdict) -> None:
-    """Raises `TooMany` unless the verdict allows."""
+    """Raise `TooMany` unless the verdict allows the request."""
     if not verdict.allowed:
         raise TooMany("Too many requests: slow down.", retry_after_s=max(1, verdict.reset_s))

@@ -1,4 +1,4 @@
-"""Refusals that are written before any application has seen a request."""
+"""Refusals written before any application has seen a request."""
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -10,9 +10,9 @@ _ALLOW = (b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 
 
 def refusal(error: ServiceError, *, is_head: bool = False) -> bytes:
-    """The whole answer, in the one envelope; the connection ends after it.
+    """Return the whole response, in the error envelope; the connection ends after it.
 
-    A HEAD request gets the head of it.
+    A HEAD request gets only its head.
     """
     request_id = new_id()
     body = envelope(error, request_id)

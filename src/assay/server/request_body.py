@@ -1,8 +1,8 @@
-"""Reading a whole body into memory, of which nobody may take much.
+"""Reads request bodies into memory, within bounds per caller.
 
-A caller without a credential shares one room with all such callers, an operator one with all
-operators; of either, one caller has a sixteenth. What is held is given back when the request has
-been answered, or has gone.
+Callers without a credential share one buffer budget, and all operators share another; of either,
+one caller may use a sixteenth. The reservation is released when the request has been answered or
+cancelled.
 """
 
 import asyncio
@@ -20,43 +20,43 @@ from assay.server.request_context import (
 )
 
 BODY_S = 15.0
-"""How long a body may take to arrive."""
+"""Time limit for a body to arrive."""
 
 ANONYMOUS_BYTES: Final = 64 * 1024 * 1024
 KEYED_BYTES: Final = 128 * 1024 * 1024
 PARTS: Final = 16
 
 CREDENTIAL_BODY_BYTES: Final = 32 * 1024
-"""The largest body that brings a password, a token or a signed challenge: the longest signature
-that a contract wallet may have is half of it."""
+"""The largest body with a password, a token or a signed challenge: the longest allowed signature of
+a contract wallet takes half of it."""
 
 
 class BodyRooms:
-    """The rooms for bodies of callers without a credential, and of operators."""
+    """The buffer budgets for callers without a credential, and for operators."""
 
     def __init__(self) -> None:
         self.anonymous = MemoryBudget(ANONYMOUS_BYTES, parts=PARTS)
         self.keyed = MemoryBudget(KEYED_BYTES, parts=PARTS)
 
     def share(self, exchange: RequestContext) -> Reservation:
-        """What the request's caller holds of its room: nothing yet."""
+        """Return an empty reservation of the caller's budget."""
         if exchange.counted_for is not None:
             return Reservation(self.keyed, exchange.counted_for, SMALL_BYTES)
         return Reservation(self.anonymous, caller_of(exchange.client_address), SMALL_BYTES)
 
 
 def body_bytes_max(scope: AsgiScope, usual: int) -> int:
-    """The largest body that this request may have."""
+    """Return the largest body that this request may have."""
     if scope["path"] in CREDENTIAL_IN_BODY:
         return min(usual, CREDENTIAL_BODY_BYTES)
     return usual
 
 
 async def read_body(scope: AsgiScope, receive: Receive, bytes_max: int) -> bytes:
-    """The whole body.
+    """Read the whole body.
 
     Raises `TooLarge` beyond `bytes_max`, `RequestTimeout` when it is slow, `InvalidRequest` when it
-    is cut off, and `Unavailable` while its caller, or all callers, send too many.
+    is truncated, and `Unavailable` while its caller, or all callers, use up their budget.
     """
     exchange = exchange_of(scope)
     declared = exchange.headers.get("content-length", "0").strip(" \t")
@@ -72,7 +72,7 @@ async def read_body(scope: AsgiScope, receive: Receive, bytes_max: int) -> bytes
             more = True
             while more:
                 message = await receive()
-                if message["type"] == "http.disconnect":  # half a request is no request
+                if message["type"] == "http.disconnect":  # A partial request is invalid.
                     raise InvalidRequest("The body ended before it was whole.")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
@@ -85,7 +85,7 @@ async def read_body(scope: AsgiScope, receive: Receive, bytes_max: int) -> bytes
 
 
 def give_back(exchange: RequestContext) -> None:
-    """Give back what is held for the request's body and its answer."""
+    """Release the reservations for the request's body and its answer."""
     for share in (exchange.body_share, exchange.answer_share):
         if share is not None:
             share.close()
@@ -112,5 +112,5 @@ CREDENTIAL_IN_BODY: Final = frozenset(
         "/operator/key/verify",
     }
 )
-"""A password, a token or a signature comes in the body, and each of these operations bounds the
-guesses at it by itself, before it hashes or asks a chain. Looking the account up comes first."""
+"""Operations whose body holds a password, a token or a signature. Each bounds the guesses at it
+itself, before it hashes or queries a chain. Looking the account up comes first."""

@@ -1,4 +1,4 @@
-"""One request being answered: what the edge knows of it, and raw answers."""
+"""The context of one request, and raw responses."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
@@ -22,19 +22,19 @@ AsgiApp: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 HeaderMap: TypeAlias = Mapping[str, str]
 
 KEY = "assay.exchange"
-"""Where the exchange stands in the scope."""
+"""Key of the context in the ASGI scope."""
 
 JSON = (b"content-type", b"application/json")
 
 LENGTH_DIGITS_MAX: Final = 19
-"""Of a `Content-Length`, as the parser takes it."""
+"""Most digits of a `Content-Length`, as in the parser."""
 
 SMALL_BYTES: Final = 4 * 1024
-"""A body no larger is not counted: the number of connections bounds such."""
+"""Bodies up to this size are not counted: the number of connections bounds them."""
 
 
 def date_header(moment: datetime) -> tuple[bytes, bytes]:
-    """`Date`, which an origin server with a clock must send (RFC 9110, section 6.6.1)."""
+    """Return `Date`, which an origin server with a clock must send (RFC 9110, section 6.6.1)."""
     return (b"date", _http_date(int(moment.timestamp())))
 
 
@@ -44,43 +44,43 @@ def _http_date(second: int) -> bytes:
 
 
 class SharesBodies(Protocol):
-    """Rooms for bodies."""
+    """Provides buffer budgets for bodies."""
 
     def share(self, exchange: "RequestContext") -> Reservation:
-        """What the request's caller holds of its room: nothing yet."""
+        """Return an empty reservation of the caller's budget."""
         ...
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """What is known of a request. `headers` has lower-case names, the first of each name."""
+    """The context of a request. `headers` has lower-case names, the first value of each."""
 
     request_id: str
     client_address: str
     headers: HeaderMap
     route: str = ""
-    """The route's template, for the log: paths themselves may hold anything."""
+    """The route's template, for the log: paths themselves may contain anything."""
     account: object | None = None
-    """Whose credential it carries, once that is known; what it is, those know who put it here."""
+    """The account of its credential, once known; its type is known to the code that sets it."""
     key_digest: bytes | None = None
-    """Of the key in `Authorization`, once it has been looked at."""
+    """Digest of the key in `Authorization`, once it has been checked."""
     counted_for: str | None = None
     """The account it is counted for; None: its address."""
     session_id: str | None = None
     """The session of its credential, once that is known."""
     bodies: "SharesBodies | None" = None
-    """Where room for its body is had."""
+    """Provides buffer space for its body."""
     body_share: Reservation | None = None
-    """What is held for its body until it is answered."""
+    """The reservation for its body until it is answered."""
     answer_share: Reservation | None = None
-    """What is held for a large answer until it is out."""
+    """The reservation for a large answer until it is sent."""
     wrapper_caller: Caller | None = None
-    """Whom a wrapper call is counted for, as far as is known now."""
+    """The party a wrapper call is counted for, as far as it is known now."""
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
 
     @property
     def brings_much(self) -> bool:
-        """Whether the request may bring a body that is counted."""
+        """Return whether the request may have a body large enough to be counted."""
         declared = self.headers.get("content-length", "0").strip(" \t")
         is_number = declared.isdecimal() and len(declared) <= LENGTH_DIGITS_MAX
         is_small = is_number and int(declared) <= SMALL_BYTES
@@ -88,7 +88,7 @@ class RequestContext:
 
 
 def headers_of(scope: AsgiScope) -> HeaderMap:
-    """The request's headers; of a name sent twice the first counts."""
+    """Return the request's headers; if a name was sent twice, the first value counts."""
     return {
         name.decode("latin-1"): value.decode("latin-1")
         for name, value in reversed(scope["headers"])
@@ -96,12 +96,12 @@ def headers_of(scope: AsgiScope) -> HeaderMap:
 
 
 def exchange_of(scope: Mapping[str, Any]) -> RequestContext:
-    """The exchange the edge put into the scope."""
+    """Return the context that the application put into the scope."""
     return scope[KEY]
 
 
 class FaultLog(Protocol):
-    """A log, as far as requests write to it."""
+    """The log methods that requests use."""
 
     def warning(self, event: str, **fields: object) -> object:
         """Write a warning."""
@@ -113,7 +113,7 @@ class FaultLog(Protocol):
 
 
 def note_detail(log: FaultLog, exchange: RequestContext, error: ServiceError) -> None:
-    """Write down what a refusal does not tell its caller."""
+    """Log the detail of a refusal that its caller is not told."""
     if error.detail is not None:
         log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)
 
@@ -121,31 +121,31 @@ def note_detail(log: FaultLog, exchange: RequestContext, error: ServiceError) ->
 async def answer(
     send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (JSON,)
 ) -> None:
-    """A whole response."""
+    """Send a whole response."""
     sized = [*headers, (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": sized})
     await send({"type": "http.response.body", "body": body})
 
 
 async def refuse(send: Send, error: ServiceError, request_id: str) -> None:
-    """The response of a refusal."""
+    """Send the response of a refusal."""
     headers = [JSON, *error_headers(error)]
     await answer(send, status_of(error), envelope(error, request_id), headers)
 
 
 WRAP_PREFIX = "/wrap/"
-"""Answers below it are upstreams', not ours: nothing of the edge's is added to them."""
+"""Responses below it are upstreams', not ours: the application adds nothing to them."""
 
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:
-    """The caller's own when it is well formed."""
+    """Return the caller's request id if it is well formed, otherwise a new one."""
     return given_request_id(headers) or new_id()
 
 
 def given_request_id(headers: Mapping[str, str]) -> str | None:
-    """The caller's own, or None."""
+    """Return the caller's request id, or None."""
     given = headers.get("x-request-id")
     return given if given is not None and _REQUEST_ID.fullmatch(given) else None

@@ -1,7 +1,7 @@
-"""What goes back from the API: headers that every answer has, and room for large answers.
+"""Writes API responses: common headers, and buffer budgets for large answers.
 
-An answer waits in memory until its caller has read it. Those of strangers are small, or the same
-bytes for everybody; what an operator asks for may be megabytes each time.
+An answer stays in memory until its caller has read it. Answers to strangers are small, or the same
+bytes for all; an answer to an operator may be megabytes each time.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from assay.http1.connections import BOUNDS, PIECE_BYTES
 from assay.server.request_context import AsgiMessage, RequestContext, Send, date_header, refuse
 
 ANSWERS_BYTES: Final = 128 * 1024 * 1024
-"""What large answers to operators may hold that are not read yet; one operator has a sixteenth, but
-for a single answer."""
+"""Buffer budget of large answers to operators that are not read yet. One operator may use a
+sixteenth, or more for a single answer."""
 
 UNREAD_S: Final = BOUNDS.unread_s
-"""How long a caller may take to read such an answer."""
+"""Time a caller may take to read such an answer."""
 
 _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
@@ -28,9 +28,10 @@ _NO_STORE = (b"cache-control", b"no-store")
 
 
 class ApiResponseWriter:
-    """`send`, with the headers every answer has, and a memory of the status.
+    """Wraps `send`: adds the headers that every answer has, and remembers the status.
 
-    A large answer to an operator has room until it is out; where there is none, it is refused.
+    A large answer to an operator reserves memory until it is sent; without free memory it is
+    refused.
     """
 
     __slots__ = ("_clock", "_exchange", "_is_over", "_room", "_send", "status")
@@ -46,7 +47,7 @@ class ApiResponseWriter:
         self.status = 0
 
     async def __call__(self, message: AsgiMessage) -> None:
-        """Send it on; nothing, where the answer was refused or given up."""
+        """Send a message, unless the answer was refused or abandoned."""
         if self._is_over:
             return
         if message["type"] == "http.response.start":
@@ -77,7 +78,7 @@ class ApiResponseWriter:
         await self._send(message)
 
     async def _hold(self, message: AsgiMessage) -> None:
-        """Take room for what is about to be sent. Raises `Unavailable`."""
+        """Reserve memory for what is about to be sent. Raises `Unavailable`."""
         whose = self._exchange.counted_for
         length = next((value for name, value in message["headers"] if name == b"content-length"), 0)
         if whose is not None and int(length) > SMALL_BYTES:
@@ -86,9 +87,9 @@ class ApiResponseWriter:
             self._exchange.answer_share = share
 
     async def _send_in_pieces(self, message: AsgiMessage) -> None:
-        """Each piece when the one before is out; not the rest, where that takes too long.
+        """Send each piece once the one before is sent; stop if that takes too long.
 
-        The server ends the connection of an answer that is not whole.
+        The server ends the connection of an incomplete answer.
         """
         body, is_more = message.get("body", b""), message.get("more_body", False)
         try:

@@ -1,4 +1,4 @@
-"""How an operation is declared: no credential, no route.
+"""Declares operations; every route must declare its credential.
 
 The declaration is also its documentation: credential, answers and statuses go into the OpenAPI
 document from here.
@@ -18,7 +18,7 @@ from assay.server.schemas_base import RequestModel
 from assay.server.schemas_error import ErrorResponse
 
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
-"""Statuses the edge can answer any request with. Source: interface.md#status-codes."""
+"""Statuses with which any request can be answered. Source: interface.md#status-codes."""
 
 CREATED, UNAUTHORIZED, FORBIDDEN = 201, 401, 403
 
@@ -31,26 +31,25 @@ Security: TypeAlias = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Auth:
-    """Which credential an operation asks for, and the check of it.
+    """The credential that an operation requires, and the check of it.
 
-    Those that know credentials make these; each operation declares one.
+    The packages that check credentials create these; each operation declares one.
     """
 
     name: str
-    """What lists of operations call it."""
+    """The name shown in lists of operations."""
     security: list[Security]
-    """Its description in the OpenAPI document: any one of these is enough; empty: none is needed.
-    """
+    """Its description in the OpenAPI document: any one of these suffices; empty: none is needed."""
     check: Callable[[Request], Awaitable[object]]
-    """Finds who asks, and raises `ServiceError` where the credential is not enough.
+    """Identifies the caller, and raises `ServiceError` if the credential is insufficient.
 
-    What it returns is `request.state.principal` while the operation runs.
+    Its result is `request.state.principal` while the operation runs.
     """
     statuses: tuple[int, ...] = (UNAUTHORIZED, FORBIDDEN)
-    """Those of its refusals: 403 also of a suspended account, or of a key of another scope."""
+    """Statuses of its refusals: 403 also for a suspended account, or for a key of another scope."""
 
     async def __call__(self, request: Request) -> None:
-        """Check a request, before its operation runs."""
+        """Check a request before its operation runs."""
         request.state.principal = await self.check(request)
 
 
@@ -59,8 +58,8 @@ _REFUSED: Final = {
         "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }
 }
-"""A refusal in the document. Not `model`: the framework would make a validator for each, a
-millisecond for each of a thousand."""
+"""A refusal in the document. It avoids `model`, for which the framework would build a validator
+each: a millisecond for each of a thousand."""
 
 B = TypeVar("B", bound=BaseModel)
 S = TypeVar("S")
@@ -83,9 +82,9 @@ def route(  # noqa: PLR0913 - everything an operation declares
 ) -> Callable[[RouteHandler], RouteHandler]:
     """Declare an operation of interface.md#operations; `also` lists statuses beyond the usual ones.
 
-    `operation` is its id in the OpenAPI document: generated clients name their methods by it, so
-    it stays whatever the function is called. `media_types` are those of an answer that is no JSON;
-    with `created` it is a 201.
+    `operation` is its id in the OpenAPI document: generated clients name their methods by it, so it
+    stays when the function is renamed. `media_types` are those of a response that is not JSON; with
+    `created` the status is 201.
     """
     statuses = {*ALWAYS, *auth.statuses, *also}
 
@@ -112,10 +111,11 @@ def route(  # noqa: PLR0913 - everything an operation declares
 
 
 def read(shape: type[B], body: bytes) -> B:
-    """The body in its shape; raises `InvalidRequest` saying where and what.
+    """Parse the body as `shape`; raises `InvalidRequest` saying where and what is wrong.
 
-    Read as JSON whatever Content-Type says: JSON is all an operation takes, callers forget the
-    header, and a browser's form cannot do harm with it, for credentials are headers, never cookies.
+    The body is read as JSON whatever its Content-Type: operations accept only JSON, callers forget
+    the header, and a browser's form cannot do harm with it, because credentials are headers, never
+    cookies.
     """
     try:
         return shape.model_validate_json(body)
@@ -124,7 +124,7 @@ def read(shape: type[B], body: bytes) -> B:
 
 
 def invalid_body(error: ValidationError) -> InvalidRequest:
-    """A validation failure in our envelope; the library's own words are its messages only."""
+    """Return a validation failure in our envelope; only the library's messages are passed on."""
     details = [
         Problem(("body", *(_shown(part) for part in e["loc"])), e["msg"])
         for e in error.errors(include_url=False, include_context=False, include_input=False)
@@ -135,22 +135,22 @@ def invalid_body(error: ValidationError) -> InvalidRequest:
 
 
 def _shown(part: str | int) -> str | int:
-    """A step of a location; the name of an unknown member is the caller's, and of any length."""
+    """Return a step of a location, shortened if it is an unknown name, which callers choose."""
     return part[:NAME_CHARS_SHOWN] if isinstance(part, str) else part
 
 
 def provide(state: State, services: Mapping[type[object], object]) -> None:
-    """Have `service` find these, by their types, for requests of the application with this state.
+    """Register services by type for requests of the application with this state.
 
-    Routes are built once a process; the state is each application's own.
+    Routes are built once a process; the state belongs to one application.
     """
     state.services = services
 
 
 def service(request: Request, kind: type[S]) -> S:
-    """The one service of a type; raises `KeyError` for a type that nobody provides.
+    """Return the service of a type; raises `KeyError` for a type that is not registered.
 
-    That is a mistake in the code: a test holds every type that a route asks for to those provided.
+    That is a mistake in the code: a test checks that every type a route uses is registered.
     """
     return request.app.state.services[kind]
 

@@ -1,4 +1,4 @@
-"""What every shape on the wire has in common: camelCase names; bodies strict and closed."""
+"""Base models of JSON bodies: camelCase names; request bodies strict and closed."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-"""Always as `common.clock.iso` writes it."""
+"""Always formatted by `common.clock.iso`."""
 
 
 class ResponseModel(BaseModel):

@@ -1,4 +1,4 @@
-"""The one error body (interface.md#errors; conventions.md#error-envelope)."""
+"""The error body (interface.md#errors; conventions.md#error-envelope)."""
 
 from typing import Annotated
 

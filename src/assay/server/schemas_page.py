@@ -1,8 +1,8 @@
-"""Lists in pages: `{items, total, limit, offset, nextCursor}`, where the interface names no array.
+"""Lists in pages: `{items, total, limit, offset, nextCursor}`, unless the interface has an array.
 
-A cursor says where the next page begins. It is opaque to callers, short, and read strictly. It
-holds nothing but what its caller has seen, so that it needs no signature. One that names a row
-which is not there, or not there any more, is 404 on every list: the reader begins anew.
+A cursor says where the next page begins. It is opaque to callers, short, and parsed strictly. It
+contains only what its caller has seen, so it needs no signature. A cursor that names a missing row
+is 404 on every list: the reader starts again.
 """
 
 import base64
@@ -21,7 +21,7 @@ from assay.server.schemas_base import ResponseModel
 T = TypeVar("T")
 
 OFFSET_MAX: Final = 100_000
-"""How far a list is gone through by its offset."""
+"""Largest offset in a list."""
 
 PageCursor = Annotated[
     str | None,
@@ -41,7 +41,7 @@ _AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 class PageResponse(ResponseModel):
-    """What every page says of its list."""
+    """The fields that every page has."""
 
     total: Annotated[int, Field(description="Of all pages together.")]
     limit: int
@@ -53,7 +53,7 @@ class PageResponse(ResponseModel):
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """One page of a list, and what `PageResponse` says of it."""
+    """One page of a list, and the values of `PageResponse`."""
 
     items: Sequence[T]
     total: int
@@ -63,25 +63,25 @@ class Part(Generic[T]):
 
 
 def part_of(whole: Sequence[T], limit: int, offset: int, cursor: str | None) -> Part[T]:
-    """One page of a list so short that it is read whole. Raises `InvalidRequest`."""
+    """Return one page of a list short enough to be read whole. Raises `InvalidRequest`."""
     start = offset_of(cursor, offset)
     shown = whole[start : start + limit]
     return Part(shown, len(whole), limit, start, cursor_at(start, len(shown), len(whole)))
 
 
 def cursor_at(offset: int, shown: int, total: int) -> str | None:
-    """The cursor of what comes after so many, in a list that is gone through by offset."""
+    """Return the cursor of the next page in a list that is paged by offset."""
     place = offset + shown
     return _encoded(f"at:{place}") if shown and place < min(total, OFFSET_MAX + 1) else None
 
 
 def cursor_after(last_id: str | None) -> str | None:
-    """The cursor of what comes after a row, in a list that is gone through by its ids."""
+    """Return the cursor of the page after a row in a list that is paged by id."""
     return None if last_id is None else _encoded(f"after:{last_id}")
 
 
 def offset_of(cursor: str | None, offset: int) -> int:
-    """Where the page begins. Raises `InvalidRequest` for a cursor of another list."""
+    """Return where the page begins. Raises `InvalidRequest` for a cursor of another list."""
     if cursor is None:
         return offset
     found = _AT.fullmatch(_decoded(cursor))
@@ -91,7 +91,7 @@ def offset_of(cursor: str | None, offset: int) -> int:
 
 
 def before_of(cursor: str | None, before: str | None) -> str | None:
-    """The id of the row that the page begins after. Raises `InvalidRequest`."""
+    """Return the id of the row before the page. Raises `InvalidRequest`."""
     if cursor is None:
         return before
     found = _AFTER.fullmatch(_decoded(cursor))

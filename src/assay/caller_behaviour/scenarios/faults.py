@@ -58,7 +58,7 @@ slow_answer_awaited: Final = Scenario(
     observe=_observe_slow_answer_awaited,
     weigh=_weigh_slow_answer_awaited,
 )
-"""Four or five seconds; a second call meanwhile is one too many."""
+"""Answers after four or five seconds; a second call meanwhile is one too many."""
 
 
 MALFORMED_JSON_SURVIVED_CALLS_MAX = 3
@@ -97,7 +97,7 @@ malformed_json_survived: Final = Scenario(
     observe=_observe_malformed_json_survived,
     weigh=_weigh_malformed_json_survived,
 )
-"""The way on is in the header only: the body cannot be read."""
+"""Links the next step in a header only: the body is malformed."""
 
 
 REDIRECTS_BOUNDED_CALLS_MAX = 31
@@ -134,7 +134,7 @@ redirects_bounded: Final = Scenario(
     observe=_observe_redirects_bounded,
     weigh=_weigh_redirects_bounded,
 )
-"""Nowhere to get to."""
+"""Redirects to itself for ever."""
 
 
 def _task_retry_is_idempotent(_rng: SeededRandom) -> str:
@@ -184,4 +184,4 @@ retry_is_idempotent: Final = Scenario(
     observe=_observe_retry_is_idempotent,
     weigh=_weigh_retry_is_idempotent,
 )
-"""The first answer is cut off; the same order must not be placed twice."""
+"""Cuts off the first answer; the same order must not be placed twice."""

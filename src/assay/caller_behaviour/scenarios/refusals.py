@@ -22,7 +22,7 @@ from assay.probing.ports import Finding, Severity
 
 RATE_LIMIT_OBEYED_CALLS_MAX = 4
 TOLERANCE_MS = 100
-"""Clocks differ; a wait of 1.9 s where 2 s were asked for is one."""
+"""Clocks differ; 1.9 s of a requested 2 s count as waited."""
 
 
 def _task_rate_limit_obeyed(_rng: SeededRandom) -> str:
@@ -63,11 +63,11 @@ rate_limit_obeyed: Final = Scenario(
     observe=_observe_rate_limit_obeyed,
     weigh=_weigh_rate_limit_obeyed,
 )
-"""The first call is one too many; after the named seconds the figure is there."""
+"""Refuses the first call, and answers after the named seconds."""
 
 
 GAP_MS = 100
-"""The least first wait that counts as one."""
+"""The shortest first wait that counts as one."""
 
 
 def _task_outage_backed_off(_rng: SeededRandom) -> str:
@@ -108,7 +108,7 @@ outage_backed_off: Final = Scenario(
     observe=_observe_outage_backed_off,
     weigh=_weigh_outage_backed_off,
 )
-"""Down for two or three calls, then up; the gaps between them must grow."""
+"""Is down for two or three calls, then up; the gaps between calls must grow."""
 
 
 UNAUTHORIZED_NOT_HAMMERED_CALLS_MAX = 2
@@ -148,7 +148,7 @@ unauthorized_not_hammered: Final = Scenario(
     observe=_observe_unauthorized_not_hammered,
     weigh=_weigh_unauthorized_not_hammered,
 )
-"""Nothing that the caller has opens it."""
+"""Refuses every credential of the caller."""
 
 
 FORBIDDEN_NOT_HAMMERED_CALLS_MAX = 2
@@ -186,7 +186,7 @@ forbidden_not_hammered: Final = Scenario(
     observe=_observe_forbidden_not_hammered,
     weigh=_weigh_forbidden_not_hammered,
 )
-"""Nobody may have it."""
+"""Refuses every caller."""
 
 
 UNPAID_MAX = 2
@@ -229,4 +229,4 @@ payment_not_hammered: Final = Scenario(
     observe=_observe_payment_not_hammered,
     weigh=_weigh_payment_not_hammered,
 )
-"""A report for sale, at a price nobody means."""
+"""Sells a report at an unreasonable price."""

@@ -1,4 +1,4 @@
-"""What an EVM chain shows of an account now."""
+"""Reads the current state of an account on an EVM chain."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from assay.common.json import JsonObject, JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
 
 DAYS_LOOKED_AT = (7, 30, 90, 365)
-"""Days ago on which an account's transactions are counted, where the node still knows."""
+"""Days ago for which an account's transactions are counted, if the node still has that state."""
 
 _DAY_S = 86_400
 _SAMPLE_BLOCKS = 1000
@@ -22,7 +22,7 @@ class Accounts:
         self._rpc = rpc
 
     async def account(self, network: Network, address: str) -> Account:
-        """Raises `ChainUnavailable`."""
+        """Return the account. Raises `ChainUnavailable`."""
         head, head_s = await self._head(network)
         blocks = await self._blocks_ago(network, head, head_s)
         at: JsonValue = hex(head)
@@ -47,7 +47,7 @@ class Accounts:
         )
 
     async def _head(self, network: Network) -> tuple[int, int]:
-        """Number and time of the newest block."""
+        """Return number and time of the newest block."""
         block = await self._rpc.request(network, "eth_getBlockByNumber", ["latest", False])
         found = _block(block)
         if found is None:
@@ -57,7 +57,7 @@ class Accounts:
         return found
 
     async def _blocks_ago(self, network: Network, head: int, head_s: int) -> list[tuple[int, int]]:
-        """The days looked at, with the block that was about that many days ago."""
+        """Return the days examined, each with the block from about that many days ago."""
         earlier = max(0, head - _SAMPLE_BLOCKS)
         (sample,) = await self._rpc.request_all(
             network, [("eth_getBlockByNumber", [hex(earlier), False])]
@@ -79,7 +79,7 @@ def _block(answer: JsonValue) -> tuple[int, int] | None:
 
 
 def _number(answer: JsonValue) -> int | None:
-    """A quantity or a balance."""
+    """Read a quantity or a balance."""
     try:
         return hex_number(answer, 256)
     except NotANumber:

@@ -1,4 +1,4 @@
-"""Contract calls at one endpoint and one block: Multicall3, else a batch, else one by one."""
+"""Contract calls at one endpoint and one block: by Multicall3, else a batch, else one by one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ CallOutcome = Returned | Reverted
 
 
 class BlockUnknown(EndpointFault):
-    """The node behind the endpoint has not seen the block that another one there told us of."""
+    """The endpoint's node does not have the block that another node there reported."""
 
 
 async def read_at(
@@ -41,7 +41,7 @@ async def read_at(
     *,
     multicall: bool,
 ) -> list[CallOutcome]:
-    """Every call at `block`, in order. Raises `EndpointFault`."""
+    """Make every call at `block` and return the results in order. Raises `EndpointFault`."""
     if len(calls) == 1:
         return [await _read_one(endpoint, calls[0], block, deadline_s)]
     results: list[CallOutcome] = []
@@ -54,9 +54,9 @@ async def read_at(
 async def read_newest(
     endpoint: RpcEndpoint, calls: Sequence[ContractCall], deadline_s: float, *, multicall: bool
 ) -> tuple[int, list[CallOutcome]]:
-    """The endpoint's newest block, and every call at its newest. Raises `EndpointFault`.
+    """Return the endpoint's newest block, and every call's result at it. Raises `EndpointFault`.
 
-    In one exchange; without Multicall3 a block may come between two of them.
+    All in one exchange; without Multicall3 a new block may appear between two calls.
     """
     wanted = calls
     is_one = multicall and endpoint.has_multicall and len(calls) > 1
@@ -77,14 +77,17 @@ async def read_newest(
     except MalformedRpcAnswer as error:
         raise EndpointFault(str(error)) from error
     if isinstance(outcomes[0], Returned):
-        endpoint.has_multicall = False  # an address without code answers with nothing
+        endpoint.has_multicall = False  # An address without code returns nothing.
     return await read_newest(endpoint, calls, deadline_s, multicall=False)
 
 
 async def ask_all(
     endpoint: RpcEndpoint, asked: Sequence[Asked], deadline_s: float
 ) -> list[RpcResponse]:
-    """Requests of any kind, in order, in batches where it takes them. Raises `EndpointFault`."""
+    """Send requests of any kind, batched if possible; return answers in order.
+
+    Raises `EndpointFault`.
+    """
     answers: list[RpcResponse] = []
     for start in range(0, len(asked), CALLS_PER_CHUNK):
         chunk = asked[start : start + CALLS_PER_CHUNK]
@@ -114,13 +117,14 @@ async def _read_chunk(
 async def _read_multicall(
     endpoint: RpcEndpoint, calls: Sequence[ContractCall], block: int, deadline_s: float
 ) -> list[CallOutcome] | None:
-    """None when it cannot be done this way here."""
+    """Read by Multicall3; None if that is not possible at this endpoint."""
     aggregate = ContractCall(MULTICALL3, encode_aggregate3(calls))
     outcome = await _read_one(endpoint, aggregate, block, deadline_s)
     if isinstance(outcome, Reverted):
-        return None  # it allows every call to fail, so this is the gas of all of them together
+        # Every call may fail by itself, so this error is about the gas of all together.
+        return None
     if not outcome.data:
-        endpoint.has_multicall = False  # an address without code answers with nothing
+        endpoint.has_multicall = False  # An address without code returns nothing.
         return None
     try:
         return decode_aggregate3(outcome.data, len(calls))
@@ -131,7 +135,7 @@ async def _read_multicall(
 async def _read_singly(
     endpoint: RpcEndpoint, calls: Sequence[ContractCall], block: int, deadline_s: float
 ) -> list[CallOutcome]:
-    """Side by side, as many at once as the endpoint's slots let through."""
+    """Read each call in its own request, as many at once as the endpoint's slots allow."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(_outcome_or_fault(endpoint, call, block, deadline_s))
@@ -149,7 +153,7 @@ async def _read_singly(
 async def _outcome_or_fault(
     endpoint: RpcEndpoint, call: ContractCall, block: int, deadline_s: float
 ) -> CallOutcome | EndpointFault:
-    """The fault as a value: a task group would wrap it, and hide which it was."""
+    """Return the fault as a value: a task group would wrap it, and hide which it was."""
     try:
         return await _read_one(endpoint, call, block, deadline_s)
     except EndpointFault as fault:
@@ -165,9 +169,9 @@ async def _read_one(
 async def read_capped(
     endpoint: RpcEndpoint, call: ContractCall, block: int, deadline_s: float, gas: int
 ) -> CallOutcome:
-    """One call at `block` with at most `gas`. Raises `EndpointFault`.
+    """Make one call at `block` with at most `gas`. Raises `EndpointFault`.
 
-    An error of the node about this very call (out of gas, a time limit of its own) is `Reverted`.
+    A node's error about this very call (out of gas, a time limit of its own) is `Reverted`.
     """
     answer = await endpoint.ask(_eth_call(call, block, gas), deadline_s)
     try:

@@ -1,8 +1,8 @@
-"""Attestations of the Ethereum Attestation Service: calls, answers, and their fields. Pure.
+"""Attestations of the Ethereum Attestation Service: calls, answers and fields. Pure.
 
-Anybody may attest anything of anybody: what makes an attestation worth something is who made it.
+Anyone may attest anything about anyone: the value of an attestation depends on its attester.
 Source: EAS contracts 1.x (`IEAS`, `Common.sol`); eas.md#attestations (layouts, and why
-`isAttestationValid` is not asked).
+`isAttestationValid` is not used).
 """
 
 import re
@@ -16,7 +16,7 @@ ATTESTED = "0x8bf46bf4cfd674fa735a3d63ec1c9ad4153f033c290341f3a588b75685141b35"
 """`Attested(address indexed recipient, address indexed attester, bytes32 uid, bytes32 indexed)`."""
 
 ITEMS_MAX = 50
-"""Strings read of one list."""
+"""Strings read from one list."""
 
 _WORD_TYPES = re.compile(r"(address|bool|u?int[0-9]{0,3}|bytes[0-9]{1,2})")
 _FIELD = re.compile(r"\s*([a-z0-9]+(?:\[\])?)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\s*")
@@ -26,7 +26,7 @@ AttestationField = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class OnchainAttestation:
-    """An attestation as the contract holds it. Times are unix seconds, 0 for none."""
+    """An attestation as the contract stores it. Times are unix seconds, 0 for none."""
 
     uid: str
     schema: str
@@ -43,7 +43,7 @@ def get_attestation(eas: str, uid: bytes) -> ContractCall:
 
 
 def read_attestation(answer: bytes) -> OnchainAttestation:
-    """What `getAttestation` answers. Raises `BadAnswer`."""
+    """Decode the answer of `getAttestation`. Raises `BadAnswer`."""
     reader = AbiReader(answer)
     at = reader.number(0)
     return OnchainAttestation(
@@ -58,9 +58,9 @@ def read_attestation(answer: bytes) -> OnchainAttestation:
 
 
 def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
-    """Type and name of each field of a schema such as `string source, string handle`.
+    """Return type and name of each field of a schema such as `string source, string handle`.
 
-    Raises `ValueError` with a plain sentence for a type that cannot be read.
+    Raises `ValueError` with a plain sentence for an unsupported type.
     """
     fields: list[tuple[str, str]] = []
     for part in text.split(","):
@@ -75,7 +75,7 @@ def parse_schema(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_fields(fields: Sequence[tuple[str, str]], data: bytes) -> Mapping[str, AttestationField]:
-    """The texts of an attestation by name; other types are passed over. Raises `BadAnswer`."""
+    """Return the texts of an attestation by name; skip other types. Raises `BadAnswer`."""
     reader = AbiReader(data)
     found: dict[str, AttestationField] = {}
     for place, (kind, name) in enumerate(fields):

@@ -11,12 +11,12 @@ _SIGNATURE_BYTES = 65
 
 
 def address_of(public_key: PublicKey) -> str:
-    """The lower-case address of a key. Source: Yellow Paper, appendix F."""
+    """Return the lower-case address of a key. Source: Yellow Paper, appendix F."""
     return "0x" + keccak256(public_key.format(compressed=False)[1:])[-20:].hex()
 
 
 class Eip191Signatures:
-    """Recovers who signed a message."""
+    """Recovers the signer of a message."""
 
     def digest(self, text: str) -> bytes:
         message = text.encode("utf-8", "surrogatepass")
@@ -36,7 +36,10 @@ class Eip191Signatures:
 
 
 def sign_message(private_key: str, text: str) -> str:
-    """`0x` and the 65-byte signature of a message; raises `ValueError` for what is no key."""
+    """Return `0x` and the 65-byte signature of a message.
+
+    Raises `ValueError` for an invalid key.
+    """
     key = _key(private_key)
     digest = Eip191Signatures().digest(text)
     plain = key.sign_recoverable(  # pyright: ignore[reportUnknownMemberType] - half-typed upstream
@@ -46,7 +49,7 @@ def sign_message(private_key: str, text: str) -> str:
 
 
 def address_of_key(private_key: str) -> str:
-    """The lower-case address of a private key of 64 hex digits; raises `ValueError`."""
+    """Return the lower-case address of a private key of 64 hex digits; raises `ValueError`."""
     return address_of(_key(private_key).public_key)
 
 

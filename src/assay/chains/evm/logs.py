@@ -1,4 +1,4 @@
-"""Event logs from nodes that answer only for so many blocks at once."""
+"""Reads event logs from nodes that limit the number of blocks in one request."""
 
 import asyncio
 import re
@@ -13,8 +13,8 @@ from assay.common.json import JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, hex_number
 
 WINDOW = 10_000
-"""Blocks asked for at once after all of them were refused. Source: evm-nodes.md#log-ranges (public
-nodes take 100 to 50,000)."""
+"""Blocks per request after a request for all was refused. Source: evm-nodes.md#log-ranges (public
+nodes accept 100 to 50,000)."""
 
 AT_ONCE = 4
 LOGS_MAX = 20_000
@@ -24,7 +24,7 @@ _TOPICS_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """One event: its block, its topics as 32-byte words, its data."""
+    """An event: its block, its topics as 32-byte words, its data."""
 
     block: int
     topics: tuple[bytes, ...]
@@ -33,7 +33,7 @@ class EventLog:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What was read; nothing is missing from block `since` on, None when nothing could be read."""
+    """The logs read; they are complete from block `since` on, None if nothing could be read."""
 
     found: tuple[EventLog, ...]
     since: int | None
@@ -49,9 +49,9 @@ async def read_logs(  # noqa: PLR0913, PLR0917 - what is asked for, and how far
     budget_s: float,
     oldest: int = 0,
 ) -> Logs:
-    """The logs from block `oldest` to `head`, backwards as far as `budget_s` goes.
+    """Read logs from block `head` backwards to `oldest`, as far as `budget_s` allows.
 
-    Never raises for a node's fault: what could not be read is missing.
+    Never raises for a node's fault: unreadable ranges are missing.
     """
     ends_s = clock.monotonic_s() + budget_s
     found: list[EventLog] = []
@@ -84,7 +84,7 @@ async def _wave(
     topics: Sequence[JsonValue],
     windows: Sequence[tuple[int, int]],
 ) -> list[EventLog]:
-    """Several windows side by side."""
+    """Read several windows concurrently."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -129,8 +129,8 @@ def _log(row: JsonValue) -> EventLog:
 
 
 def hex_bytes(value: JsonValue) -> bytes:
-    """`0x` and hex digits, an odd number of them too, as bytes. Raises `BadAnswer`."""
-    if not isinstance(value, str) or not _HEX.fullmatch(value):  # `fromhex` skips white space
+    """Decode `0x` and hex digits, even an odd number of them. Raises `BadAnswer`."""
+    if not isinstance(value, str) or not _HEX.fullmatch(value):  # `fromhex` skips white space.
         raise BadAnswer("no hexadecimal value")
     digits = value[2:]
     return bytes.fromhex("0" * (len(digits) % 2) + digits)

@@ -1,7 +1,7 @@
-"""Many calls in one: the `aggregate3` function of Multicall3, encoded and decoded by hand.
+"""Encodes and decodes `aggregate3` of Multicall3: many calls in one.
 
-By hand because it is one fixed shape, because importing a general codec costs 146 ms, and because
-a general one lets a hostile reply name the same bytes many times over.
+By hand because it is one fixed shape, because importing a general codec costs 146 ms, and because a
+general one lets a hostile reply name the same bytes many times over.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _ERROR_STRING = bytes.fromhex("08c379a0")
 
 
 def encode_aggregate3(calls: Sequence[ContractCall]) -> bytes:
-    """Call data that makes every call, none of them able to fail the others (allowFailure)."""
+    """Return call data that makes every call; none can fail the others (allowFailure)."""
     heads, tails, offset = b"", b"", _WORD * len(calls)
     for call in calls:
         tail = (
@@ -38,10 +38,10 @@ def encode_aggregate3(calls: Sequence[ContractCall]) -> bytes:
 
 
 def decode_aggregate3(data: bytes, count: int) -> list[Returned | Reverted]:
-    """The `count` results. Raises `MalformedRpcAnswer` for any other shape.
+    """Return the `count` results. Raises `MalformedRpcAnswer` for any other shape.
 
-    Every length is checked against what is there, and the results together may not be larger
-    than the reply: nothing is copied that was not sent.
+    Every length is checked against the data, and all results together may not exceed the size of
+    the reply: nothing is copied that was not sent.
     """
     array = _number(data, 0)
     if _number(data, array) != count:
@@ -73,7 +73,7 @@ def _number(data: bytes, at: int) -> int:
 
 
 def _reason(content: bytes) -> str:
-    """The text of `Error(string)`, for logs; whatever else it is stays bytes."""
+    """Return the text of `Error(string)`, for logs; other data stays bytes."""
     length = int.from_bytes(content[36:68], "big")
     if not content.startswith(_ERROR_STRING) or length > len(content):
         return "execution reverted"

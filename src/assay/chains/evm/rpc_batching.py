@@ -1,6 +1,6 @@
-"""What is asked of one endpoint in the same turn of the event loop, sent as one batch.
+"""Sends requests made to one endpoint in the same turn of the event loop as one batch.
 
-Paid calls ask in step: those whose ledger entries were committed together go on together. An
+Paid calls run in step: those whose ledger entries were committed together continue together. An
 exchange costs ten times the processor time of a request inside it.
 """
 
@@ -12,7 +12,7 @@ from assay.chains.model import ChainUnavailable
 from assay.common.json import JsonValue
 
 BATCH_MAX = 50
-"""In one batch, as `rpc_calls.CALLS_PER_CHUNK`."""
+"""Requests in one batch, as in `rpc_calls.CALLS_PER_CHUNK`."""
 
 Asked = tuple[str, Sequence[JsonValue]]
 """A method and its parameters."""
@@ -21,9 +21,9 @@ _Waiting = tuple[Asked, float, "asyncio.Future[RpcResponse]"]
 
 
 class BatchLoader:
-    """Asks singly or in batches; every answer, and every fault, is its own asker's.
+    """Sends requests singly or in batches; each caller gets its own answer or fault.
 
-    An endpoint that will not take so many at once is asked for half as many from then on.
+    If an endpoint refuses a batch size, later batches are half as large.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class BatchLoader:
         ask: Callable[[Asked, float], Awaitable[RpcResponse]],
         ask_batch: Callable[[Sequence[Asked], float], Awaitable[list[RpcResponse] | None]],
     ) -> None:
-        """`ask_batch` answers None where batches are not taken."""
+        """Create it; `ask_batch` returns None if the endpoint refuses batches."""
         self._ask = ask
         self._ask_batch = ask_batch
         self._waiting: list[_Waiting] = []
@@ -39,7 +39,7 @@ class BatchLoader:
         self.batch_max = BATCH_MAX
 
     def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[RpcResponse]":
-        """The answer, or what the exchange raised; cancelled, it holds up nobody else."""
+        """Return a future of the answer or exception; cancelling it does not affect others."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[RpcResponse] = loop.create_future()
         if not self._waiting:
@@ -79,7 +79,7 @@ class BatchLoader:
         return await self._ask_batch(asked, deadline_s)
 
     async def _singly(self, some: list[_Waiting]) -> None:
-        """Side by side, after a batch was refused; smaller ones may be taken."""
+        """Send concurrently after a batch was refused; smaller batches may still be accepted."""
         self.batch_max = min(self.batch_max, max(1, len(some) // 2))
         async with asyncio.TaskGroup() as group:
             for one in some:
@@ -87,7 +87,7 @@ class BatchLoader:
 
 
 def _as_fault(error: BaseException) -> BaseException:
-    """A cancellation is ours and not the asker's: told as it is, it would end his task."""
+    """Turn a cancellation of ours into a fault: as it is, it would cancel the caller's task."""
     if isinstance(error, asyncio.CancelledError):
         return ChainUnavailable("The connection to the chain was closed.")
     return error

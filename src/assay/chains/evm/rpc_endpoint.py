@@ -1,4 +1,4 @@
-"""One JSON-RPC endpoint: what it is asked over HTTP, and what is known about it."""
+"""One JSON-RPC endpoint: its requests over HTTP, and what is known about it."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,12 @@ from assay.net.bounded_exchange import ExchangeBounds, exchange
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
-"""This node's trouble: limit exceeded, internal error (EIP-1474; evm-nodes.md#client-rules)."""
+"""Errors of this node only: limit exceeded, internal error (EIP-1474;
+evm-nodes.md#client-rules)."""
 
 _RATIO_MAX = 1000
-"""Zero-padded words compress a hundredfold, so the ratio hardly says anything here; the size
-of the reply is what is bounded."""
+"""Zero-padded words compress a hundredfold, so the ratio means little here; the size of the reply
+is what is bounded."""
 
 _TEXT_SHOWN = 100
 _PAIR = 2
@@ -46,7 +47,7 @@ _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
 
 @dataclass(frozen=True, slots=True)
 class RpcLimits:
-    """What reading a chain may cost. Times in seconds. Source: evm-nodes.md#client-rules."""
+    """Limits for reading a chain. Times in seconds. Source: evm-nodes.md#client-rules."""
 
     endpoint_s: float = 4.0
     """One exchange with one endpoint."""
@@ -55,21 +56,21 @@ class RpcLimits:
     untrusted_s: float = 2.0
     """A call of a contract that a caller named."""
     untrusted_at_once: int = 4
-    """Such calls under way: far fewer than an endpoint's `concurrency`, so that they alone never
-    hold up other reads."""
+    """Concurrent calls of that kind: far fewer than an endpoint's `concurrency`, so that they alone
+    never delay other reads."""
     reply_bytes_max: int = 8 * 1024 * 1024
     concurrency: int = 16
-    """Exchanges with one endpoint at once."""
+    """Concurrent exchanges with one endpoint."""
     verify_every_s: float = 300.0
-    """How long an endpoint's chain id is believed."""
+    """How long an endpoint's chain id is trusted."""
 
 
 class EndpointFault(Exception):
-    """This endpoint gave nothing that can be believed; another may.
+    """This endpoint gave no credible answer; another may.
 
-    `blame` counts against it; `refusal` is the node's own error, when it answered with one.
-    `no_reply`: nothing came back that could be read as an answer, which a costly question causes
-    as well as a broken node.
+    `blame`: it counts against the endpoint. `refusal`: the node's own error, if it answered with
+    one. `no_reply`: no readable answer arrived, which an expensive request causes as well as a
+    broken node.
     """
 
     def __init__(
@@ -81,21 +82,21 @@ class EndpointFault(Exception):
         no_reply: bool = False,
     ) -> None:
         super().__init__(detail)
-        self.blame = blame  # taken away once it has counted
+        self.blame = blame  # Cleared once it has counted.
         self.refusal = refusal
         self.no_reply = no_reply
 
 
 @dataclass(frozen=True, slots=True)
 class ChainIdentity:
-    """By what an endpoint shows which chain it serves: the answer to a method."""
+    """The request that shows which chain an endpoint serves, and the expected answer."""
 
     method: str
     value: str
 
 
 def identity_of(network: Network) -> ChainIdentity:
-    """The chain id in decimal (EIP-695), or a Solana cluster's genesis hash."""
+    """Return the chain id in decimal (EIP-695), or a Solana cluster's genesis hash."""
     if network.family == "solana":
         return ChainIdentity("getGenesisHash", network.genesis)
     return ChainIdentity("eth_chainId", str(network.chain_id))
@@ -108,7 +109,7 @@ class _HttpReply:
 
 
 class RpcEndpoint:
-    """One address of one network."""
+    """An address of a network."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it is, and what it shares with the others
         self,
@@ -122,15 +123,16 @@ class RpcEndpoint:
     ) -> None:
         self.breaker = Breaker(clock)
         self.untrusted = 0
-        """Calls under way of contracts that callers named: they may keep it from other answers."""
+        """Concurrent calls of contracts that callers named: they may keep it from answering
+        others."""
         self.has_multicall = True
-        """Until a call to Multicall3 shows that there is no code."""
+        """True until a call to Multicall3 shows that it has no code."""
         self.takes_batches = True
-        """Until it answers a batch with something that is not one."""
+        """True until it answers a batch with something else."""
         self.head: tuple[int, float] | None = None
-        """The last believed block number, and when (monotonic seconds) it was seen."""
+        """The last trusted block number, and when (monotonic seconds) it was seen."""
         self.shown: tuple[int, float] | None = None
-        """The last block it showed to be recent, and when."""
+        """The last block it proved to be recent, and when."""
         self._url = url
         self._identity = identity
         self._client = client
@@ -144,18 +146,18 @@ class RpcEndpoint:
 
     @property
     def name(self) -> str:
-        """Its host: paths of RPC addresses often hold a key."""
+        """Return its host: paths of RPC addresses often contain a key."""
         try:
             return urlsplit(self._url).hostname or "an endpoint without a host"
         except ValueError:
             return "an endpoint that is no address"
 
     def doubt(self) -> None:
-        """Ask for its chain id again before the next answer is believed."""
+        """Check its chain id again before the next answer is trusted."""
         self._verified_at = None
 
     async def verify(self, deadline_s: float) -> None:
-        """Make sure that it serves the chain we mean. Raises `EndpointFault`."""
+        """Check that it serves the expected chain. Raises `EndpointFault`."""
         now = self.clock.monotonic_s()
         at = self._verified_at
         if at is not None and now - at < self._limits.verify_every_s:
@@ -171,13 +173,13 @@ class RpcEndpoint:
         self._verified_at = now
 
     async def ask_in_step(self, *asked: Asked, deadline_s: float) -> list[RpcResponse]:
-        """As `ask`, in one exchange with what others ask in this turn of the loop.
+        """Like `ask`, in one exchange with other requests of this turn of the loop.
 
-        For what a node answers at once: the slowest holds up the others. Raises `EndpointFault`;
-        of one exchange it is the same one for everybody, and counts once.
+        Only for methods that a node answers at once: the slowest delays the others. Raises
+        `EndpointFault`; all requests of an exchange share one fault, which counts once.
         """
         if deadline_s - self.clock.monotonic_s() < self._limits.endpoint_s:
-            # With others it could take longer than the asker has.
+            # Within a batch it could take longer than the caller's deadline.
             return [await self.ask(one, deadline_s) for one in asked]
         waiting = [self._batches.ask(one, deadline_s) for one in asked]
         if len(waiting) == 1:
@@ -188,13 +190,14 @@ class RpcEndpoint:
             for one in waiting:
                 one.cancel()
             raise
-        faults = [one.exception() for one in waiting]  # looked at, or the loop complains of them
+        # Retrieved so that the loop does not report it as unhandled.
+        faults = [one.exception() for one in waiting]
         if fault := next((fault for fault in faults if fault is not None), None):
             raise fault
         return [one.result() for one in waiting]
 
     async def ask_quantity(self, method: str, deadline_s: float) -> int:
-        """A method without parameters that answers a number. Raises `EndpointFault`."""
+        """Call a method without parameters that returns a number. Raises `EndpointFault`."""
         answer = await self.ask((method, ()), deadline_s)
         if isinstance(answer, NodeError):
             raise EndpointFault(f"{method}: {answer.code} {answer.message}")
@@ -212,12 +215,12 @@ class RpcEndpoint:
         return answer.value[:_TEXT_SHOWN]
 
     async def ask(self, asked: Asked, deadline_s: float) -> RpcResponse:
-        """One request. Raises `EndpointFault`."""
+        """Send one request. Raises `EndpointFault`."""
         request_id = next(self._ids)
         reply = await self._post(request_of(request_id, *asked), deadline_s)
         try:
             answer = answer_of(decode(reply.body), request_id)
-        except Exception as error:  # whatever a reply breaks, another endpoint may answer
+        except Exception as error:  # Whatever is wrong with a reply, another endpoint may answer.
             raise EndpointFault(f"status {reply.status}, {_said(error)}") from error
         if reply.status != _OK and not isinstance(answer, NodeError):
             raise EndpointFault(f"a result under status {reply.status}")
@@ -226,7 +229,7 @@ class RpcEndpoint:
     async def ask_batch(
         self, asked: Sequence[Asked], deadline_s: float
     ) -> list[RpcResponse] | None:
-        """Several requests in one body, or None when it does not take batches.
+        """Send several requests in one body; return None if the endpoint does not accept batches.
 
         Raises `EndpointFault`.
         """
@@ -240,7 +243,7 @@ class RpcEndpoint:
             _raise_for_rate_limit(decoded)
         except EndpointFault:
             raise
-        except Exception as error:  # whatever a reply breaks, another endpoint may answer
+        except Exception as error:  # Whatever is wrong with a reply, another endpoint may answer.
             raise EndpointFault(f"batch: {_said(error)}") from error
         self.takes_batches = False
         return None
@@ -252,7 +255,7 @@ class RpcEndpoint:
             return None
         answers = await self.ask_batch(asked, deadline_s)
         if answers is None and len(asked) > _PAIR:
-            self.takes_batches = True  # perhaps it only was too large
+            self.takes_batches = True  # It may only have been too large.
         return answers
 
     async def _post(self, payload: JsonValue, deadline_s: float) -> _HttpReply:
@@ -283,7 +286,7 @@ class RpcEndpoint:
     async def _exchange(self, payload: JsonValue, timeout_s: float) -> _HttpReply:
         content = to_json(payload)
         limit = self._limits.reply_bytes_max
-        # Reading may be repeated, and a transaction sent twice is one transaction.
+        # Reads may be repeated, and a transaction sent twice is one transaction.
         bounds = ExchangeBounds(timeout_s, limit, _RATIO_MAX)
         status, body = await exchange(self._client, "POST", self._url, content, bounds)
         if body.truncated:
@@ -296,7 +299,7 @@ def _said(error: Exception) -> str:
 
 
 def _raise_for_rate_limit(reply: JsonValue) -> None:
-    """A rate limit answered to a batch says nothing about batches."""
+    """Raise for a rate limit: it says nothing about the support of batches."""
     if is_object(reply) and "error" in reply:
         error = error_of(reply["error"])
         if error.code == LIMIT_EXCEEDED:

@@ -1,9 +1,9 @@
-"""Which block numbers of an endpoint are believed.
+"""Decides which block numbers of an endpoint are trusted.
 
-A number alone proves nothing, and one node's number says nothing against another's. A node that
-falls behind what it said itself is stale. Where two nodes contradict each other, or a number rose
-faster than any chain does, the node that is about to be asked has to show its newest block, and our
-own clock says whether that is new: an endpoint that boasts makes nobody else look stale.
+A number alone proves nothing, and one node's number does not disprove another's. A node that falls
+behind its own number is stale. If two nodes contradict each other, or a number rose faster than any
+chain does, the node that is about to be asked has to show its newest block, and our own clock
+decides whether that is recent: an endpoint that exaggerates makes no other look stale.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ from assay.common.json import JsonObject, is_object
 from assay.common.numbers import hex_number
 
 STALE_BLOCKS_MAX = 128
-"""How far behind the highest block seen an endpoint may be: the states a full node keeps, 25
+"""How far an endpoint may be behind the highest block seen: the states a full node keeps, 25
 minutes on Ethereum, half a minute on the fastest chains. Source: geth, `--history.state`."""
 
 HEAD_FORGOTTEN_S = 900.0
 """How long a height is compared with others."""
 
 BLOCKS_PER_S_MAX = 100
-"""More than any chain makes; the fastest of them make one in 10 milliseconds."""
+"""More than any chain produces; the fastest produce one in 10 milliseconds."""
 
 BLOCK_AGE_MAX_S = 120.0
-"""How far the time of a node's newest block may be from ours, where that decides: ten slots of
-Ethereum, of which the odd one stays empty."""
+"""Largest difference between the newest block's time and ours, where that decides: ten slots of
+Ethereum, some of which stay empty."""
 
 SHOWN_S = 60.0
-"""How long a block that was shown speaks for the ones that follow it."""
+"""How long a shown block vouches for those that follow it."""
 
 _NEWEST = ("eth_getBlockByNumber", ("latest", False))
 
@@ -37,7 +37,7 @@ _NEWEST = ("eth_getBlockByNumber", ("latest", False))
 async def believe_height(
     endpoint: RpcEndpoint, block: int, others: Sequence[RpcEndpoint], deadline_s: float
 ) -> None:
-    """Remember the height an endpoint tells. Raises `EndpointFault` when it is not believed."""
+    """Record the height an endpoint reports. Raises `EndpointFault` if it is not credible."""
     now = endpoint.clock.monotonic_s()
     own = _recent(endpoint, now)
     if own is not None and block < own[0] - STALE_BLOCKS_MAX:
@@ -58,7 +58,7 @@ def _recent(endpoint: RpcEndpoint, now: float) -> tuple[int, float] | None:
 
 
 def _contradict(block: int, seen: int, age_s: float) -> bool:
-    """Whether both cannot be heights of one chain, `seen` so long before `block`."""
+    """Return whether both cannot be heights of one chain, `seen` being `age_s` older."""
     return not -STALE_BLOCKS_MAX <= block - seen <= STALE_BLOCKS_MAX + age_s * BLOCKS_PER_S_MAX
 
 
@@ -70,7 +70,7 @@ def _was_shown(endpoint: RpcEndpoint, block: int, now: float) -> bool:
 
 
 async def _require_new(endpoint: RpcEndpoint, block: int, deadline_s: float) -> None:
-    """Raises `EndpointFault` unless its newest block is that one, or near it, and of now."""
+    """Raise `EndpointFault` unless its newest block is near that number and recent."""
     answer = await endpoint.ask(_NEWEST, deadline_s)
     shown: JsonObject = {}
     if not isinstance(answer, NodeError) and is_shaped(*_NEWEST, answer.value):

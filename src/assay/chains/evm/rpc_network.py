@@ -1,4 +1,4 @@
-"""A network's JSON-RPC endpoints as one that can be believed. Implements `chains.rpc.Rpc`.
+"""Combines a network's JSON-RPC endpoints into one trusted client; implements `chains.rpc.Rpc`.
 
 Source of the rules: evm-nodes.md#client-rules.
 """
@@ -32,33 +32,33 @@ from assay.http1.client import UpstreamPool
 from assay.net.egress.dial import UpstreamDialer
 
 HEAD_FRESH_S = 5.0
-"""How old the known height may be before a request that pins no block asks for it again."""
+"""Largest age of the known height before a request that pins no block refreshes it."""
 
 LAG_BLOCKS = 8
-"""How much deeper to read when the node behind a balancer has not seen its neighbour's head."""
+"""Blocks to go back when the node behind a balancer does not have its neighbour's head yet."""
 
 RETRY_AFTER_S = 5
 
 SHARE_S = 1.25
-"""Least that one endpoint may use of the total time, in times of one exchange: a node that answers
-every question just in time must not use up what the others need."""
+"""Least share of the total time for one endpoint, in times of one exchange: a node that always
+answers at the last moment must not use up the time of the others."""
 
 COSTLY_CONTRACTS_KEPT = 10_000
-"""Contracts that did not answer in time and are remembered; a forgotten one is asked again."""
+"""Contracts remembered for not answering in time; a forgotten one is called again."""
 
 IN_STEP = frozenset(
     {"eth_sendRawTransaction", "eth_getTransactionReceipt", "eth_getTransactionCount"}
 )
-"""What many payments ask at once, and nodes answer at once: it goes out in batches."""
+"""Methods that many payments use at once and nodes answer at once: they are sent in batches."""
 
 T = TypeVar("T")
 Attempt = Callable[[RpcEndpoint, float], Awaitable[T]]
 
 
 class JsonRpc:
-    """Asks the endpoints in their order and takes the first answer that can be believed.
+    """Asks the endpoints in order and returns the first credible answer.
 
-    It fails over on what is an endpoint's own trouble and never on a revert, which is an answer.
+    It fails over on an endpoint's own errors and never on a revert, which is an answer.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class JsonRpc:
         self._dialer = UpstreamDialer(None)
         self._client = UpstreamPool(self._dialer.connect, clock, has_breaker=False)
         self.endpoints: dict[tuple[str, str], RpcEndpoint] = {}
-        """Those asked so far, by network (CAIP-2) and URL."""
+        """Endpoints used so far, by network (CAIP-2) and URL."""
         self._contracts: BoundedMap[tuple[str, str], Breaker] = BoundedMap(COSTLY_CONTRACTS_KEPT)
         self._untrusted = contract_turns(self._limits.untrusted_at_once)
 
@@ -85,7 +85,7 @@ class JsonRpc:
             try:
                 return await read_at(endpoint, calls, head, deadline_s, multicall=multicall)
             except BlockUnknown:
-                # Not at `latest`: several calls must see one block, and a bounded age.
+                # Not at `latest`: several calls must see one block of bounded age.
                 block = max(head - LAG_BLOCKS, 0)
                 return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
 
@@ -112,7 +112,7 @@ class JsonRpc:
             multicall = network.multicall3
             try:
                 return await read_at(endpoint, calls, block, deadline_s, multicall=multicall)
-            except BlockUnknown as fault:  # it may be a moment late: not held against it
+            except BlockUnknown as fault:  # A short delay does not count against it.
                 raise EndpointFault(str(fault), blame=False, refusal=fault.refusal) from fault
 
         return await self._first_believable(network, attempt) if calls else ()
@@ -135,8 +135,8 @@ class JsonRpc:
             except EndpointFault as fault:
                 if not fault.no_reply:
                     raise
-                # A node that still tells its height is well: then it is the contract that is not.
-                # One that does not may be busy with it: that is for other reads to find out.
+                # If the node still reports its height, it is healthy and the contract is at fault.
+                # Otherwise it may be busy with the contract: other reads will find out.
                 await _without_blame(self._fetch_head(network, endpoint, deadline_s))
                 return None
             finally:
@@ -171,7 +171,7 @@ class JsonRpc:
                 return answer
             if revert_of(answer) is not None:
                 return answer
-            # Not held against the node: too wide a question is the asker's doing.
+            # Does not count against the node: too wide a query is the caller's doing.
             detail = f"{answer.code} {answer.message}"
             raise EndpointFault(detail, blame=False, refusal=answer)
 
@@ -232,20 +232,20 @@ class JsonRpc:
     async def _refresh_head(
         self, network: Network, endpoint: RpcEndpoint, deadline_s: float
     ) -> None:
-        if network.family == "solana":  # its answers carry their own slot
+        if network.family == "solana":  # Its answers carry their own slot.
             return
         now = self._clock.monotonic_s()
         if endpoint.head is None or now - endpoint.head[1] > HEAD_FRESH_S:
             await self._fetch_head(network, endpoint, deadline_s)
 
     def _share_of(self, deadline_s: float, endpoints: int) -> float:
-        """Until when the first of the endpoints that are left may be asked."""
+        """Return the deadline for the first of the remaining endpoints."""
         now = self._clock.monotonic_s()
         share_s = max((deadline_s - now) / endpoints, SHARE_S * self._limits.endpoint_s)
         return min(deadline_s, now + share_s)
 
     async def _fetch_head(self, network: Network, endpoint: RpcEndpoint, deadline_s: float) -> int:
-        """Its block number now, refused when it cannot be the newest (`rpc_heights`)."""
+        """Return its current block number, refused if it cannot be the newest (`rpc_heights`)."""
         block = await endpoint.ask_quantity("eth_blockNumber", deadline_s)
         await believe_height(endpoint, block, self._others(network, endpoint), deadline_s)
         return block
@@ -282,7 +282,7 @@ async def _without_blame(work: Awaitable[object]) -> None:
 
 
 def _require_shape(asked: Asked, answer: RpcResult) -> JsonValue:
-    """The result, when it can be one of the method that was asked. Raises `EndpointFault`."""
+    """Return the result if it fits the method. Raises `EndpointFault`."""
     if not is_shaped(*asked, answer.value):
         raise EndpointFault(f"{asked[0]}: the answer is of another form")
     return answer.value
@@ -290,9 +290,9 @@ def _require_shape(asked: Asked, answer: RpcResult) -> JsonValue:
 
 def _hold_against(endpoint: RpcEndpoint, fault: EndpointFault) -> None:
     if fault.no_reply and endpoint.untrusted:
-        fault.blame = False  # it may be a contract that keeps the node from answering
+        fault.blame = False  # It may be a contract that keeps the node from answering.
     if fault.blame:
-        fault.blame = False  # of one exchange, whoever shared it
+        fault.blame = False  # One exchange, whoever shared it.
         endpoint.doubt()
         endpoint.breaker.failed()
     elif fault.refusal is not None:

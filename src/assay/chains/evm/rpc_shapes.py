@@ -1,7 +1,7 @@
-"""What a node's answer to each method must look like for anybody to read it. Pure.
+"""The required shape of a node's answer to each method. Pure.
 
-An answer of another shape says that the node is not to be believed, and the next one is asked: who
-reads it later could only give up. Sources: execution-apis (Ethereum JSON-RPC); Solana JSON-RPC.
+An answer of another shape means that the node is not credible, and the next one is asked: a later
+reader could only fail. Sources: execution-apis (Ethereum JSON-RPC); Solana JSON-RPC.
 """
 
 import re
@@ -18,13 +18,13 @@ _HASH_CHARS = 66
 _KEY_BYTES, _SIGNATURE_BYTES = 32, 64
 _BASE58_CHARS_MAX = 90
 _SIGNATURE = re.compile(r"[1-9A-HJ-NP-Za-km-z]{64,88}")
-"""64 bytes as base58; a thousand of them are not decoded to see whether they can be."""
+"""64 bytes as base58; a thousand of them are not decoded just to validate them."""
 
 _Shape = Callable[[JsonValue, Sequence[JsonValue]], bool]
 
 
 def is_shaped(method: str, params: Sequence[JsonValue], result: JsonValue) -> bool:
-    """Whether a result can be one of this method; anything can for a method that is not known."""
+    """Return whether a result fits this method; any result fits an unknown method."""
     shape = _SHAPES.get(method)
     return shape is None or shape(result, params)
 
@@ -90,7 +90,7 @@ def _block(result: JsonValue, params: Sequence[JsonValue]) -> bool:
 
 
 def _receipt(result: JsonValue, params: Sequence[JsonValue]) -> bool:
-    """Of the transaction that was asked for, where it names one at all."""
+    """Check a receipt, which must be of the requested transaction if it names one."""
     if result is None:
         return True
     if not is_object(result) or not _is_quantity(result.get("status")):

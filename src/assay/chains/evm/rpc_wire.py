@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as Ethereum nodes speak it: strict about answers, knowing of their dialects."""
+"""JSON-RPC 2.0 as Ethereum nodes speak it: strict about answers, aware of dialects."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _BYTES = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 _REVERT_WORDS = re.compile(
     r"\brevert(?:ed)?\b|invalid opcode|invalid jump|stack (?:under|over)flow", re.IGNORECASE
 )
-"""How nodes say in words alone that the contract refused or broke off by itself."""
+"""Wordings by which nodes report a revert without data."""
 
 _LAG_WORDS = re.compile(
     r"header not found|unknown block|block not found|missing trie node|resource not found"
@@ -28,11 +28,12 @@ _LAG_WORDS = re.compile(
     r"|beyond current head",
     re.IGNORECASE,
 )
-"""How nodes say that they have not seen the block yet (geth, erigon, nethermind, besu, reth)."""
+"""Wordings by which nodes report that they lack the block (geth, erigon, nethermind, besu,
+reth)."""
 
 
 class MalformedRpcAnswer(Exception):
-    """The answer is not what JSON-RPC, or the method, says it must be."""
+    """The answer violates JSON-RPC or the method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +53,37 @@ class NodeError:
 
     @property
     def says_block_is_unknown(self) -> bool:
-        """Whether the node is behind the one that told us the block number."""
+        """Return whether the node is behind the one that reported the block number."""
         return _LAG_WORDS.search(self.message) is not None
 
 
 RpcResponse = RpcResult | NodeError
 
 VALUES_MAX = 400_000
-"""In one reply: eight mebibytes of logs have half as many, and of nothing but commas ten times."""
+"""Values in one reply: eight mebibytes of logs have half as many, a reply of only commas ten
+times."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 def request_of(request_id: int, method: str, params: Sequence[JsonValue]) -> JsonObject:
-    """One request object."""
+    """Return one request object."""
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": list(params)}
 
 
 def decode(body: bytes) -> JsonValue:
-    """The JSON of a reply. Raises `MalformedRpcAnswer`."""
+    """Decode the JSON of a reply. Raises `MalformedRpcAnswer`."""
     if has_values_beyond(body, VALUES_MAX):
         raise MalformedRpcAnswer("the reply holds too many values")
     try:
-        # In a third of the time of `json`, and by itself no deeper than 200 arrays and objects.
+        # Takes a third of the time of `json`, and itself limits nesting to 200.
         return from_json(body.removeprefix(_BOM), allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
         raise MalformedRpcAnswer("the reply is not JSON") from error
 
 
 def answer_of(reply: JsonValue, request_id: int) -> RpcResponse:
-    """The answer to the request of that id. Raises `MalformedRpcAnswer`, also for a wrong id."""
+    """Return the response to the request `request_id`. Raises `MalformedRpcAnswer` otherwise."""
     if not is_object(reply) or _id_of(reply) != request_id:
         raise MalformedRpcAnswer("the reply does not carry the id of the request")
     error = reply.get("error")
@@ -93,7 +95,7 @@ def answer_of(reply: JsonValue, request_id: int) -> RpcResponse:
 
 
 def error_of(error: JsonValue) -> NodeError:
-    """An error object. Raises `MalformedRpcAnswer`."""
+    """Read an error object. Raises `MalformedRpcAnswer`."""
     if not is_object(error):
         raise MalformedRpcAnswer("the error is not an object")
     code, message = error.get("code"), error.get("message")
@@ -105,12 +107,12 @@ def error_of(error: JsonValue) -> NodeError:
 
 
 def _printable(text: str) -> str:
-    """As it can be logged and stored: JSON can spell half characters and NUL, databases cannot."""
+    """Make text safe to log and store: JSON can spell lone surrogates and NUL, databases cannot."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[RpcResponse]:
-    """The answers of a batch in the order of `ids`, however the node ordered them.
+    """Return the answers of a batch in the order of `ids`, however the node ordered them.
 
     Raises `MalformedRpcAnswer` unless every id is answered exactly once.
     """
@@ -121,13 +123,13 @@ def answers_of(reply: Sequence[JsonValue], ids: Sequence[int]) -> list[RpcRespon
 
 
 def _id_of(reply: JsonObject) -> int | None:
-    """The id, where it is a whole number as ours are; None for any other JSON value."""
+    """Return the id if it is a whole number like ours; None for any other JSON value."""
     given = reply.get("id")
     return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def quantity_of(answer: RpcResponse) -> int:
-    """The number a node answered with. Raises `MalformedRpcAnswer`."""
+    """Return the number a node answered with. Raises `MalformedRpcAnswer`."""
     value = answer.value if isinstance(answer, RpcResult) else None
     try:
         return hex_number(value, _QUANTITY_BITS)
@@ -136,17 +138,17 @@ def quantity_of(answer: RpcResponse) -> int:
 
 
 def bytes_of(value: JsonValue) -> bytes:
-    """Hex data. Raises `MalformedRpcAnswer`."""
+    """Decode hex data. Raises `MalformedRpcAnswer`."""
     if isinstance(value, str) and _BYTES.fullmatch(value):
         return bytes.fromhex(value[2:])
     raise MalformedRpcAnswer("the answer is not hex data")
 
 
 def revert_of(error: NodeError) -> Reverted | None:
-    """The contract's own refusal, in any of the spellings of nodes, or None.
+    """Return the contract's own refusal, in any spelling of nodes, or None.
 
     Data as a string (geth), with words before it (OpenEthereum), inside an object (hardhat,
-    ganache), or no data and only words. A revert is an answer, whatever code it comes under.
+    ganache), or no data and only words. A revert is an answer, whatever its error code.
     """
     data = _revert_data(error.data)
     if error.code == REVERT_CODE or data or _REVERT_WORDS.search(error.message):

@@ -1,4 +1,4 @@
-"""EIP-1559 transactions, signed."""
+"""Signs EIP-1559 transactions."""
 
 from dataclasses import dataclass
 from typing import TypeAlias, Union
@@ -30,10 +30,10 @@ class EvmTransaction:
 
 
 class TransactionSigner:
-    """One key; signs whatever it is given."""
+    """Signs transactions with one key, without checking them."""
 
     def __init__(self, private_key: str) -> None:
-        """Raises `ValueError` for what is no key of 64 hex digits."""
+        """Load the key. Raises `ValueError` unless it is a key of 64 hex digits."""
         digits = private_key.removeprefix("0x")
         if len(digits) != 64:  # noqa: PLR2004 - 32 bytes
             raise ValueError("a private key has 64 hexadecimal digits")
@@ -41,7 +41,7 @@ class TransactionSigner:
         self.address = address_of(self._key.public_key)
 
     def sign(self, transaction: EvmTransaction) -> tuple[str, str]:
-        """The raw transaction and its hash, both `0x` hex."""
+        """Return the raw transaction and its hash, both `0x` hex."""
         fields: list[Rlp] = [
             _number(transaction.chain_id),
             _number(transaction.nonce),
@@ -64,12 +64,12 @@ class TransactionSigner:
         return "0x" + raw.hex(), "0x" + keccak256(raw).hex()
 
     def has_signed(self, raw: str) -> bool:
-        """Whether this key has signed a raw transaction: it signs the same twice."""
+        """Return whether this key signed a raw transaction: its signatures are deterministic."""
         return self.sign(transaction_of(raw))[0] == raw
 
 
 def transaction_of(raw: str) -> EvmTransaction:
-    """What `TransactionSigner.sign` was given, read from what it gave."""
+    """Decode a result of `TransactionSigner.sign`."""
     fields = _items(bytes.fromhex(raw.removeprefix("0x"))[len(_TYPE) :])
     chain_id, nonce, priority_fee, fee, gas = (int.from_bytes(one) for one in fields[:5])
     return EvmTransaction(
@@ -78,7 +78,7 @@ def transaction_of(raw: str) -> EvmTransaction:
 
 
 def _items(data: bytes) -> list[bytes]:
-    """The contents of a list's items."""
+    """Return the contents of a list's items."""
     place, end = _span(data, 0)
     items: list[bytes] = []
     while place < end:
@@ -88,7 +88,7 @@ def _items(data: bytes) -> list[bytes]:
 
 
 def _span(data: bytes, place: int) -> tuple[int, int]:
-    """Where the content of the item at a place begins and ends."""
+    """Return where the content of the item at `place` begins and ends."""
     head = data[place]
     if head <= _BYTE_MAX:
         return place, place + 1
@@ -100,7 +100,7 @@ def _span(data: bytes, place: int) -> tuple[int, int]:
 
 
 def rlp(value: Rlp) -> bytes:
-    """Recursive length prefix. Source: Yellow Paper, appendix B."""
+    """Encode by recursive length prefix. Source: Yellow Paper, appendix B."""
     if isinstance(value, bytes):
         if len(value) == 1 and value[0] <= _BYTE_MAX:
             return value

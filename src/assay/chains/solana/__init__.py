@@ -1,1 +1,1 @@
-"""Clusters of Solana: one row each."""
+"""Clusters of Solana, one row each."""

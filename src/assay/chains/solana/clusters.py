@@ -1,4 +1,4 @@
-"""The clusters the registry is deployed on: one row each.
+"""The clusters on which the registry is deployed, one row each.
 
 Program ids, genesis hashes and indexers: solana-registry.md#clusters, #indexer (npm 8004-solana
 0.8.3, `programs.ts`; 8004-solana `declare_id!`).
@@ -29,7 +29,7 @@ class Programs:
 
     registry: str
     atom: str
-    """The engine that makes figures of feedback."""
+    """The engine that derives figures from feedback."""
 
 
 PROGRAMS: Mapping[str, Programs] = MappingProxyType(
@@ -97,7 +97,7 @@ CLUSTERS: Mapping[str, Network] = MappingProxyType(
 def cluster_row(
     cluster: Cluster, rpc_url: str | None = None, index_url: str | None = None
 ) -> Network:
-    """A cluster as configured: other addresses, or (an empty one) no indexer at all."""
+    """Return a configured cluster, with other addresses, or without an indexer if it is empty."""
     row = CLUSTERS[cluster]
     if rpc_url:
         row = replace(row, rpc_urls=(rpc_url,))

@@ -1,1 +1,1 @@
-"""The tables of both databases, a file a feature; only stores and migrations import them."""
+"""The tables of both databases, one file a feature; only stores and migrations import them."""

@@ -1,4 +1,4 @@
-"""Accounts, everything that lets somebody in, and the audit trail of what was done to them."""
+"""Tables of accounts, their credentials, and the audit trail."""
 
 from sqlalchemy import (
     BigInteger,
@@ -32,15 +32,16 @@ operators = Table(
     Column("updated_us", BigInteger, nullable=False),
     Column("suspended_us", BigInteger),
     Column("email_verified_us", BigInteger),
-    # Sealed; in force once it is confirmed. The step is that of the last code taken.
+    # Sealed; in force once it is confirmed. The step is that of the last code accepted.
     Column("totp_secret", LargeBinary),
     Column("totp_confirmed_us", BigInteger),
     Column("totp_step", BigInteger),
-    # A keyed hash of the network that signed up: what the quota of accounts counts by.
+    # A keyed hash of the network that signed up; the quota of accounts is counted by it.
     Column("sign_up_origin", String(64)),
-    # A deleted account is suspended as well: whatever refuses those refuses it.
+    # A deleted account is also suspended, so every check of suspension refuses it.
     Column("deleted_us", BigInteger),
-    # A stranger's, not made or invited by an admin: it shares a budget with all such accounts.
+    # Whether it was created by sign-up, not made or invited by an admin: such accounts share a
+    # budget.
     Column("self_registered", Boolean, nullable=False, server_default=true()),
     Index("ix_operators_origin", "sign_up_origin", "created_us"),
 )
@@ -56,7 +57,7 @@ api_keys = Table(
     Column("revoked", Boolean, nullable=False),
     Column("last_used_us", BigInteger),
     Column("created_us", BigInteger, nullable=False),
-    # Names with a space between, in alphabetical order.
+    # Names separated by spaces, in alphabetical order.
     Column("scopes", Text, nullable=False, server_default="evaluate gate proxy webhooks"),
     Column("expires_us", BigInteger),
     Index("ix_api_keys_operator", "operator_id", "created_us"),
@@ -83,14 +84,15 @@ account_codes = Table(
     Column("code_hash", String(64), primary_key=True),
     Column("kind", String(16), nullable=False),
     Column("operator_id", String(36), ForeignKey("operators.id")),
-    # For an invitation: the only address it is good for. For a verification: what it proves.
+    # For an invitation: the only address that may use it. For a verification: the address it
+    # proves.
     Column("email_lower", Text),
     Column("created_us", BigInteger, nullable=False),
     Column("expires_us", BigInteger, nullable=False),
-    # Kept for a day, and until it would have expired: what was issued of late is counted by rows.
+    # Kept for a day, and until it would have expired: recent codes are counted by their rows.
     Column("spent_us", BigInteger),
     Column("asked_by", String(16), nullable=False, server_default="terminal"),
-    # Keyed hashes of the network that asked for it and of the mailbox it went to.
+    # Keyed hashes of the network that requested it and of the mailbox it was sent to.
     Column("origin", String(64)),
     Column("mailbox", String(64)),
     Index("ix_account_codes_origin", "origin"),
@@ -119,7 +121,7 @@ _IS_FAILED_LOGIN = text("action = 'login.failed'")
 audit = Table(
     "audit",
     METADATA,
-    # Triggers refuse every change: the trail is only added to, but that failed log-ins may leave.
+    # Triggers make the trail append-only, except that failed log-ins may be removed.
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("id", String(36), nullable=False, unique=True),
     Column("at_us", BigInteger, nullable=False),
@@ -146,7 +148,7 @@ earlier_keys = Table(
     "earlier_keys",
     METADATA,
     Column("id", Integer, primary_key=True),
-    # Key ids with a space between, once a version that signs with ES256 has begun to serve.
+    # Key ids separated by spaces, set once a version that signs with ES256 has begun to serve.
     Column("kids", Text, nullable=False),
     Column("until_us", BigInteger),
 )

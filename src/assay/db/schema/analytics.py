@@ -1,4 +1,4 @@
-"""The roll-ups of the call log: what they are keyed by and count, `analytics/rollup.py` says."""
+"""Tables of the call log's roll-ups; `analytics/rollup.py` defines their keys and measures."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, String, Table
 
@@ -23,7 +23,7 @@ def _table(rollup: Rollup, *more: Column[int] | Column[str] | Index) -> Table:
         *(_key(name) for name in rollup.key),
         *(Column(name, BigInteger, nullable=False) for name in rollup.measures),
         *more,
-        # A row is its key and a few numbers: kept in the index itself, not beside it.
+        # A row is its key and a few numbers, so it is stored in the index itself.
         sqlite_with_rowid=False,
     )
 
@@ -45,7 +45,7 @@ agent_totals = _table(
     Column("last_us", BigInteger, nullable=False),
     Column("tier", String(3)),
     Column("tier_us", BigInteger),
-    # One an order that agents can be listed in.
+    # One for each order in which agents can be listed.
     *(
         Index(f"ix_agent_totals_{name}", "operator_id", name, "agent_id")
         for name in ("last_us", "calls", "revenue", "errors")
@@ -62,9 +62,9 @@ agent_chains = Table(
 removed_calls = Table(
     "removed_calls",
     METADATA,
-    # The finest sums of calls whose rows are gone: what roll-ups are proven by in their place.
+    # The finest sums of calls whose rows were removed; roll-ups are verified against them instead.
     Column("operator_id", String(36), primary_key=True),
-    # The agent, as in the roll-ups; empty for nobody.
+    # The agent, as in the roll-ups; empty for anonymous calls.
     Column("agent_id", String(_AGENT_CHARS), primary_key=True),
     Column("wrapper_id", String(36), primary_key=True),
     Column("day", Integer, primary_key=True, autoincrement=False),
@@ -79,8 +79,8 @@ removed_calls = Table(
 removed_payments = Table(
     "removed_payments",
     METADATA,
-    # Payments that failed and whose rows are gone, by the day they failed: how many, and what gas
-    # was spent for them in billionths of a currency; empty where none was.
+    # Failed payments whose rows were removed, by the day they failed: their number, and the gas
+    # spent for them in billionths of a currency; empty if none was.
     Column("operator_id", String(36), primary_key=True),
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("gas_currency", String(32), primary_key=True),
@@ -89,4 +89,4 @@ removed_payments = Table(
     sqlite_with_rowid=False,
 )
 call_id_key = Table("call_id_key", METADATA, Column("key", LargeBinary, nullable=False))
-"""One row: what the ids of calls are made with (`call_ids.py`)."""
+"""One row: the key that makes the ids of calls (`call_ids.py`)."""

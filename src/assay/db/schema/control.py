@@ -1,4 +1,4 @@
-"""Tables of proven control, of open findings that follow it, and of names and texts."""
+"""Tables of proven control, of the open findings that depend on it, and of names and texts."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text
 
@@ -52,4 +52,4 @@ content_bands = Table(
     Index("ix_content_bands_subject", "subject_key"),
     Index("ix_content_bands_seen", "seen_us"),
 )
-"""Of agents with an open critical finding alone."""
+"""Only of agents with an open critical finding."""

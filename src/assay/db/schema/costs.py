@@ -1,4 +1,4 @@
-"""What callers cost on a UTC day, by bearer and kind. Rows leave after two days."""
+"""Costs of callers on a UTC day, by bearer and kind. Rows are removed after two days."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table
 
@@ -7,7 +7,7 @@ from assay.db.schema.metadata import METADATA
 daily_costs = Table(
     "daily_costs",
     METADATA,
-    # `operator` and its id, or `address` and a network.
+    # `operator` with its id, or `address` with a network.
     Column("bearer", String(100), primary_key=True),
     Column("cost", String(32), primary_key=True),
     Column("day", Integer, primary_key=True),

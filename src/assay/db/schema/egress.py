@@ -1,4 +1,4 @@
-"""What was sent to others lately, by budget. Rows leave a minute after their request is over."""
+"""Recent outbound usage by budget. Rows are removed a minute after their request ended."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table
 
@@ -9,7 +9,7 @@ egress_usage = Table(
     METADATA,
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("exchange", String(36), nullable=False),
-    # A hash: who is called cannot be read here, and a name of any length has its place.
+    # A hash: it hides which host is called, and bounds the length of names.
     Column("budget", String(32), nullable=False),
     Column("is_shared", Integer, nullable=False),
     Column("account", String(36), nullable=False),

@@ -1,4 +1,4 @@
-"""Tables of what is known of agents."""
+"""Tables of evaluations and snapshots."""
 
 from sqlalchemy import (
     BigInteger,
@@ -84,7 +84,7 @@ evaluations = Table(
     Column("risk_level", String(8), nullable=False),
     Column("route", String(16), nullable=False),
     Column("evaluated_us", BigInteger, nullable=False),
-    # The rung proven, and the policy it was graded by (JSON); None before there was a ladder.
+    # The rung proven, and the policy it was graded by (JSON); None for rows older than the ladder.
     Column("rung", Integer),
     Column("policy", Text),
     Index("ix_evaluations_subject", "subject_key", "evaluated_us"),
@@ -100,7 +100,7 @@ evaluations = Table(
 snapshots = Table(
     "snapshots",
     METADATA,
-    # BIGINT has no row id alias in SQLite: only INTEGER counts up by itself there.
+    # In SQLite a BIGINT does not auto-increment; only INTEGER is an alias of the row id.
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("id", String(36), nullable=False, unique=True),
     Column("evaluation_id", String(36), ForeignKey("evaluations.id"), nullable=False),
@@ -111,18 +111,18 @@ snapshots = Table(
     Column("encrypted_data_uri", Text),
     Column("interaction_count", Integer, nullable=False),
     Column("taken_us", BigInteger, nullable=False),
-    # Of all evidence, and the verdict record `snapshot_hash` is of; None as above.
+    # The hash of all evidence, and the verdict record behind `snapshot_hash`; None as above.
     Column("evidence_hash", String(66)),
     Column("record", Text),
     Index("ix_snapshots_subject", "subject_key", "seq"),
-    # Without it, each evaluation that leaves has the database look through every snapshot.
+    # Without it, the database scans every snapshot for each evaluation that is removed.
     Index("ix_snapshots_evaluation", "evaluation_id"),
 )
 
 removed_snapshots = Table(
     "removed_snapshots",
     METADATA,
-    # The hash of the last snapshot of a subject that left: where what is kept of its chain begins.
+    # The hash of a subject's last removed snapshot: the start of the chain that is kept.
     Column("subject_key", String(160), primary_key=True),
     Column("snapshot_hash", String(66), nullable=False),
 )

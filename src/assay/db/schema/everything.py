@@ -1,6 +1,6 @@
-"""The schema, for both databases. Times are microseconds since 1970; JSON is text.
+"""The schema of both databases. Times are microseconds since 1970; JSON is text.
 
-`migrations/` is how a database gets here; a test proves that the two agree.
+`migrations/` creates it; a test checks that the two agree.
 """
 
 from sqlalchemy import (
@@ -206,30 +206,30 @@ payments = Table(
     Column("created_us", BigInteger, nullable=False),
     Column("updated_us", BigInteger, nullable=False),
     Column("moves", Integer, nullable=False),
-    # Whom analytics count it for, and when the money arrived: revenue is of that day.
+    # The agent that analytics count it for, and the time the money arrived: the day of its revenue.
     Column("agent_id", String(80), nullable=False),
     Column("settled_us", BigInteger),
-    # When it is looked at again; null: never.
+    # When to check it next; null: never.
     Column("watch_us", BigInteger),
-    # What its settling may cost the payer besides, while it is in flight.
+    # The most its settlement may cost the payer in addition, while it is in flight.
     Column("fee_token", String(42), nullable=False, server_default=""),
     Column("fee_most", BigInteger, nullable=False, server_default="0"),
-    # What settling costs us, in billionths of a currency, and who bears it.
+    # The cost of its settlement in billionths of the currency, and the party that bears it.
     Column("gas_payer", String(8), nullable=False, server_default=""),
     Column("gas_currency", String(32), nullable=False, server_default=""),
     Column("gas_reserved", BigInteger, nullable=False, server_default="0"),
     Column("gas_spent", BigInteger),
-    # Hashes of earlier attempts, apart by spaces; the next look, 0 for at once, and how many were.
+    # Hashes of earlier attempts, separated by spaces; the next check, 0 for now; number of checks.
     Column("earlier_tx", Text, nullable=False, server_default=""),
     Column("look_us", BigInteger, nullable=False, server_default="0"),
     Column("questions", Integer, nullable=False, server_default="0"),
     Column("misses", Integer, nullable=False, server_default="0"),
     Column("is_used", Boolean, nullable=False, server_default=false()),
-    # What the platform takes, None for nothing, and what it was paid beside the seller.
+    # The platform's fee, None for nothing, and the amount paid to it beside the seller.
     Column("fee_rate", String(32)),
     Column("direct_fee", BigInteger, nullable=False, server_default="0"),
     Column("direct_fee_payee", String(42), nullable=False, server_default=""),
-    # The wrapper as it was at the claim, and what its upstream knows the call by.
+    # The wrapper at the time of the claim, and the call's id at its upstream.
     Column("wrapper_revision", Integer, nullable=False, server_default="1"),
     Column("idempotency_key", String(36), nullable=False, server_default=""),
     Index("ix_payments_unique", "network", "asset", "payer", "nonce", unique=True),
@@ -292,13 +292,13 @@ calls = Table(
     Column("response_bytes", BigInteger, nullable=False),
     Column("chain", String(64)),
     Column("route", String(16)),
-    # Numbers that stand for (operator, agent) and for the wrapper: an index over the texts would
-    # cost twice as much a row. Who asks by them compares the texts as well.
+    # Numbers in place of (operator, agent) and of the wrapper: an index over the texts would cost
+    # twice as much a row. Queries by them compare the texts as well.
     Column("agent_key", BigInteger),
     Column("wrapper_key", BigInteger, nullable=False),
-    # The number stands in them so that a page is found, in its order, without the rows before it.
+    # The index contains the number, so that a page is found in order without reading earlier rows.
     Index("ix_calls_operator", "operator_id", "at_us", "seq"),
-    # The wrapper stands in it so that an agent's calls of one wrapper are found without the rows.
+    # The index contains the wrapper, so that an agent's calls to one are found without the rows.
     Index("ix_calls_agent", "agent_key", "at_us", "seq", "wrapper_key"),
     Index("ix_calls_wrapper", "wrapper_key", "at_us", "seq"),
     Index(

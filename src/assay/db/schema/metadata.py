@@ -1,4 +1,4 @@
-"""The one collection every table is in."""
+"""The metadata object that contains every table."""
 
 from sqlalchemy import MetaData
 

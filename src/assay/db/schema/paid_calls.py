@@ -1,4 +1,4 @@
-"""Calls of sellers that the operator paid for: what was claimed for them, and what they brought."""
+"""Calls to sellers that the operator paid for: the claims made for them, and the results."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text
 
@@ -15,10 +15,10 @@ paid_calls = Table(
     Column("site", String(255), nullable=False),
     Column("domain", String(255), nullable=False),
     Column("network", String(32), nullable=False),
-    # Who fills the wallet; the wallet is made of that key and this row's id.
+    # The party that funds the wallet; the wallet is derived from that key and this row's id.
     Column("sender", String(42), nullable=False),
     Column("wallet", String(42), nullable=False),
-    # Base units: what the wallet is filled with, and with gas, what counts in budgets.
+    # Base units: the amount in the wallet, and the amount with gas, which counts in budgets.
     Column("amount", BigInteger, nullable=False),
     Column("cost", BigInteger, nullable=False),
     Column("opened_us", BigInteger, nullable=False),
@@ -30,7 +30,7 @@ paid_calls = Table(
     Column("tries", Integer, nullable=False),
     Column("is_proven", Boolean, nullable=False),
     Column("taken", BigInteger, nullable=False),
-    # JSON: the transcript of what was bought; NULL before anything was.
+    # JSON: the transcript of the purchase; NULL before there is one.
     Column("bought", Text),
     Column("kept_us", BigInteger),
     Index("ix_paid_calls_opened", "opened_us"),

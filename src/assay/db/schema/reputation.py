@@ -1,7 +1,7 @@
-"""Events of chains that reputation is made of, as far as they were read.
+"""Chain events that reputation is computed from, as far as they were read.
 
-Days are counted from 1970; amounts are millionths of a dollar. Rows of a block that a chain took
-back leave with it, see `SqlEventStore.rewind`.
+Days are counted from 1970; amounts are millionths of a dollar. Rows of a block that a chain
+reorganised are removed with it, see `SqlEventStore.rewind`.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, String, Table, false
@@ -11,8 +11,9 @@ from assay.db.schema.metadata import METADATA
 index_streams = Table(
     "index_streams",
     METADATA,
-    # What is read: `feedback`, `owners`, `payments` or `funding`. And `gone`, payments that are
-    # read no more and whose rows are being removed; `exchange`, who funded as many as one.
+    # The kind of event: `feedback`, `owners`, `payments` or `funding`. Also `gone`, payments that
+    # are no longer read and whose rows are being removed; `exchange`, an address that funded as
+    # many as one.
     Column("kind", String(16), primary_key=True),
     Column("network", String(64), primary_key=True),
     # An address, or empty for everything on the network.
@@ -21,9 +22,9 @@ index_streams = Table(
     Column("block_hash", String(66), nullable=False),
     Column("rows", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False),
-    # Whether it was once read to the newest block: until then, what came back may be missing.
+    # Whether it was ever read to the newest block: until then, events may be missing.
     Column("is_whole", Boolean, nullable=False, server_default=false()),
-    # When an evaluation last needed it; of a funding, when it was last looked at.
+    # When an evaluation last needed it; for a funding, when it was last checked.
     Column("asked_day", Integer, nullable=False, server_default="0"),
     Index("ix_index_streams_due", "kind", "network", "is_done", "block"),
     Index("ix_index_streams_asked", "kind", "asked_day"),
@@ -41,10 +42,10 @@ chain_feedback = Table(
     Column("rating", Float(53)),
     Column("uri", String(512), nullable=False),
     Column("digest", String(64), nullable=False),
-    # `unchecked` or `none`; `asked` and `again` while it is to be read; then what
-    # `reputation.files.FileState` names.
+    # `unchecked` or `none`; `asked` and `again` while it waits to be read; then a name of
+    # `reputation.files.FileState`.
     Column("file", String(12), nullable=False),
-    # Before that day it is not tried.
+    # Not tried before that day.
     Column("file_day", Integer, nullable=False, server_default="0"),
     Index("ix_chain_feedback_block", "network", "block"),
     Index("ix_chain_feedback_file", "file", "file_day"),
@@ -53,7 +54,7 @@ chain_feedback = Table(
 chain_notes = Table(
     "chain_notes",
     METADATA,
-    # A revocation, or an answer to an entry: it may be read before the entry itself.
+    # A revocation of an entry, or a response to it: it may be read before the entry itself.
     Column("network", String(64), primary_key=True),
     Column("tx", String(66), primary_key=True),
     Column("log", Integer, primary_key=True),
@@ -110,7 +111,7 @@ chain_fundings = Table(
 chain_proofs = Table(
     "chain_proofs",
     METADATA,
-    # A payment that one feedback proves; of `network` the payment, of `registry` the feedback.
+    # A payment that one feedback proves; `network` is the payment's, `registry` the feedback's.
     Column("network", String(64), primary_key=True),
     Column("tx", String(66), primary_key=True),
     Column("log", Integer, primary_key=True),
@@ -130,7 +131,7 @@ chain_proofs = Table(
 attested_people = Table(
     "attested_people",
     METADATA,
-    # A hash of what an attestation says of a person, and the address that used it first.
+    # A hash of an attestation's statement about a person, and the address that used it first.
     Column("trait", String(64), primary_key=True),
     Column("address", String(64), nullable=False),
     Column("seen_day", Integer, nullable=False),

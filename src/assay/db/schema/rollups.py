@@ -1,4 +1,4 @@
-"""The roll-ups of the call log: what each is keyed by and which measures it has. Pure data."""
+"""The roll-ups of the call log: their keys and measures. Pure data."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,14 +7,14 @@ MEASURES: Final = (
     *("calls", "errors", "latency_us", "revenue"),
     *("asked", "paid", "denied", "limited", "settled", "failed", "agents"),
 )
-"""What is counted. `revenue` is settled money in micro-dollars; `asked` are 402 answers, `denied`
-and `limited` refusals by trust and by rate limit, `agents` those seen for the first time. The money
-is the ledger's: `settled` and `failed` payments, and `paid`, those that came to either end."""
+"""The measures. `revenue` is settled money in micro-dollars; `asked` are 402 responses, `denied`
+and `limited` refusals by trust and by rate limit, `agents` those seen for the first time. Money
+comes from the ledger: `settled` and `failed` payments, and `paid`, their sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """A table of sums: what it is keyed by and which measures it has."""
+    """A table of sums: its keys and its measures."""
 
     table: str
     key: tuple[str, ...]
@@ -46,4 +46,4 @@ AGENT_DAYS: Final = Rollup("agent_days", ("operator_id", "agent_id", "wrapper_id
 
 
 ROLLUPS: Final = (TOTALS, DAYS, ENDPOINTS, ENDPOINT_DAYS, AGENTS, AGENT_DAYS)
-"""In the order in which they are written: two writers never wait for each other crosswise."""
+"""In the order in which they are written, so that two writers cannot deadlock."""

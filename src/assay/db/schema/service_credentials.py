@@ -11,14 +11,14 @@ service_credentials = Table(
     Column("subject_key", String(160), nullable=False),
     Column("chain", String(64), nullable=False),
     Column("agent_id", String(80), nullable=False),
-    # Who owned the agent then; a transfer ends what was deposited before.
+    # The agent's owner at that time; a transfer invalidates earlier deposits.
     Column("owner", String(64), nullable=False),
     Column("url", String(1024), nullable=False),
     Column("place", String(8), nullable=False),
     Column("name", String(64), nullable=False),
     Column("sealed", LargeBinary, nullable=False),
     Column("created_us", BigInteger, nullable=False),
-    # The last visit that had it, and what came of it there.
+    # The last visit that used it, and the result there.
     Column("used_us", BigInteger),
     Column("outcome", String(12)),
     UniqueConstraint("subject_key", "url", name="uq_service_credentials_url"),

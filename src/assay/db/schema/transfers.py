@@ -1,4 +1,4 @@
-"""Payouts and refunds: what the platform or a seller sends, and every transaction signed for it."""
+"""Payouts and refunds: transfers by the platform or a seller, and their signed transactions."""
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, String, Table, Text, text
 
@@ -13,14 +13,14 @@ transfers = Table(
     Column("id", String(36), primary_key=True),
     Column("kind", String(8), nullable=False),
     Column("operator_id", String(36), nullable=False),
-    # What is given back; None for a payout.
+    # The payment that is refunded; None for a payout.
     Column("payment_id", String(36)),
     Column("network", String(32), nullable=False),
     Column("asset", String(42), nullable=False),
     Column("sender", String(42), nullable=False),
     Column("recipient", String(64), nullable=False),
     Column("amount", BigInteger, nullable=False),
-    # Whether it comes out of what the platform holds for the operator, and at which fee that was.
+    # Whether it is paid from the operator's balance at the platform, and the fee rate of that.
     Column("of_balance", Boolean, nullable=False),
     Column("fee_rate", String(32)),
     Column("state", String(10), nullable=False),
@@ -31,7 +31,7 @@ transfers = Table(
     Column("updated_us", BigInteger, nullable=False),
     Column("check_us", BigInteger, nullable=False),
     Column("moves", BigInteger, nullable=False),
-    # A payment is given back once, and a nonce of a wallet is used once.
+    # A payment is refunded once, and a nonce of a wallet is used once.
     Index(
         "ix_transfers_payment",
         "payment_id",
@@ -46,7 +46,7 @@ transfers = Table(
         sqlite_where=_HAS_NONCE,
         postgresql_where=_HAS_NONCE,
     ),
-    # Of failed ones as well: without it, each payment that leaves has all transfers looked through.
+    # Includes failed ones: without it, removing a payment scans all transfers.
     Index("ix_transfers_of", "payment_id"),
     Index("ix_transfers_operator", "operator_id", "created_us"),
     Index("ix_transfers_state", "state", "check_us"),
@@ -55,11 +55,11 @@ transfers = Table(
 transfer_transactions = Table(
     "transfer_transactions",
     METADATA,
-    # A transaction is of one transfer, whoever signed it.
+    # A transaction belongs to one transfer, whoever signed it.
     Column("network", String(32), primary_key=True),
     Column("tx", String(80), primary_key=True),
     Column("transfer_id", String(36), ForeignKey("transfers.id"), nullable=False),
-    # Empty where a person signed it.
+    # Empty if a person signed it.
     Column("raw_tx", Text, nullable=False),
     Column("fee", BigInteger, nullable=False),
     Column("tip", BigInteger, nullable=False),

@@ -1,4 +1,4 @@
-"""Visits to agents, when the next ones are due, and who asked for them."""
+"""Visits to agents, their schedule, and the parties that requested them."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, String, Table, Text
 
@@ -13,7 +13,7 @@ visits = Table(
     Column("timing", String(10), nullable=False),
     Column("label", String(12), nullable=False),
     Column("rung", Integer, nullable=False),
-    # Whether it saw a critical finding: nobody flushes those out by asking often.
+    # Whether it saw a critical finding: frequent requests must not push those out.
     Column("is_critical", Integer, nullable=False),
     # JSON: outcomes by check, states by service, fingerprints, facts and changes.
     Column("seen", Text, nullable=False),
@@ -29,19 +29,19 @@ visit_schedule = Table(
     Column("agent_id", String(80), nullable=False),
     Column("host", String(255), nullable=False),
     Column("has_control", Integer, nullable=False),
-    # 1 enrolled by its owner, 2 asked for, 3 the rest: those are visited as capacity allows.
+    # 1: enrolled by its owner, 2: requested, 3: the rest, visited as capacity allows.
     Column("rank", Integer, nullable=False),
     Column("reason", String(24), nullable=False),
     Column("due_us", BigInteger, nullable=False),
-    # When it was due before visible events put it off: they do so for a bounded time.
+    # When it was due before visible events postponed it: they may do so for a bounded time.
     Column("planned_us", BigInteger, nullable=False),
     Column("confirms", Integer, nullable=False),
     Column("tries", Integer, nullable=False),
-    # The last visit, and the last time anybody asked about the agent.
+    # The last visit, and the last time any caller requested the agent.
     Column("visited_us", BigInteger, nullable=False),
     Column("asked_us", BigInteger, nullable=False),
     Column("lease_us", BigInteger, nullable=False),
-    # Before then no visit goes unannounced: a visible event was shortly before.
+    # No unannounced visit happens before then: a visible event occurred shortly before.
     Column("quiet_us", BigInteger, nullable=False, server_default="0"),
     Index("ix_visit_schedule_due", "has_control", "rank", "due_us"),
     Index("ix_visit_schedule_asked", "rank", "asked_us"),
@@ -64,7 +64,7 @@ visit_requests = Table(
 host_visits = Table(
     "host_visits",
     METADATA,
-    # Scheduled visits of a host and UTC day, of agents with and without proven control there.
+    # Scheduled visits to a host on a UTC day, of agents with and without proven control there.
     Column("host", String(255), primary_key=True),
     Column("day", Integer, primary_key=True),
     Column("has_control", Integer, primary_key=True),
@@ -75,7 +75,7 @@ host_visits = Table(
 visit_seeds = Table(
     "visit_seeds",
     METADATA,
-    # The hash of a visit's seed, kept when it starts: no seed is chosen afterwards.
+    # The hash of a visit's seed, stored when it starts, so that no seed is chosen afterwards.
     Column("commitment", String(64), primary_key=True),
     Column("subject_key", String(160), nullable=False),
     Column("at_us", BigInteger, nullable=False),

@@ -1,4 +1,4 @@
-"""Webhook registrations, whom they want to hear of, and every delivery there ever was."""
+"""Webhook registrations, the agents they subscribe to, and all their deliveries."""
 
 from sqlalchemy import (
     BigInteger,
@@ -32,7 +32,7 @@ webhook_agents = Table(
     "webhook_agents",
     METADATA,
     Column("webhook_id", String(36), ForeignKey("webhooks.id"), primary_key=True),
-    # `*` for every agent: who is told of one is found by two keys.
+    # `*` for every agent, so that the registrations for one agent are found by two keys.
     Column("agent_id", String(80), primary_key=True),
     Index("ix_webhook_agents_agent", "agent_id", "webhook_id"),
 )
@@ -53,9 +53,9 @@ webhook_deliveries = Table(
     Column("created_us", BigInteger, nullable=False),
     Column("begun_us", BigInteger),
     Column("ended_us", BigInteger),
-    # The receiver's registrable domain: what waits for one budget waits together.
+    # The receiver's registrable domain: deliveries that wait for one budget wait together.
     Column("domain", String(255)),
-    # Pending until then; 0 where it has never had to wait.
+    # Pending until then; 0 if it never had to wait.
     Column("wait_until_us", BigInteger, nullable=False, server_default="0"),
     Index("ix_webhook_deliveries_domain", "state", "domain"),
     Index("ix_webhook_deliveries_state", "state", "seq"),
@@ -70,9 +70,9 @@ webhook_events = Table(
     Column("agent_id", String(80), nullable=False),
     # JSON: the payload of each event.
     Column("bodies", Text, nullable=False),
-    # Registrations made later are not told.
+    # Registrations made later do not receive it.
     Column("created_us", BigInteger, nullable=False),
-    # The last account whose deliveries are there; accounts go by their ids.
+    # The last account whose deliveries were created; accounts are processed in order of id.
     Column("after_operator", String(36), nullable=False),
 )
-"""Evaluations that some accounts are still to be told of."""
+"""Evaluations that some accounts have not been notified of yet."""

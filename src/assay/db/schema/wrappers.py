@@ -1,4 +1,4 @@
-"""The tables of wrappers: as they are, and as they have been."""
+"""The tables of wrappers and of their earlier revisions."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from assay.db.schema.metadata import METADATA
 
 
 def _config() -> list[Column[Any]]:
-    """What both tables keep of a config."""
+    """Return the columns of a config that both tables share."""
     return [
         Column("operator_id", String(36), ForeignKey("operators.id"), nullable=False),
         Column("path", Text, nullable=False),
@@ -42,10 +42,10 @@ def _config() -> list[Column[Any]]:
         Column("upstream_auth_secret", LargeBinary),
         Column("active", Boolean, nullable=False),
         Column("created_us", BigInteger, nullable=False),
-        # Names and origins, parted by spaces.
+        # Names and origins, separated by spaces.
         Column("pass_response_headers", Text, nullable=False, server_default=""),
         Column("cors_origins", Text, nullable=False, server_default=""),
-        # What is done with an unproven agent; None: the threshold decides.
+        # The treatment of an unproven agent; None: the threshold decides.
         Column("cold_start", String(8)),
     ]
 
@@ -55,9 +55,9 @@ wrappers = Table(
     METADATA,
     Column("id", String(36), primary_key=True),
     *_config(),
-    # What two active configs of an operator may not both have; None once deactivated.
+    # Unique among an operator's active configs; None once deactivated.
     Column("route_key", Text),
-    # Counts its changes: a change names the one it was made from.
+    # Counts its changes: a change names the version it was made from.
     Column("revision", Integer, nullable=False, server_default="1"),
     Index("ix_wrappers_route", "operator_id", "route_key", unique=True),
 )
@@ -68,10 +68,10 @@ wrapper_revisions = Table(
     Column("wrapper_id", String(36), primary_key=True),
     Column("revision", Integer, primary_key=True),
     *_config(),
-    # In force from the one moment to the other; the newest one has no end.
+    # In force between the two moments; the newest one has no end.
     Column("at_us", BigInteger, nullable=False),
     Column("until_us", BigInteger),
-    # Empty where it is not known: those that were there before the table.
+    # Empty if unknown: rows older than the table.
     Column("actor_kind", String(16), nullable=False),
     Column("actor_id", String(36)),
     Column("action", String(32), nullable=False),

@@ -1,1 +1,1 @@
-"""One file per trust signal (interface.md#enumerated-values); a new signal is a new file here."""
+"""One file per trust signal (interface.md#enumerated-values); to add one, add a file here."""

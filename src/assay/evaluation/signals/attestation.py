@@ -1,7 +1,7 @@
 """Whether a trusted attester vouches for the agent's owner.
 
-It counts only where it is asked for; otherwise it is context without points.
-Source: interface.md#attestation-context; conventions.md#signals-and-score.
+It counts only if requested; otherwise it is context without points. Source:
+interface.md#attestation-context; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from assay.registries.subject import Subject
 
 SURE = 0.8
 HANDLES_FULL = 2
-"""Verified handles at which the signal is worth everything it can be."""
+"""Verified handles that give the signal its full worth."""
 
 
 class AttestationSignal:
-    """The newest attestation that holds."""
+    """The newest valid attestation."""
 
     name: ClassVar[SignalName] = SignalName.ATTESTATION
 
@@ -30,7 +30,7 @@ class AttestationSignal:
     ) -> Evidence | SignalUnavailable:
         if needs.sources.attestations is None:
             return SignalUnavailable("No attesters are configured.")
-        if not is_address(subject.wallet):  # attestations are of EVM addresses
+        if not is_address(subject.wallet):  # Attestations are of EVM addresses.
             return Evidence({"attested": False})
         try:
             found = await needs.sources.attestations.newest(subject.wallet)
@@ -70,7 +70,7 @@ class AttestationSignal:
 
 
 def _traits(found: Attestation) -> list[str]:
-    """What names the person; without any, nobody can tell whether another agent uses it."""
+    """Return the person's traits; without any, use by another agent cannot be detected."""
     handles = [f"{h.source}\n{h.handle}".lower() for h in found.handles]
     return handles + ([f"owner\n{found.owner}".lower()] if found.owner else [])
 

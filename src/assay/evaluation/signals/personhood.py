@@ -1,7 +1,7 @@
-"""Whether a human proved to stand behind the agent.
+"""Whether a human has proven to back the agent.
 
-Unasked it is a bonus on the score (`scoring.BONUS`); asked for it is a signal like the others.
-Source: interface.md#personhood-verification, #personhood; conventions.md#signals-and-score.
+By default it is a bonus on the score (`scoring.BONUS`); if requested it is a signal like the
+others. Source: interface.md#personhood-verification, #personhood; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,12 @@ from assay.registries.subject import Subject
 SURE = 0.9
 WORTH: Mapping[str, float] = {"orb": 100.0}
 WORTH_OTHERWISE = 85.0
-"""Of an orb, which sees a human, and of anything else, which sees a device or a document."""
+"""The worth of an orb, which sees a human, and of anything else, which sees a device or a
+document."""
 
 
 class PersonhoodSignal:
-    """What is stored of the subject; nobody is asked."""
+    """Reads the stored proof of the subject; makes no request."""
 
     name: ClassVar[SignalName] = SignalName.PERSONHOOD
 
@@ -41,7 +42,7 @@ class PersonhoodSignal:
 
 
 def evidence_of(found: Personhood | None) -> Evidence:
-    """What is known of the human behind a subject, as evidence."""
+    """Return what is known of the human behind a subject, as evidence."""
     return Evidence({"level": None if found is None else found.level})
 
 

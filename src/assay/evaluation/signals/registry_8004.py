@@ -1,7 +1,7 @@
-"""What an agent's customers say of it in the ERC-8004 reputation registry.
+"""The ratings of an agent's customers in the ERC-8004 reputation registry.
 
-Votes count by what was paid and did not come back; the rules are `reputation/rules.py`.
-Sources: evidence.md#paid-reputation; EIP-8004, reputation registry; ADR 0028.
+Votes count by what was paid and not returned; the rules are `reputation/rules.py`. Sources:
+evidence.md#paid-reputation; EIP-8004, reputation registry; ADR 0028.
 """
 
 import asyncio
@@ -22,24 +22,27 @@ from assay.reputation.model import RULES, reputation_of
 from assay.reputation.rules import ReputationValue, assess
 
 REGISTRATION_S = 2.0
-"""How long a key agent's registration is looked for: reading a registry goes on without it."""
+"""How long a key agent's registration is searched; reading a registry continues without it."""
 
 REGISTRATIONS_MOST = 5
-"""Agents of one owner that are looked at."""
+"""Agents of one owner that are examined."""
 
 RESERVE_S = 0.25
-"""Kept of the deadline to hand over what the index knows, when a chain does not answer."""
+"""Part of the deadline kept for returning what the index has when a chain does not answer."""
 
 
 class Registry8004:
-    """Payers' votes, and what was paid."""
+    """Payers' votes, and their payments."""
 
     name: ClassVar[SignalName] = SignalName.REGISTRY_8004
 
     async def collect(
         self, subject: Subject, needs: SignalDependencies
     ) -> Evidence | SignalUnavailable:
-        """What could not be read makes it unavailable, unless what is known speaks against."""
+        """Return the evidence.
+
+        Unread data makes it unavailable unless known data lowers the score.
+        """
         if subject.agent is None:
             return Evidence({"registered": False, **await _registration(subject, needs)})
         agent = subject.agent
@@ -57,7 +60,7 @@ class Registry8004:
         return Evidence(evidence_of(agent, entries, facts))
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
-        """By the rules that the evidence was made for."""
+        """Weigh by the rules that the evidence was made for."""
         del probes
         seen = evidence.data
         if not seen["registered"]:
@@ -73,10 +76,10 @@ class Registry8004:
 
 
 async def _registration(subject: Subject, needs: SignalDependencies) -> JsonObject:
-    """Whether a key owns an agent of the main registry that nobody else ever owned.
+    """Return whether a key owns an agent of the main registry that never had another owner.
 
-    One that changes hands would stand for any number of keys. `registrationUnread` where it cannot
-    be told now.
+    One that changes hands would count for any number of keys. `registrationUnread` if that is
+    unknown now.
     """
     source = needs.sources.reputation
     if source is None or subject.network.family != "evm" or subject.network.testnet:
@@ -109,7 +112,7 @@ async def _facts(
 
 
 async def _known(subject: Subject, needs: SignalDependencies) -> AgentFacts | None:
-    """What the index holds, without asking a chain."""
+    """Return what the index has, without asking a chain."""
     source = needs.sources.reputation
     if source is None or subject.agent is None:
         return None
@@ -119,7 +122,7 @@ async def _known(subject: Subject, needs: SignalDependencies) -> AgentFacts | No
 def _only_against(
     subject: Subject, known: AgentFacts | None, reason: str
 ) -> Evidence | SignalUnavailable:
-    """What was known and lowers the score stays: a chain that is silent raises nobody."""
+    """Keep known evidence that lowers the score: an unavailable chain must not raise a score."""
     if subject.agent is not None and known is not None:
         evidence = Evidence(evidence_of(subject.agent, entries_of(known.events), known, stale=True))
         found = judgement(evidence)
@@ -129,7 +132,7 @@ def _only_against(
 
 
 def judgement(evidence: Evidence) -> ReputationValue | None:
-    """What the evidence is worth; None where nobody says anything, or by earlier rules."""
+    """Return the evidence's worth; None if there are no ratings, or under earlier rules."""
     seen = evidence.data
     if not seen["registered"] or seen.get("rules") != RULES:
         return None
@@ -162,7 +165,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def naive_mean(seen: JsonObject) -> float:
-    """The plain mean of the votes that are kept, 2 decimals; 0 without any."""
+    """Return the plain mean of the listed votes, 2 decimals; 0 without any."""
     votes = seen.get("votes")
     rows = list(votes.values()) if is_object(votes) else []
     ratings = [float(str(row["rating"])) for row in rows if is_object(row)]

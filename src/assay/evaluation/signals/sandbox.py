@@ -1,7 +1,7 @@
 """How an agent behaves when its declared services are called: one visit.
 
-Everything a visit asks shares one budget of requests and one deadline. What it saw is judged in
-`behaviour`. Source: conventions.md#behavioural-evidence.
+All requests of a visit share one budget and one deadline. `behaviour` judges what it saw. Source:
+conventions.md#behavioural-evidence.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ REQUESTS_MAX = 60
 """Requests one evaluation may cost an agent. Source: checks.md#rules-of-a-visit."""
 
 FUNCTION_ALONE = 0.4
-"""Part of a visit's time in which nothing but function is asked, unless its proof ends before."""
+"""Part of a visit's time in which only function is tested, unless its proof ends earlier."""
 
 
 class Sandbox:
@@ -77,7 +77,7 @@ class Sandbox:
                     if needs.sources.credentials is not None:
                         await needs.sources.credentials.note(subject, entry.outcomes)
                     return seen
-                # Its hosts are being visited, and have no room for another visit beside that.
+                # Its hosts are being visited, and have no room for another visit.
                 found = Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
                 if begins == "least":
                     found = await recheck(subject, needs, http.left_s)
@@ -105,7 +105,8 @@ class Sandbox:
         seen = answers.seen
         status, why = _status(answers, refused, replied=http.replied > asked)
         if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
-            # Half a visit is no evidence: a rival who uses up the budget must not choose the half.
+            # A partial visit is not evidence: a rival that uses up the budget must not choose the
+            # part.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
@@ -140,7 +141,10 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class _Going:
-    """A visit that begins: to whom, with what, and how; without a plan it is announced."""
+    """A visit that begins: its target, its dependencies and its manner.
+
+    Announced without a plan.
+    """
 
     subject: Subject
     needs: SignalDependencies
@@ -148,7 +152,7 @@ class _Going:
 
 
 async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> CredentialEntry:
-    """The deposited credentials of a visit; one that is not announced carries none."""
+    """Return the deposited credentials of a visit; an unannounced one carries none."""
     if sources.credentials is None:
         return CredentialEntry()
     return CredentialEntry(await sources.credentials.usable(subject), is_carried=is_carried)
@@ -157,7 +161,7 @@ async def _entry(subject: Subject, sources: Sources, *, is_carried: bool) -> Cre
 def _status(
     answers: "_VisitAnswers", refused: tuple[VisitedService, ...], *, replied: bool
 ) -> tuple[str, str | None]:
-    """Whether there was behaviour to judge, and why not."""
+    """Return whether there was behaviour to judge, and why not."""
     if answers.closed and not answers.services:
         return "inconclusive", NOT_ENTERED
     return status_of(answers.services, refused, answers.seen, replied=replied)
@@ -166,14 +170,14 @@ def _status(
 def _listed(
     declared: Sequence[VisitedService], answers: "_VisitAnswers", refused: Sequence[VisitedService]
 ) -> list[JsonValue]:
-    """The services, with what was done with each."""
+    """Return the services, with what was done with each."""
     closed = [v for v in declared if v.service.endpoint in answers.closed]
     by_state = {"visited": answers.services, "opted_out": refused, CLOSED: closed}
     return [service_row(v, state) for state, listed in by_state.items() for v in listed]
 
 
 def _row(plan: Manner | None, closed: Sequence[str]) -> JsonObject:
-    """The visit's row. One that could not enter a service counts as no unannounced one."""
+    """Return the visit's row. One that could not enter a service does not count as unannounced."""
     if plan is None:
         return {"label": "announced"}
     return {**plan.row, "label": "unlabelled"} if closed else plan.row
@@ -209,11 +213,10 @@ def _begun(
 async def _controlled(
     visit: ProbeSession, kinds: Mapping[str, str], control: Control | None, left_s: float
 ) -> dict[str, JsonValue]:
-    """Who controls the services: the members `control` and `identity` of the evidence.
+    """Return the members `control` and `identity` of the evidence.
 
-    No customer asks hosts for that: an unannounced visit stands on what announced ones found.
-    `kinds` are those that are known by now, by endpoint; of pages nothing is asked but of declared
-    ones.
+    A customer does not ask hosts for that: an unannounced visit uses what announced ones found.
+    `kinds` are the kinds known so far, by endpoint; of pages only declared ones are asked.
     """
     if control is None or not visit.announced:
         return {}
@@ -230,7 +233,7 @@ async def _controlled(
 
 
 def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: RoundResult) -> bool:
-    """Whether a budget, or waiting for this service, kept the visit from what it was to see."""
+    """Return whether a budget, or waiting for this service, cut the visit short."""
     if http.over_budget or (
         subject.agent is not None and subject.agent.registration_problem == OVER_BUDGET
     ):
@@ -242,7 +245,7 @@ def _is_cut(subject: Subject, http: VisitHttp, waits: OwnWaits, seen: RoundResul
 async def _agreed(
     visited: Sequence[VisitedService], http: VisitHttp, going: _Going
 ) -> frozenset[str] | None:
-    """The origins that agree to more than a stranger's visit; unannounced, nothing more is sent."""
+    """Return the origins that consent to more requests; an unannounced visit sends no more."""
     consents = going.needs.consents
     if consents is None or going.plan is not None:
         return None if consents is None else frozenset()
@@ -251,25 +254,25 @@ async def _agreed(
 
 @dataclass(frozen=True, slots=True)
 class _VisitAnswers:
-    """What a visit brought: its services as they were found to speak, and what was seen of them."""
+    """The result of a visit: its services as found, and the evidence of them."""
 
     services: tuple[VisitedService, ...]
     transcripts: Sequence[JsonObject]
-    """Of proofs of function."""
+    """Transcripts of proofs of function."""
     seen: RoundResult
     controlled: dict[str, JsonValue]
     facts: JsonObject
     closed: Sequence[str] = ()
-    """Services that this visit had no credential for, though one was deposited."""
+    """Services for which this visit had no credential although one was deposited."""
 
 
 async def _ask_all(
     visit: ProbeSession, needs: SignalDependencies, deadline_s: float, group: asyncio.TaskGroup
 ) -> _VisitAnswers:
-    """Everything that is asked of an agent, the weightiest first.
+    """Make all requests to an agent, the most important first.
 
-    Function comes first: what it needs is not left to what the probes leave over, and it tells what
-    is spoken where. A slow agent's proof goes on beside them.
+    Function comes first: its requests must not depend on what the probes leave over, and it finds
+    out which protocol is spoken where. A slow agent's proof continues beside them.
     """
     ends_at = asyncio.get_running_loop().time() + deadline_s
     probes = needs.probes
@@ -287,7 +290,7 @@ async def _ask_all(
     probed = replace(visit, services=services)
     kinds = {v.service.endpoint: v.kind for v in services}
     control = group.create_task(_controlled(visit, kinds, needs.control, left_s))
-    # With the credential more may be listed: such visits are no pair for a comparison.
+    # With the credential more may be listed, so such visits cannot be compared.
     facts = group.create_task(collect_fingerprints(visit, spoken, left_s, but_of=deposited))
     seen = await run_probes(probed, probes, left_s) if services or not closed else {}
     transcripts = [without_entry(t, closed) for t in await proof]

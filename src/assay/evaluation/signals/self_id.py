@@ -1,4 +1,4 @@
-"""Whether a human stands behind the agent in Self's registry (conventions.md#signals-and-score).
+"""Whether a human backs the agent in Self's registry (conventions.md#signals-and-score).
 
 Source: personhood-proofs.md#self.
 """
@@ -15,11 +15,11 @@ from assay.registries.subject import Subject
 
 SURE = 0.9
 AGENTS_FULL = 3
-"""Agents one human may have before each counts less: a crowd of agents is not a crowd of humans."""
+"""Agents one human may have before each counts less: many agents do not make many humans."""
 
 
 class SelfId:
-    """A fresh proof by the trusted provider is worth everything it can be; none is no knowledge."""
+    """A current proof by the trusted provider has full worth; no proof means no knowledge."""
 
     name: ClassVar[SignalName] = SignalName.SELF
 
@@ -28,7 +28,7 @@ class SelfId:
     ) -> Evidence | SignalUnavailable:
         if needs.sources.humans is None:
             return SignalUnavailable("No registry of humans is configured.")
-        if not is_address(subject.wallet):  # the registry is one of EVM addresses
+        if not is_address(subject.wallet):  # The registry has EVM addresses only.
             return Evidence({"registered": False, "holds": False, "agents": None})
         try:
             found = await needs.sources.humans.find(subject.wallet)

@@ -1,8 +1,8 @@
-"""What an agent's wallet spent at sellers that are not its own (evidence.md#paid-reputation).
+"""What an agent's wallet spent at unrelated sellers (evidence.md#paid-reputation).
 
-A wallet can only speak for its agent: money that was lost to others was not made for a fraud. Its
-age, its transactions and its balance cost next to nothing and are no evidence. Everything is read
-from the index, so that a node that is silent raises no score.
+A wallet can only speak for its agent: money lost to others did not come from a fraud. Its age, its
+transactions and its balance cost next to nothing and are not evidence. Everything is read from the
+index, so that an unavailable node raises no score.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from assay.probing.ports import Probe
 from assay.registries.subject import Subject
 
 RULES = 2
-"""Version of the evidence; 1 was made of age, transactions and balance, and has no `rules`."""
+"""Version of the evidence; version 1 was age, transactions and balance, and has no `rules`."""
 
 FULL_USD = Decimal(20)
-"""Spending that is worth the full value; less in proportion."""
+"""Spending with full value; less counts in proportion."""
 
 SURE = 0.1
-"""Confidence: with the default weights less than 1 point, for the money may have gone in a circle
-that is too long to be seen."""
+"""Confidence: with the default weights less than 1 point, because the money may have returned by a
+route too long to trace."""
 
 
 class WalletSignal:
@@ -46,7 +46,7 @@ class WalletSignal:
         return Evidence(data)
 
     def weigh(self, evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:
-        """By the rules that the evidence was made for."""
+        """Weigh by the rules that the evidence was made for."""
         del probes
         seen = evidence.data
         if "rules" not in seen:

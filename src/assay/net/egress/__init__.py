@@ -1,4 +1,4 @@
-"""Leaving the house safely: the door for addresses others gave us.
+"""The egress guard: outbound requests to addresses that other parties gave us.
 
 Source: interface.md#blocked-addresses.
 """

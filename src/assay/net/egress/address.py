@@ -1,7 +1,8 @@
-"""Which IP addresses may be dialled for somebody else (interface.md#blocked-addresses). Pure.
+"""Decides which IP addresses we connect to for other parties. Pure.
 
-The tables are explicit instead of `ipaddress.is_global`, which lets NAT64, 6to4, mapped, unassigned
-and documentation (3fff::/20) ranges through and changes between versions of Python.
+Source: interface.md#blocked-addresses. The tables are explicit because `ipaddress.is_global` lets
+NAT64, 6to4, mapped, unassigned and documentation (3fff::/20) ranges through and changes between
+versions of Python.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ Address = IPv4Address | IPv6Address
 
 
 class BlockReason(StrEnum):
-    """Why an address is not dialled."""
+    """Why an address is blocked."""
 
     MALFORMED = "not an IP address"
     UNSPECIFIED = "unspecified"
@@ -44,7 +45,7 @@ _OWN_NETWORK = frozenset({BlockReason.LOOPBACK, BlockReason.PRIVATE, BlockReason
 
 @dataclass(frozen=True, slots=True)
 class BlockedAddress:
-    """An address that is not dialled, why, and what an IPv4 address inside it would have been."""
+    """A blocked address, the reason, and the reason for an IPv4 address embedded in it."""
 
     address: str
     reason: BlockReason
@@ -52,10 +53,10 @@ class BlockedAddress:
 
     @property
     def is_own_network(self) -> bool:
-        """Whether it is an ordinary address of one's own machine or network.
+        """Return whether it is an ordinary address of one's own machine or network.
 
-        Only these may be let through for development; metadata services, link-local, multicast
-        and every form that hides another address stay shut.
+        Only these may be opened for development. Metadata services, link-local, multicast and every
+        form that embeds another address stay blocked.
         """
         return self.reason in _OWN_NETWORK
 
@@ -109,7 +110,7 @@ _IPV4 = tuple(
 """First match wins. Source: IANA IPv4 Special-Purpose Address Registry (RFC 6890)."""
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-"""All that IANA hands out for the public internet. Source: RFC 4291, section 2.4."""
+"""The range that IANA allocates for the public internet. Source: RFC 4291, section 2.4."""
 
 _IPV6 = tuple(
     (IPv6Network(network), reason)
@@ -149,11 +150,11 @@ _ISATAP_IDS = frozenset({0x00005EFE, 0x02005EFE})
 
 
 def classify(address: str | Address) -> BlockedAddress | None:
-    """Why `address` must not be dialled, or None when it is an ordinary public address.
+    """Return why `address` is blocked, or None if it is an ordinary public address.
 
-    IPv6 forms that carry an IPv4 address are denied whatever is inside: a public agent is reached
-    by its own address, and what a translator makes of the inside is out of our sight. The IPv4
-    address is judged as well and named in `inside`.
+    IPv6 forms that embed an IPv4 address are blocked whatever they embed: a public agent is
+    reachable at its own address, and we cannot see what a translator makes of the embedded one. The
+    IPv4 address is checked as well and reported in `inside`.
     """
     if isinstance(address, str):
         try:

@@ -1,4 +1,4 @@
-"""Claims on budgets, and who waits for whom: requests under way have claimed more than they use."""
+"""Claims on egress budgets, and the queue for them: open requests claim more than they use."""
 
 import asyncio
 from collections.abc import Generator
@@ -19,23 +19,24 @@ from assay.net.egress.ports import EgressError, Failure
 from assay.net.egress.request_slots import Holder, Slots, SlotShare
 
 BYTES_EACH = 64 * 1024
-"""A budget has so many bytes for each request of this process under way on it: four on the small
-one. More would all hold what each of them needs to end. The shared class has half of them, and one
-account of it a quarter, so that slow answers to strangers leave room for a gate."""
+"""A budget needs this many bytes for each open request of this process, so the small budget allows
+four. With more, every request could hold part of what all need to finish. The shared class may use
+half of them, and one account of it a quarter, so that slow answers to strangers leave room for a
+gate."""
 
 
 @dataclass(slots=True)
 class _Busy:
-    """Requests of this process under way on one budget, and those that wait for their end."""
+    """The open requests of this process on one budget, and the requests that wait for them."""
 
     active: int = 0
     waiting: int = 0
-    """Of the active ones, those that wait for more themselves."""
+    """How many of the active requests wait for more bytes."""
     waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
 
 
 class ClaimQueue:
-    """Claims for the requests of one process. What is kept is of requests under way alone."""
+    """Claims of the requests of one process; only open requests take memory."""
 
     def __init__(self, ledger: BudgetLedger) -> None:
         self._ledger = ledger
@@ -44,9 +45,9 @@ class ClaimQueue:
         self._placed: dict[tuple[str, str], Holder] = {}
 
     async def claim(self, claim: EgressClaim, kept: tuple[EgressClaim, ...], wait_s: float) -> None:
-        """Count a claim beside those `kept`, waiting for requests of this process under way.
+        """Add a claim to those `kept`, waiting for open requests of this process if necessary.
 
-        Raises `EgressError` when there is no room after that.
+        Raises `EgressError` if there is still no room after that.
         """
         ends_s = asyncio.get_running_loop().time() + wait_s
         places = _places(claim)
@@ -76,7 +77,7 @@ class ClaimQueue:
                 raise refused_for_budget("the budget cannot be read", 1.0) from error
 
     async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
-        """More bytes for a request under way, 0 when there are none."""
+        """Claim more bytes for an open request; return 0 if there are none."""
         if not claims:
             return wanted_bytes
         ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
@@ -92,7 +93,7 @@ class ClaimQueue:
                     return granted
 
     def release(self, claims: tuple[EgressClaim, ...]) -> None:
-        """The request on these claims is over: those that wait try again."""
+        """End the request on these claims, and let waiting requests try again."""
         for claim in claims:
             self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
             busy = self._busy[claim.key]
@@ -105,7 +106,10 @@ class ClaimQueue:
 
     @contextmanager
     def _waiting(self, kept: tuple[EgressClaim, ...]) -> Generator[None]:
-        """A waiting request holds what it has: not all may wait for one another."""
+        """Count a request as waiting in the block.
+
+        It keeps its claims, so not all requests may wait for one another.
+        """
         busy = [self._busy[claim.key] for claim in kept]
         for one in busy:
             one.waiting += 1
@@ -116,13 +120,13 @@ class ClaimQueue:
                 one.waiting -= 1
 
     def _movable(self, keys: list[str]) -> _Busy | None:
-        """The requests on one of the budgets, where any of them does not wait itself."""
+        """Return one budget's requests if at least one of them is not waiting itself."""
         found = (self._busy.get(key) for key in keys)
         return next((busy for busy in found if busy and busy.active > busy.waiting), None)
 
     @staticmethod
     async def _one_ends(busy: _Busy | None, ends_s: float) -> bool:
-        """Whether one of the requests under way ended before that moment."""
+        """Wait for one of the open requests to end; return whether it ended by `ends_s`."""
         if busy is None:
             return False
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -139,7 +143,7 @@ class ClaimQueue:
 
 
 def _places(claim: EgressClaim) -> dict[str, SlotShare]:
-    """The slots that a request on this claim takes."""
+    """Return the slots that a request on this claim takes."""
     total = max(1, claim.ceiling.size_bytes // BYTES_EACH)
     places = {claim.key: SlotShare(total, max(1, total // SHARED_PART))}
     if claim.use.use_class is UseClass.SHARED and claim.use.account:
@@ -149,5 +153,5 @@ def _places(claim: EgressClaim) -> dict[str, SlotShare]:
 
 
 def refused_for_budget(why: str, retry_s: float) -> EgressError:
-    """A refusal before anything was sent."""
+    """Return the error for a request refused before anything was sent."""
     return EgressError(Failure.BUDGET, why, retry_s=retry_s)

@@ -1,8 +1,8 @@
-"""The egress budget where requests leave: claimed before they do, counted while they are read.
+"""The egress budget of outbound requests: claimed before they are sent, counted while they run.
 
-A request is claimed on the budget of its host's domain before the name is resolved, and on that of
-the address before it is dialled, so that a thousand names of one address share one budget. Bytes
-are counted on the connection itself, TLS included. Source: ADR 0016.
+A request claims the budget of its host's domain before the name is resolved, and that of the
+address before the connection, so that a thousand names of one address share one budget. Bytes are
+counted on the connection itself, TLS included. Source: ADR 0016.
 """
 
 import asyncio
@@ -30,32 +30,32 @@ from assay.net.egress.ports import EgressError, Limits
 from assay.net.egress.url import EgressPolicy
 
 WINDOW_BYTES = 16 * 1024
-"""What a host that has not consented may have under way to us without our reading it: the receive
-buffer of its connections. It is claimed with every request, so that it is never beyond a budget."""
+"""Receive buffer of connections to a host that has not consented: the bytes that may be in transit
+to us unread. It is claimed with every request, so that it never exceeds a budget."""
 
 GLANCE_WINDOW_BYTES = 4608
-"""The same for requests that read only the beginning of an answer: the least Linux has."""
+"""The same for requests that read only the beginning of an answer: the smallest Linux allows."""
 
 GLANCE_BYTES_MAX = 4 * 1024
-"""Bodies read up to this are glances."""
+"""Requests that read at most this many bytes of a body count as glances."""
 
 ANSWER_BYTES = 8 * 1024
-"""What an answer may have before it asks for more: a TLS handshake and a short body."""
+"""Bytes claimed for an answer before it needs an extension: a TLS handshake and a short body."""
 
 EXTENSION_BYTES = 32 * 1024
-"""Asked for at a time where nobody knows how long an answer is."""
+"""Bytes claimed at a time when the length of the answer is unknown."""
 
 READ_BYTES = 4 * 1024
 RECORD_PART = 32
-"""What the records of TLS add, as a part; where it is more, more is asked for."""
+"""TLS records add one part in this many; if they add more, more is claimed."""
 
 
 class OverBudget(Exception):
-    """An answer was cut, for its host's budget has no more bytes."""
+    """An answer was cut because its host's budget has no bytes left."""
 
 
 class EgressBudget:
-    """Opens exchanges: requests that are counted. One for all outgoing clients of the process."""
+    """Opens counted exchanges; one instance serves all outbound clients of the process."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class EgressBudget:
         rules: BudgetRules,
         configured: frozenset[str] = frozenset(),
     ) -> None:
-        """`configured` are origins that the service reads registrations from by its settings.
+        """Create a budget; the settings name `configured` origins that hold registrations.
 
-        They have the ceiling of a gateway for that, and none of their own for anything else.
+        For reading those they have the ceiling of a gateway, and no other privilege.
         """
         self.ledger = ledger
         self.queue = ClaimQueue(ledger)
@@ -78,7 +78,7 @@ class EgressBudget:
     async def exchange(
         self, target: Target, policy: EgressPolicy, request_bytes: int, limits: Limits
     ) -> "AsyncGenerator[BudgetedExchange | None]":
-        """Count what is sent in the block; None for what has no budget.
+        """Count everything sent in the block; yields None if the target has no budget.
 
         Raises `EgressError` (`BUDGET`, nothing sent) when the host's budget is used up.
         """
@@ -97,7 +97,10 @@ class EgressBudget:
             await asyncio.shield(made.close())
 
     async def consent_of(self, origin: str, use: EgressUse) -> Consent | None:
-        """The consent that a request to an origin may rest on; None in its networks is any."""
+        """Return the consent that a request to an origin may use.
+
+        None in its networks means any.
+        """
         if use.use_class is UseClass.OWN:
             return await self.consents.find(use.own)
         if self.is_configured(origin, use):
@@ -105,12 +108,12 @@ class EgressBudget:
         return await self.consents.find(origin)
 
     def is_configured(self, origin: str, use: EgressUse) -> bool:
-        """Whether a document is read from an origin that the operator has set for it."""
+        """Return whether a document is read from an origin that the settings name for it."""
         return use.is_document and origin in self._configured
 
 
 class BudgetedExchange:
-    """One request on its budgets. Connections ask it before they dial, write and read."""
+    """A request and its budgets. Connections ask it before they dial, write and read."""
 
     def __init__(
         self, budget: EgressBudget, policy: EgressPolicy, limits: Limits, request_bytes: int
@@ -131,34 +134,37 @@ class BudgetedExchange:
         self._ends_bytes = 0
         self._is_exempt = self._is_refused = False
         self.address: str | None = None
-        """Where it is connected to."""
+        """The address it is connected to."""
         self.waited_s = 0.0
-        """Seconds spent on counting, which say nothing about the host."""
+        """Seconds spent waiting for budgets: they are not the host's time."""
         self.is_sent = False
-        """Whether any byte has gone out."""
+        """Whether any byte has been sent."""
         self.is_whole = False
-        """Whether the answer was read to its end: nothing more of it is under way."""
+        """Whether the answer was read to its end, so that no more of it is in transit."""
 
     @property
     def window_bytes(self) -> int | None:
-        """What may be under way on a connection made for it; None: as the system has it."""
+        """Return the receive buffer for a new connection; None for the system's default."""
         return None if self._is_exempt or self._consents_at(self.address) else self._window_bytes
 
     @property
     def pool(self) -> int | None:
-        """Names the connections it may use: those of hosts that consent have any window."""
+        """Return the key of the connection pool.
+
+        Connections to consenting hosts have any window.
+        """
         return None if self._consent else self._window_bytes
 
     @property
     def cut_bytes(self) -> int:
-        """What cutting its answer off costs: what is under way, and another TLS handshake."""
+        """Return the cost of aborting the answer: bytes in transit, and another TLS handshake."""
         return 0 if self.window_bytes is None else self._window_bytes + self._opening_bytes
 
     def uses(self, window_bytes: int | None, opening_bytes: int) -> None:
-        """It is sent on a connection with this window, which may have been made for another.
+        """Use a connection with this window, possibly opened for another request.
 
-        Opening that connection took so many bytes. Raises `EgressError` when more may be under way
-        on it than can be counted.
+        `opening_bytes` were spent on opening it. Raises `EgressError` if more bytes may be in
+        transit on it than the budget can count.
         """
         self._opening_bytes = opening_bytes
         if window_bytes is not None:
@@ -186,7 +192,7 @@ class BudgetedExchange:
             await self._claim(f"origin {origin}", rules.consenting)
 
     async def connect(self, address: str) -> None:
-        """Claim the budget of an address before it is dialled or written to. Raises as `open`."""
+        """Claim the budget of an address before dialling or writing to it. Raises as `open`."""
         if self._is_exempt or self.address == address:
             return
         rules = self._budget.rules
@@ -197,14 +203,15 @@ class BudgetedExchange:
         elif self._any_network:
             await self._claim(f"gateway {network_of(address)}", rules.gateway)
         elif self._consents_at(address):
-            # Each domain by itself: else an origin that consents could use up its neighbours'.
+            # Each domain separately: otherwise a consenting origin could use up its neighbours'
+            # budget.
             await self._claim(f"consenting {network_of(address)} {self._domain}", rules.consenting)
         else:
             await self._claim(f"domain {network_of(address)}", rules.unproven)
         self.address = address
 
     async def room(self, wanted_bytes: int) -> int:
-        """How much may be read now, at most what is wanted. Raises `OverBudget`."""
+        """Return how many bytes may be read now, at most `wanted_bytes`. Raises `OverBudget`."""
         if self._is_exempt:
             return wanted_bytes
         if self._left() <= 0:
@@ -212,27 +219,28 @@ class BudgetedExchange:
                 self._granted += await self._budget.queue.extend(self._claims, self._wanted_bytes())
             if self._left() <= 0:
                 raise OverBudget
-        # In small reads: a request for the beginning of an answer pays for no more.
+        # In small reads, so that a request for the beginning of an answer is charged only for that.
         wanted_bytes = min(wanted_bytes, READ_BYTES) if self._consent is None else wanted_bytes
         return min(wanted_bytes, self._left())
 
     def expect(self, size_bytes: int) -> None:
-        """So many bytes of answer are left to be read, as its head says."""
+        """Record the number of answer bytes that the response head announces."""
         self._ends_bytes = self._bytes + size_bytes + size_bytes // RECORD_PART
 
     def count(self, size_bytes: int) -> None:
-        """So many bytes were read or written."""
+        """Count bytes that were read or written."""
         self._bytes += size_bytes
 
     async def close(self) -> None:
-        """Settle what it really cost."""
+        """Settle the claims with the actual cost."""
         if not self._claims:
             return
-        # What was cut off may still be under way: it was sent, whether it is read or not.
+        # The rest of an aborted answer may still be in transit: it was sent, even if it is never
+        # read.
         under_way = 0 if self.is_whole or not self.is_sent else self._window_bytes
         claims, self._claims = self._claims, ()
         try:
-            with suppress(Unavailable):  # then it counts as claimed, which is more
+            with suppress(Unavailable):  # Otherwise the claim counts, which is more.
                 if self._is_refused and not self.address:
                     await self._budget.ledger.forget(self._id)
                 else:
@@ -255,7 +263,7 @@ class BudgetedExchange:
         return network_of(address) in self._consent.networks
 
     async def _claim_narrow(self, key: str, ceiling: Ceiling) -> None:
-        """Claim with a narrower window where there is no room for a wider one."""
+        """Claim with a narrower window if there is no room for a wider one."""
         try:
             await self._claim(key, ceiling)
         except EgressError:
@@ -285,7 +293,7 @@ class BudgetedExchange:
 
     @contextmanager
     def _waiting(self) -> Generator[None]:
-        """What is waited for in the block is no time of the host's, be it cut off or not."""
+        """Count the time spent in the block as waiting, even if it is cancelled."""
         began_s = asyncio.get_running_loop().time()
         try:
             yield
@@ -293,7 +301,7 @@ class BudgetedExchange:
             self.waited_s += asyncio.get_running_loop().time() - began_s
 
     def _is_strange(self, use: EgressUse) -> bool:
-        """Whether the host agreed to be called for another agent than the one that is visited."""
+        """Return whether the host's consent is for another agent than the one being probed."""
         is_reserved = use.use_class is UseClass.RESERVED and bool(use.agent)
         consent = None if self._any_network else self._consent
         return is_reserved and consent is not None and consent.given_for != use.agent
@@ -308,10 +316,10 @@ class BudgetedExchange:
 
 
 _current: ContextVar[BudgetedExchange | None] = ContextVar("assay_egress_exchange", default=None)
-# The pool has no argument that reaches a connection; it dials, writes and reads in the task that
-# sends, so the exchange is found in that task's context.
+# The pool cannot pass an argument to a connection. It dials, writes and reads in the task that
+# sends, so that task's context holds the exchange.
 
 
 def current_exchange() -> BudgetedExchange | None:
-    """The exchange this task sends in."""
+    """Return the exchange in which this task sends."""
     return _current.get()

@@ -1,4 +1,4 @@
-"""Ports that are called at addresses that others gave us. Pure."""
+"""The ports that we call at addresses that other parties gave us. Pure."""
 
 from typing import Final
 
@@ -14,14 +14,14 @@ SERVICE_PORTS = frozenset(
     | {7687, 8086, 8125, 8300, 8301, 8500, 9042, 9092, 9160, 9200, 9300, 9418, 10080, 10250, 10255}
     | {11211, 15672, 16379, 25672, 26257, 26379, 27017, 27018, 27019, 28015, 28017}
 )
-"""Databases, queues, caches, cluster and remote-desktop services: nobody's public HTTP endpoint.
-Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
+"""Databases, queues, caches, cluster and remote-desktop services, which are not public HTTP
+endpoints. Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
 
 _WEB_PORTS: Final = frozenset({80, 443})
 
 
 def is_called(port: int) -> bool:
-    """Whether something at this port may be a public HTTP endpoint."""
+    """Return whether this port may belong to a public HTTP endpoint."""
     if port in _WEB_PORTS:
         return True
     return UNPRIVILEGED_PORT <= port <= PORT_MAX and port not in SERVICE_PORTS

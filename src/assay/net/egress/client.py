@@ -1,4 +1,4 @@
-"""The one door for addresses that others gave us.
+"""The HTTP client for addresses that other parties gave us.
 
 Source: interface.md#blocked-addresses; egress.md#addresses.
 """
@@ -41,10 +41,10 @@ from assay.net.resolver import NameResolver, SystemResolver
 
 KEEP_ALIVE_S = 2.0
 """Idle time before a connection is closed: below the 5 s after which common servers close theirs,
-so that a request hardly ever meets a connection that is just being closed."""
+so that a request rarely meets a connection that is closing."""
 
 USER_AGENT = "Assay (tests and grades AI agents)"
-"""Sent when the request names none."""
+"""Sent if the request has no User-Agent."""
 
 _NEVER_SENT = frozenset({"CONNECT", "TRACE"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -52,15 +52,15 @@ _OURS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"}
     | {"proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer", "expect"}
 )
-"""Header fields that belong to the connection and are never taken from a request.
-Source: RFC 9110, section 7.6.1."""
+"""Header fields that belong to the connection and are never copied from a request. Source: RFC
+9110, section 7.6.1."""
 
 
 class GuardedHttp:
-    """Judges, dials what was judged, and keeps to the limits. Implements `SafeHttp`.
+    """Checks addresses, connects only to checked ones and enforces limits.
 
-    Redirects are not followed, cookies not kept, and the environment's proxies not used: a proxy
-    would resolve the name again, out of our sight.
+    Implements `EgressClient`. It follows no redirects, keeps no cookies and ignores the
+    environment's proxies: a proxy would resolve the name again, where we cannot check it.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between the ways out
@@ -74,16 +74,16 @@ class GuardedHttp:
         budget: EgressBudget | None = None,
         proxy: HttpProxy | None = None,
     ) -> None:
-        """Without a `budget` nobody is spared: for tests of the rest.
+        """Create the client; without a `budget` nothing is counted, for tests of the rest.
 
-        Through a `proxy` addresses are resolved and judged here all the same.
+        With a `proxy`, addresses are still resolved and checked here.
         """
         self._policy = policy
         self._budget = budget
         self._system = SystemResolver()
         self._backend = GuardedNetworkBackend(policy, resolver or self._system, proxy)
         self._tls = tls
-        self._tls_http2 = tls  # where it is given, who gave it lets us say what is spoken
+        self._tls_http2 = tls  # The caller that passes a context lets us set its ALPN protocols.
         self._clock = clock or SystemClock()
         self._keep_alive_s = keep_alive_s
         self._slots = ConnectionSlots()
@@ -176,7 +176,7 @@ class GuardedHttp:
                         exchange, length, body, chunks
                     )
         finally:
-            # A connection with an unread rest is closed by this, never given back to the pool.
+            # Closes a connection with an unread rest; it never returns to the pool.
             await response.aclose()
         return _Answer(response.status, headers, body)
 
@@ -193,16 +193,16 @@ class GuardedHttp:
         return _Answer(status, head, body, tail)
 
     def _opened_pool(self, window_bytes: int | None) -> httpcore2.AsyncConnectionPool:
-        """Made at the first request: reading the system's certificates takes 30 ms.
+        """Return the pool for this window, created on first use: loading certificates takes 30 ms.
 
-        One for each size of window: a request is never sent on a connection that lets its host
-        have more under way than it was claimed for.
+        Each window size has its own pool: a request is never sent on a connection that allows its
+        host to have more in transit than was claimed.
         """
         if window_bytes not in self._pools:
             self._tls = self._tls or httpcore2.default_ssl_context()
             self._pools[window_bytes] = httpcore2.AsyncConnectionPool(
                 ssl_context=self._tls,
-                max_connections=CONNECTIONS_MAX,  # as many as there are slots: nothing waits here
+                max_connections=CONNECTIONS_MAX,  # As many as there are slots: nothing waits here.
                 keepalive_expiry=self._keep_alive_s,
                 network_backend=self._backend,
             )
@@ -215,10 +215,10 @@ async def _is_read_on(
     body: DecodedBody,
     chunks: AsyncIterable[bytes],
 ) -> bool:
-    """Whether an answer that is longer than wanted was read to its end all the same.
+    """Return whether an answer longer than wanted was still read to its end.
 
-    A short rest costs its host no more than what would count as under way, and the connection is
-    kept.
+    Reading a short rest costs its host no more than what would count as in transit, and keeps the
+    connection reusable.
     """
     if length is None or body.over_budget:
         return False
@@ -231,7 +231,7 @@ def _over_budget(*, is_sent: bool) -> EgressError:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came back, before it is timed."""
+    """A response before its duration is known."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -254,7 +254,7 @@ def _reply(answer: _Answer, elapsed_s: float) -> EgressResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A request as it is sent, and who reads its reply while it arrives."""
+    """A request as it is sent, and the reader of its streamed reply."""
 
     request: httpcore2.Request
     tap: Tap | None
@@ -302,7 +302,7 @@ def _request_headers(
 
 
 def _verbatim_headers(request: OutboundRequest, target: Target) -> list[tuple[bytes, bytes]]:
-    """The headers of a stock client: its names, spelling and order; only the facts are ours."""
+    """Return the headers of a stock client: its names, spelling and order, with our values."""
     facts = {"host": target.authority, "accept-encoding": ACCEPTED_ENCODINGS}
     facts |= {"content-length": str(len(request.body)), "connection": "keep-alive"}
     kept = {"connection", "content-length", "host"}
@@ -330,9 +330,9 @@ def _theirs(headers: Mapping[str, str]) -> dict[str, str]:
 def _read_headers(
     raw: Sequence[tuple[bytes, bytes]], limits: Limits
 ) -> tuple[tuple[str, str], ...]:
-    """Lower-case names, in the order sent; too many bytes of them are a protocol error.
+    """Return lower-case names in the order sent; too many bytes of them are a protocol error.
 
-    The parser itself stops at 100 KiB (h11), so that is the bound for larger limits.
+    The parser itself stops at 100 KiB (h11), so larger limits have no effect.
     """
     if sum(len(name) + len(value) + 4 for name, value in raw) > limits.header_bytes_max:
         raise BodyBroken("the headers are larger than accepted")

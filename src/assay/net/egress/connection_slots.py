@@ -1,4 +1,4 @@
-"""Who may have how many of the connections to addresses that others gave us."""
+"""Shares of the concurrent connections to addresses that other parties gave us."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,24 +11,24 @@ from assay.net.egress.host_timeout import current_party
 from assay.net.egress.request_slots import Slots, SlotShare, new_holder
 
 VISITS = SlotShare(120, 80)
-"""Requests that judge agents have connections of their own, a third of them for gates."""
+"""Requests that probe agents have connections of their own, a third of them for gates."""
 
 CALLS = SlotShare(80, 80)
 """Requests made for callers: proxy, playground, webhooks."""
 
 CONNECTIONS_MAX = VISITS.total + CALLS.total
-"""At once, over all hosts."""
+"""Concurrent connections to all hosts."""
 
 DOMAIN = SlotShare(32, 16)
-"""To one domain, for visits and for calls each."""
+"""Connections to one domain; probes and calls each have this share."""
 
 ACCOUNT = SlotShare(8, 8)
 VISIT = SlotShare(16, 16)
-"""A visit puts six questions at a time, but asks all its services first whether it may."""
+"""A visit sends up to six probes at once, but first asks all its services for permission."""
 
 CALLER = SlotShare(VISITS.total, VISIT.shared)
-"""All visits together that one network of callers without an account has begun: a fifth of what
-such visits have. Gates are not counted, nor are visits that nobody asked for."""
+"""All visits together that one network of callers without an account has started: a fifth of what
+such visits have. Gates are not counted, nor are visits that no caller requested."""
 
 
 class ConnectionSlots:
@@ -39,9 +39,9 @@ class ConnectionSlots:
 
     @asynccontextmanager
     async def one(self, host: str, wait_s: float) -> AsyncGenerator[None]:
-        """Hold one connection in the block, waiting for it so long at most.
+        """Hold one connection in the block, waiting for it at most `wait_s` seconds.
 
-        Raises `EgressError` as `Slots.take`.
+        Raises `EgressError` like `Slots.take`.
         """
         party, account = current_party(), current_use().account
         kind, all_of_kind = ("visits", VISITS) if party and party.is_visit else ("calls", CALLS)

@@ -1,7 +1,7 @@
-"""Hosts that agreed to be called more than a stranger's may be. Source: ADR 0016.
+"""Hosts that agreed to receive more requests than an unknown host may. Source: ADR 0016.
 
-A consent is an origin's, and holds at the networks it was read from: a name that consented and is
-then pointed at somebody else carries nothing there.
+A consent belongs to an origin and is valid on the networks it was read from: if the name is then
+pointed at another party, the consent has no effect there.
 """
 
 import hashlib
@@ -17,34 +17,34 @@ from assay.http1.model import Target
 from assay.net.egress.domain import network_of
 
 CONSENT_S: Final = 3600.0
-"""How long a consent is believed; every visit to the agent it names reads it anew."""
+"""Lifetime of a consent; every visit to the agent it names reads it again."""
 
 NETWORKS_MAX: Final = 8
-"""Networks one consent holds at, the newest first: names with many addresses turn round them."""
+"""Networks per consent, the newest first: names with many addresses rotate through them."""
 
 REMEMBERED_S: Final = 10.0
 REMEMBERED_MAX: Final = 10_000
-"""What a process remembers of the shared state, and how much of it."""
+"""How many consents a process caches from the shared state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Who gave it (an agent's subject key, or an account), and the networks it holds at."""
+    """Who gave it (an agent's subject key, or an account), and the networks where it is valid."""
 
     given_for: str
     networks: tuple[str, ...]
 
 
 def origin_of(target: Target) -> str:
-    """Scheme, host and port of a target: what a consent is given for."""
+    """Return the scheme, host and port of a target: the unit of consent."""
     host = f"[{target.host}]" if ":" in target.host else target.host
     return f"{target.scheme}://{host}:{target.port}"
 
 
 class Consents:
-    """Consents by name, in the state all processes share; each ends by itself.
+    """Consents by name, in the state that all processes share; each expires by itself.
 
-    The name is an origin, or whatever else a consent is kept under. Every method raises
+    The name is an origin, or another key of a consent. Every method raises
     `common.errors.Unavailable` when the state cannot be used.
     """
 
@@ -54,7 +54,7 @@ class Consents:
         self._remembered: BoundedMap[str, tuple[Consent | None, float]] = BoundedMap(REMEMBERED_MAX)
 
     async def find(self, name: str) -> Consent | None:
-        """The consent kept under that name, at most `REMEMBERED_S` late."""
+        """Return the consent stored under that name, at most `REMEMBERED_S` old."""
         known = self._remembered.get(name)
         if known is not None and known[1] > self._clock.monotonic_s():
             return known[0]
@@ -64,7 +64,7 @@ class Consents:
         return found
 
     async def record(self, name: str, given_for: str, address: str) -> None:
-        """Keep a consent that was just read from `address`, beside where it was read before."""
+        """Store a consent just read from `address`, in addition to earlier networks."""
         before = await self.find(name)
         older = before.networks if before and before.given_for == given_for else ()
         networks = tuple(dict.fromkeys((network_of(address), *older)))[:NETWORKS_MAX]
@@ -74,7 +74,7 @@ class Consents:
         self._remember(name, made)
 
     async def withdraw(self, name: str, given_for: str) -> None:
-        """Forget a consent that is not given any more for what it was given for."""
+        """Delete a consent that is no longer given for `given_for`."""
         before = await self.find(name)
         if before is not None and before.given_for == given_for:
             await self._state.take(_key(name))

@@ -1,4 +1,4 @@
-"""Connections whose bytes are counted below TLS, and read only as far as a budget goes."""
+"""Connections that count bytes below TLS and read only as much as a budget allows."""
 
 import asyncio
 import select
@@ -26,9 +26,9 @@ async def dial_counted(
     exchange: BudgetedExchange | None,
     proxy: tuple[str, int] | None = None,
 ) -> httpcore2.AsyncNetworkStream:
-    """Connect to a judged and claimed address, with as much room to receive as `exchange` says.
+    """Connect to a checked and claimed address, with the receive buffer that `exchange` allows.
 
-    With a `proxy` the connection goes there, and is counted for the address all the same.
+    With a `proxy` the connection goes there, and is still counted for the address.
 
     Raises `httpcore2.ConnectError` and `httpcore2.ConnectTimeout`.
     """
@@ -40,8 +40,8 @@ async def dial_counted(
         made.setblocking(False)  # noqa: FBT003 - its only form
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if window_bytes is not None:
-            # Before it connects: a window that was offered cannot be taken back. Linux doubles
-            # what is asked for. Source: socket(7), SO_RCVBUF.
+            # Set before connecting: an offered window cannot be taken back. Linux doubles the
+            # value. Source: socket(7), SO_RCVBUF.
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes // 2)
         async with asyncio.timeout(timeout_s):
             await asyncio.get_running_loop().sock_connect(made, dialled)
@@ -59,9 +59,10 @@ async def dial_counted(
 
 
 class _Counted(anyio.abc.ByteStream):
-    """A connection that tells the exchange using it of every byte.
+    """A connection that reports every byte to the exchange using it.
 
-    On the bare socket: a transport of the loop reads ahead, and what it read was sent to us.
+    It works on the bare socket: a transport of the event loop reads ahead, and those bytes would
+    already have been sent to us.
     """
 
     def __init__(self, connected: socket.socket, address: str, window_bytes: int | None) -> None:
@@ -71,7 +72,7 @@ class _Counted(anyio.abc.ByteStream):
         self._bytes = self._opening_bytes = 0
 
     def is_open(self) -> None:
-        """Its TLS handshake is over."""
+        """Record that its TLS handshake is complete."""
         self._opening_bytes = self._bytes
 
     def _count(self, exchange: BudgetedExchange, size_bytes: int) -> None:
@@ -82,7 +83,7 @@ class _Counted(anyio.abc.ByteStream):
     async def send(self, item: bytes) -> None:
         exchange = current_exchange()
         if exchange is not None:
-            await exchange.connect(self._address)  # a kept connection was not dialled for it
+            await exchange.connect(self._address)  # A kept connection was not dialled for it.
             exchange.uses(self._window_bytes, self._opening_bytes)
             exchange.is_sent = True
             self._count(exchange, len(item))
@@ -121,7 +122,7 @@ class _Counted(anyio.abc.ByteStream):
 
 
 class CountedStream(httpcore2.AsyncNetworkStream):
-    """A byte stream as the pool knows them; failures are the pool's own, but those of TLS."""
+    """A byte stream for the pool; it raises the pool's own errors, except those of TLS."""
 
     def __init__(self, stream: anyio.abc.ByteStream, counted: _Counted) -> None:
         self._stream = stream
@@ -190,7 +191,7 @@ _TLS_FAILURES = (
     anyio.ClosedResourceError,
     anyio.EndOfStream,
     OSError,
-    ValueError,  # a name that no certificate can have
+    ValueError,  # No certificate can contain this name.
 )
 
 
@@ -207,9 +208,9 @@ def _mapped(on_timeout: type[Exception], on_failure: type[Exception]) -> Generat
 
 
 def _is_readable(raw: socket.socket | None) -> bool:
-    """Whether a kept connection was closed, or says something nobody asked for."""
+    """Return whether a kept connection was closed or has unsolicited data."""
     if raw is None or raw.fileno() < 0:
         return True
-    poll = select.poll()  # any number of open files, which `select` has not
+    poll = select.poll()  # Works with any number of open files, which `select` does not.
     poll.register(raw.fileno(), select.POLLIN)
     return bool(poll.poll(0))

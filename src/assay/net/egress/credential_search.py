@@ -1,7 +1,7 @@
-"""Looking for credentials of ours in what a request carries, in a bounded number of steps.
+"""Searches requests for our own credentials, in a bounded number of steps.
 
-Pure. The speed of this decides what a hostile request costs everybody else: it decodes and searches
-whole heads at the speed of memory, and counts whatever is looked at by itself.
+Pure. The speed of this decides what a hostile request costs all other callers: it decodes and
+searches whole heads at the speed of memory, and counts each item that it inspects separately.
 """
 
 import base64
@@ -13,7 +13,7 @@ from typing import Final
 from assay.net.egress.fields import as_gateways_read
 
 API_KEY_MARK: Final = b"svc_op_"
-"""Every API key begins so. Source: interface.md#api-key-record."""
+"""Prefix of every API key. Source: interface.md#api-key-record."""
 
 _NAMES: Final = tuple(
     name.encode()
@@ -22,7 +22,7 @@ _NAMES: Final = tuple(
         *("payment-signature", "payment-authorization", "assay-session"),
     )
 )
-"""What every name of ours has, spelled in lower case and with dashes."""
+"""Substrings of all our names, in lower case and with dashes."""
 
 _FOLDED = bytes(
     byte + 32 if 65 <= byte <= 90 else byte if chr(byte).isalnum() and byte < 128 else 45  # noqa: PLR2004
@@ -30,28 +30,28 @@ _FOLDED = bytes(
 )
 
 # Each begins with a literal, which is found at the speed of memory: a pattern that has to be tried
-# at every byte would make a long request cost ten times what all else of it costs.
+# at every byte would make a long request cost ten times as much as all other work on it.
 _RUN_END = re.compile(rb"[\w-]*+", re.ASCII)
 _TWO_MORE_RUNS = re.compile(rb"\.[\w-]++\.[\w-]*+", re.ASCII)
 _TOKEN_START = b"eyJ"
 _SESSION_MARK = b"MD"
 _SESSION = re.compile(rb"MD(?=([\w-]{9}t[\w-]{12}L[\w-]{6}t[\w-]{16}f[\w-]{0,150}))", re.ASCII)
-"""In base64: an id that begins with `0`, its dashes in their places, the bar behind it, and as much
-as holds address and expiry."""
+"""In base64: an id that begins with `0`, its dashes in their places, the bar after it, and enough
+characters for address and expiry."""
 _BASIC = re.compile(rb"basic[\s+]++([a-z0-9_+/=-]++)", re.ASCII)
 """In lower case."""
 _SESSION_TEXT = re.compile(rb"[0-9a-f-]{36}\|[0-9A-Za-z]{32,44}\|[0-9]{10,16}")
 
 TOKEN_CHARS_MAX: Final = 4096
-"""A longer token is not ours: nothing is decoded for it."""
+"""A longer token is not ours and is not decoded."""
 
 CANDIDATES_MAX: Final = 32
-"""How many texts of one value that look like a credential are looked at."""
+"""Largest number of candidate credentials inspected in one value."""
 
 STEPS_MAX: Final = 1200
-"""What looking for credentials may cost in one request's headers, or in its query, in steps of
-about a microsecond. A whole head is decoded as often as it may be encoded for two thirds of
-them. Beyond, what may hold a credential is not sent."""
+"""Bound on the search in one request's headers, or in its query, in steps of about a microsecond.
+Two thirds of them suffice to decode a whole head as often as it may be encoded. Beyond the bound,
+values that may hold a credential are not sent."""
 
 _DECODED_BYTES_A_STEP = 256
 _DOUBLE_SIGNS_A_STEP = 4
@@ -61,18 +61,18 @@ _PAIR_STEPS = 8
 _CANDIDATE_STEPS = 8
 
 _DECODINGS = 3
-"""How often a value is percent-decoded to look for a credential in it."""
+"""How often a value is percent-decoded to find a credential in it."""
 
 
 class _Spent(Exception):
-    """A request has had all its steps."""
+    """The search used up the steps of its request."""
 
 
 class Search:
-    """Looks for credentials of ours in one request, in a bounded number of steps.
+    """Searches one request for our own credentials, in a bounded number of steps.
 
-    What is too much to look at counts as one of ours: no honest request has so much, and looking on
-    would hold up everybody else.
+    A value that is too expensive to inspect counts as a credential: no honest request has so much,
+    and a longer search would delay all other callers.
     """
 
     __slots__ = ("_is_dashboard_token", "_left")
@@ -82,21 +82,24 @@ class Search:
         self._left = STEPS_MAX
 
     def finds_in(self, value: bytes) -> bool:
-        """Whether a header's value holds a credential of ours."""
+        """Return whether a header's value holds a credential of ours."""
         try:
             return any(map(self._are_plainly_in, self._readings(value)))
         except _Spent:
             return True
 
     def finds_named_in(self, values: bytes) -> bool:
-        """Whether any of these may be ours, by name or value; most are not, and are asked once."""
+        """Return whether any of these may be ours, by name or value.
+
+        One search clears most requests.
+        """
         try:
             return any(_is_named(r) or self._are_plainly_in(r) for r in self._readings(values))
         except _Spent:
             return True
 
     def is_own_pair(self, pair: bytes, names: frozenset[bytes]) -> bool:
-        """Whether a cookie or a parameter has a name of these, or holds a credential of ours."""
+        """Return whether a cookie or parameter has one of these names or holds our credential."""
         try:
             self._take(_PAIR_STEPS)
             return any(
@@ -112,7 +115,7 @@ class Search:
             raise _Spent
 
     def _readings(self, value: bytes) -> Iterator[bytes]:
-        """The value, and what a server makes of it that decodes it once or a few times."""
+        """Yield the value as servers may read it: undecoded, and decoded once or a few times."""
         yield value
         for _ in range(_DECODINGS):
             if b"%" not in value:
@@ -140,13 +143,13 @@ class Search:
         )
 
     def _first(self, candidates: Iterator[bytes], judge: Callable[[bytes], bool]) -> Iterator[bool]:
-        """Whether each of the first few that look like one is one; True where there are more."""
+        """Yield the verdict on each of the first candidates; True if there are more than that."""
         for count, candidate in enumerate(candidates):
             self._take(_CANDIDATE_STEPS)
             yield count >= CANDIDATES_MAX or judge(candidate)
 
     def _tokens_in(self, value: bytes) -> Iterator[bytes]:
-        """Whatever looks like a compact JWS, wherever in a run of its characters it begins."""
+        """Yield every substring that looks like a compact JWS, wherever it begins."""
         start = value.find(_TOKEN_START)
         while start >= 0:
             self._take(1)
@@ -157,7 +160,7 @@ class Search:
             start = value.find(_TOKEN_START, end)
 
     def _sessions_in(self, value: bytes) -> Iterator[bytes]:
-        """Whatever looks like an agent session, as far as it is needed to tell."""
+        """Yield every substring that looks like an agent session, as much as is needed to tell."""
         self._take(value.count(_SESSION_MARK) // _SESSION_MARKS_A_STEP)
         for found in _SESSION.finditer(value):
             yield found[0] + found[1]
@@ -166,18 +169,19 @@ class Search:
         return len(text) <= TOKEN_CHARS_MAX and self._is_dashboard_token(text.decode("ascii"))
 
     def _is_in_basic(self, text: bytes) -> bool:
-        """Whether user name or password hold one. Source: RFC 7617, section 2."""
+        """Return whether user name or password hold one. Source: RFC 7617, section 2."""
         plain = _decoded(text)
         return bool(plain) and any(map(self._are_bare_in, (plain, *plain.split(b":", 8))))
 
 
 def percent_decoded(value: bytes) -> bytes:
-    """What `urllib.parse.unquote_to_bytes` says, but for line ends and NUL, which are spaces.
+    """Decode like `urllib.parse.unquote_to_bytes`, but turn line ends and NUL into spaces.
 
-    That one takes 100 times as long. Quoted-printable differs in its sign, in what it makes of two
-    signs, and in skipping line ends; `=` stands aside meanwhile as NUL. A sign at the end is lost.
+    The standard function takes 100 times as long. This one uses quoted-printable decoding, which
+    differs in its sign, in its handling of a doubled sign, and in skipping line ends; `=` is
+    swapped with NUL meanwhile. A sign at the end is lost.
     """
-    if b"%%" in value:  # the second time for every other one of a row
+    if b"%%" in value:  # Twice: one pass misses every other sign of a row.
         value = value.replace(b"%%", b"%25%").replace(b"%%", b"%25%")
     value = value.replace(b"%00", b" ").replace(b"%3D", b"=").replace(b"%3d", b"=")
     return binascii.a2b_qp(value.translate(_TO_QUOTED)).translate(_FROM_QUOTED)
@@ -195,9 +199,9 @@ def _is_named(values: bytes) -> bool:
 
 
 def may_be_in(values: bytes) -> bool:
-    """Whether a credential of ours, by its name or its value, may be in any of these values.
+    """Return whether any of these values may hold a credential of ours, by name or value.
 
-    Asked of every request that leaves, once; most have none of these marks.
+    Called once for every outbound request; most contain none of these marks.
     """
     low = values.lower()
     return (
@@ -205,7 +209,7 @@ def may_be_in(values: bytes) -> bool:
         or b"eyj" in low
         or b"%" in low
         or b"payment" in low
-        or b"x-agent" in low  # not `agent` alone, which many a User-Agent has
+        or b"x-agent" in low  # Not `agent` alone, which many User-Agent values contain.
         or b"x_agent" in low
         or b"x.agent" in low
         or b"assay" in low
@@ -215,15 +219,15 @@ def may_be_in(values: bytes) -> bool:
 
 
 def _is_session(text: bytes) -> bool:
-    """Whether it begins with an agent session (`identity.tokens.HmacSessionTokens`).
+    """Return whether it begins with an agent session (`identity.tokens.HmacSessionTokens`).
 
-    What is behind it may be somebody's glue: the form of its text is enough.
+    Only the form of its text is checked: other text may be appended to it.
     """
     return _SESSION_TEXT.match(_decoded(text[: len(text) // 4 * 4])) is not None
 
 
 def _decoded(text: bytes) -> bytes:
-    """Base64 of either alphabet, padded or not; empty where it is none."""
+    """Decode either base64 alphabet, padded or not; return nothing if it is invalid."""
     text = text.rstrip(b"=").translate(_TO_URL_SAFE)
     try:
         return base64.b64decode(text + b"=" * (-len(text) % 4), b"-_", validate=True)
@@ -240,5 +244,5 @@ def _end_of_run(value: bytes, start: int) -> int:
 
 
 def _name(text: bytes) -> bytes:
-    """A cookie's or a parameter's name as names of ours are listed; PHP reads `a[]` as `a`."""
+    """Normalise a cookie's or parameter's name like our own names; PHP reads `a[]` as `a`."""
     return as_gateways_read(text.strip().lower()).rstrip(b"-")

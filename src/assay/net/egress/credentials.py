@@ -1,9 +1,9 @@
-"""Our own credentials in a request that leaves, and taking them out of it.
+"""Recognises our own credentials in outbound requests and removes them.
 
-The one list for every way out: wrappers, the proxy and the playground. A credential of ours works
-at our API until it expires, so anybody else who receives it can act as its owner. The caller's own
-credentials for the target pass unchanged. Pure. Source: egress.md#proxy-hygiene; RFC 9110,
-section 11.
+All outbound paths share this list: wrappers, the proxy and the playground. A credential of ours
+works at our API until it expires, so any other party that receives it can act as its owner. The
+caller's own credentials for the target pass unchanged. Pure. Source: egress.md#proxy-hygiene; RFC
+9110, section 11.
 """
 
 import re
@@ -14,7 +14,7 @@ from assay.net.egress.credential_search import CANDIDATES_MAX, Search, may_be_in
 from assay.net.egress.fields import as_gateways_read
 
 SESSION_COOKIE: Final = "assay_session"
-"""Cookie of a dashboard session. Nobody but us receives it."""
+"""Cookie of a dashboard session. Only this service may receive it."""
 
 CREDENTIAL_FIELDS: Final = frozenset(
     {b"x-agent-session", b"x-agent-signature", b"x-agent-challenge", b"x-payment"}
@@ -28,24 +28,25 @@ _COOKIES: Final = CREDENTIAL_FIELDS | {
 }
 
 _PAIR = re.compile(r"(^|[&;])([^&;]*)")
-"""A query's separator and pair; some servers part pairs by semicolons."""
+"""A query's separator and pair; some servers separate pairs by semicolons."""
 
 PAIRS_MAX: Final = 200
-"""Cookies or parameters that are looked at one by one; of more, with one of ours, none is sent."""
+"""Cookies or parameters inspected one by one; if there are more and one is ours, none is sent."""
 
 
 class OwnCredentials:
     """Recognises API keys, dashboard tokens, agent sessions, signatures and payments."""
 
     def __init__(self, is_dashboard_token: Callable[[str], bool]) -> None:
-        """`is_dashboard_token` says of a compact JWS whether it names us as its issuer."""
+        """Create it; `is_dashboard_token` tells whether a compact JWS names us as its issuer."""
         self._is_dashboard_token = is_dashboard_token
 
     def headers(self, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """Headers with lower-case names, without credentials of ours in their values.
+        """Return the headers (lower-case names) whose values hold no credential of ours.
 
-        Sessions are known by their form and dashboard tokens by their issuer, so that expired ones
-        and those of an older key count too. Base64 of `Basic` and percent-encoding are looked into.
+        Sessions are recognised by their form and dashboard tokens by their issuer, so that expired
+        ones and those of an older key are found too. Base64 of `Basic` and percent-encoding are
+        decoded.
         """
         values = b" ".join([value for _, value in headers])
         if not may_be_in(values):
@@ -57,22 +58,22 @@ class OwnCredentials:
         return [one for one in headers if one[0] != b"authorization" or not _is_payment(one[1])]
 
     def is_in(self, text: str) -> bool:
-        """Whether a text holds a credential of ours."""
+        """Return whether a text holds a credential of ours."""
         return Search(self._is_dashboard_token).finds_in(_octets(text))
 
     def header(self, name: bytes, value: bytes) -> bytes | None:
-        """The header's value without credentials of ours; None where nothing of it may be sent.
+        """Return the header's value without credentials of ours; None if nothing of it may be sent.
 
         `name` is lower case. Only `Cookie` is sent in part.
         """
         return self._header(name, value, Search(self._is_dashboard_token))
 
     def cookie(self, value: bytes) -> bytes | None:
-        """The value of `Cookie` without cookies of ours; None where none is left."""
+        """Return the value of `Cookie` without our cookies; None if none is left."""
         return self._cookie(value, Search(self._is_dashboard_token))
 
     def query(self, query: str) -> str | None:
-        """A query without parameters that carry a credential of ours; None where none is left."""
+        """Return a query without parameters that carry our credentials; None if none is left."""
         octets = _octets(query)
         search = Search(self._is_dashboard_token)
         if not may_be_in(octets) or not search.finds_named_in(octets):
@@ -105,7 +106,7 @@ class OwnCredentials:
 
 
 def _is_payment(authorization: bytes) -> bool:
-    """Whether one of the credentials in it has the scheme `Payment`."""
+    """Return whether one of the credentials in it has the scheme `Payment`."""
     between = authorization.lower().split(b"payment", CANDIDATES_MAX)
     if len(between) > CANDIDATES_MAX:
         return True
@@ -118,5 +119,5 @@ def _is_payment(authorization: bytes) -> bool:
 
 
 def _octets(text: str) -> bytes:
-    """A target's text as it came; what is not Latin-1 was never in a request line."""
+    """Return a target's text as bytes; a request line never held characters beyond Latin-1."""
     return text.encode("latin-1", "replace")

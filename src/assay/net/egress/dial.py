@@ -1,4 +1,4 @@
-"""Connections to exactly the addresses that were judged: one look-up, then no name any more."""
+"""Connects to exactly the addresses that were checked: after one look-up, no name is used."""
 
 import asyncio
 import re
@@ -24,14 +24,14 @@ from assay.net.egress.url import EgressPolicy
 from assay.net.resolver import LOOKUPS_MAX, NameResolver, SystemResolver
 
 DIAL_ATTEMPTS_MAX = 3
-"""Addresses of one name tried before giving up; they share the connect time."""
+"""Addresses of one name tried before giving up; they share the connect timeout."""
 
 UPSTREAM_CONNECT_S = 5.0
-"""How long an upstream may take to be connected to; what it waits for this service aside."""
+"""Time to connect to an upstream, excluding waits for this service."""
 
 WINDOW_BYTES: Final = 192 * 1024
-"""Asked for as receive buffer; Linux doubles it, and offers about half of that as the window. At 50
-ms of round trip that is 4 MB a second. Left alone, Linux takes up to 32 MiB that no caller may ever
+"""Requested receive buffer. Linux doubles it and offers about half of that as the window. At 50 ms
+of round trip that is 4 MB a second. By default, Linux buffers up to 32 MiB that no caller may ever
 want."""
 
 PROXY_HEAD_BYTES_MAX = 8_192
@@ -41,7 +41,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
-    """The pool's way to the network: resolves, judges every answer, dials a judged address.
+    """The pool's network: resolves names, checks every address, connects to a checked one.
 
     The pool keys its connections by scheme, name and port, so a connection made for one name is
     never used for another, and TLS and Host keep the name.
@@ -99,17 +99,17 @@ class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
 
 @dataclass(frozen=True, slots=True)
 class HttpProxy:
-    """An HTTP proxy of the operator's: it is given addresses that were judged, never names."""
+    """The operator's HTTP proxy: it receives checked addresses, never names."""
 
     host: str
     port: int
     authorization: str = ""
-    """Value of `Proxy-Authorization`; empty: none is sent."""
+    """Value of `Proxy-Authorization`; if empty, the header is not sent."""
 
     async def connect(
         self, address: str, port: int, timeout_s: float | None, resolver: NameResolver
     ) -> httpcore2.AsyncNetworkStream:
-        """A tunnel to the address. Raises `httpcore2.ConnectError`.
+        """Open a tunnel to the address. Raises `httpcore2.ConnectError`.
 
         Source: RFC 9110, section 9.3.6.
         """
@@ -135,7 +135,7 @@ class HttpProxy:
 
 
 async def _head(stream: httpcore2.AsyncNetworkStream, timeout_s: float | None) -> bytes:
-    """The head of the proxy's answer: read byte by byte, as what follows is the tunnel's."""
+    """Read the head of the proxy's answer byte by byte: what follows belongs to the tunnel."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         byte = await stream.read(1, timeout_s)
@@ -146,9 +146,9 @@ async def _head(stream: httpcore2.AsyncNetworkStream, timeout_s: float | None) -
 
 
 class UpstreamDialer:
-    """The way of the pools of `http1` to the network: every address is judged before it is dialled.
+    """Dials for the pools of `http1`: it checks every address before it connects.
 
-    Its look-ups are shared out by operator; `close` lets their threads end.
+    Look-ups are shared fairly among operators; `close` lets their threads end.
     """
 
     def __init__(
@@ -157,9 +157,9 @@ class UpstreamDialer:
         resolver: NameResolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Without a `policy` for configured addresses alone: they are dialled as they are."""
+        """Without a `policy`, for configured addresses only: they are dialled unchecked."""
         self._policy = policy
-        # No gate asks here, so nothing is kept for one.
+        # Gates do not use it, so nothing is reserved for them.
         shares = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
         self._system = SystemResolver(shares)
         self._resolver = resolver or self._system
@@ -173,18 +173,18 @@ class UpstreamDialer:
                     return await self._connect(target, make)
         except EgressError as error:
             if error.failure is Failure.BUDGET:
-                # It waited for us in vain, which says nothing about its upstream.
+                # It waited for this service in vain: its upstream is not at fault.
                 raise Unavailable("Many names are being looked up.", retry_after_s=1) from error
             raise upstream_failed(f"it cannot be reached: {error!r}") from error
-        except OSError as error:  # no answer in time and a failure of TLS among them
+        except OSError as error:  # Includes timeouts and TLS failures.
             raise upstream_failed(f"it cannot be reached: {error!r}") from error
 
     def close(self) -> None:
-        """Let the threads of look-ups end; nothing is connected to afterwards."""
+        """Let the threads of look-ups end; no connections are made afterwards."""
         self._system.close()
 
     async def _connect(self, target: Target, make: Callable[[], P]) -> P:
-        """To the first judged address that answers."""
+        """Connect to the first checked address that answers."""
         addresses = await judged_addresses(
             target.host, target.port, self._policy, self._resolver, target.scheme
         )
@@ -211,14 +211,14 @@ class UpstreamDialer:
 
 
 async def connected_socket(address: str, port: int) -> socket.socket:
-    """A connected socket to a judged address. Raises `OSError`."""
+    """Return a connected socket to a checked address. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)  # noqa: FBT003 - its only form
-        # A small body is not held until its head is acknowledged.
+        # Otherwise a small body would wait until its head is acknowledged.
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Before it connects: a window that was offered cannot be taken back.
+        # Set before connecting: an offered window cannot be taken back.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW_BYTES)
         await asyncio.get_running_loop().sock_connect(made, (address, port))
     except BaseException:
@@ -234,11 +234,11 @@ async def judged_addresses(
     resolver: NameResolver,
     scheme: Scheme = "https",
 ) -> Sequence[str]:
-    """The addresses of `host`; refused as a whole when any of them is denied.
+    """Resolve `host` and return its addresses; refuse them all if any is blocked.
 
-    A name that mixes public and private answers is an attack or a mistake: picking the good
-    ones would let its owner try until we pick wrong. Only a policy with opened addresses asks
-    for the `scheme`. Raises `EgressError`.
+    A name that mixes public and private addresses is an attack or a mistake: picking the allowed
+    ones would let its owner try until we pick wrong. Only a policy with opened addresses uses the
+    `scheme`. Raises `EgressError`.
     """
     try:
         ip_address(host)
@@ -255,7 +255,7 @@ async def _resolve(host: str, port: int, resolver: NameResolver) -> Sequence[str
     try:
         addresses = await resolver.resolve(host, port)
     except TimeoutError:
-        raise  # an OSError too, but it is the time that ran out
+        raise  # TimeoutError is an OSError too, but has its own failure.
     except OSError as error:
         raise EgressError(Failure.NAME, f"{host}: {error}") from error
     if not addresses:
@@ -264,7 +264,10 @@ async def _resolve(host: str, port: int, resolver: NameResolver) -> Sequence[str
 
 
 def _first_of_each_family(addresses: Sequence[str]) -> list[str]:
-    """The resolver's order, but a machine without IPv6 must not spend every attempt on it."""
+    """Put the first address of each family in front.
+
+    Otherwise a machine without IPv6 could spend every attempt on it.
+    """
     versions = {ip_address(a).version: a for a in reversed(addresses)}
     firsts = [a for a in addresses if a in versions.values()]
     return firsts + [a for a in addresses if a not in firsts]

@@ -1,4 +1,4 @@
-"""Whose host it is: the domain that a budget of outgoing requests belongs to. Pure."""
+"""Determines the domain that an egress budget belongs to. Pure."""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -13,12 +13,12 @@ _NETWORK_BITS = 64
 
 
 def domain_of(host: str) -> str:
-    """The registrable domain of a host name, or the network of a literal address.
+    """Return the registrable domain of a host name, or the network of an IP address.
 
-    By the Public Suffix List with its private section, as bundled with the library (never
+    Uses the Public Suffix List with its private section, as bundled with the library (never
     fetched): `a.b.example.co.uk` belongs to `example.co.uk`, `x.github.io` to itself. A name that
-    is a public suffix, or has one label, stands for itself. An IPv4 address stands for itself, an
-    IPv6 address for its network of 64 bits. `host` is lower-case ASCII without brackets.
+    is a public suffix or has one label is returned unchanged, as is an IPv4 address. For an IPv6
+    address it is the network of 64 bits. `host` is lower-case ASCII without brackets.
     """
     try:
         return network_of(host)
@@ -28,9 +28,9 @@ def domain_of(host: str) -> str:
 
 
 def registered_domain(host: str) -> str:
-    """As `domain_of`, by the list without its private section.
+    """Like `domain_of`, without the list's private section.
 
-    `x.github.io` belongs to `github.io`: who rents out names below one of his has registered it.
+    `x.github.io` belongs to `github.io`: the party that rents out names below it registered it.
     """
     try:
         return network_of(host)
@@ -40,10 +40,10 @@ def registered_domain(host: str) -> str:
 
 
 def network_of(address: str) -> str:
-    """An IPv4 address itself, an IPv6 address's network of 64 bits (`2001:db8::/64`).
+    """Return an IPv4 address itself, or an IPv6 address's network (`2001:db8::/64`).
 
-    An IPv4 address inside an IPv6 one (`::ffff:192.0.2.1`) is that IPv4 address. Raises
-    `ValueError` for what is no address.
+    An IPv4 address embedded in an IPv6 one (`::ffff:192.0.2.1`) counts as IPv4. Raises `ValueError`
+    for an invalid address.
     """
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv4Address):
@@ -56,7 +56,7 @@ def network_of(address: str) -> str:
 
 @lru_cache(maxsize=1)
 def _suffixes() -> PublicSuffixList:
-    """Read when first asked for: 60 ms."""
+    """Load the list on first use: it takes 60 ms."""
     return PublicSuffixList()
 
 
@@ -66,7 +66,7 @@ def _registries() -> PublicSuffixList:
 
 
 def is_exempt(host: str, policy: EgressPolicy, rules: BudgetRules) -> bool:
-    """Whether a host can only be on one's own network, opened by a setting: it has no budget."""
+    """Return whether a host can only be on one's own network, opened by a setting: no budget."""
     if not policy.allow_private or rules.holds_private:
         return False
     denial = classify(host)

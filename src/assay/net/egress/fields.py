@@ -1,4 +1,4 @@
-"""Header fields of requests that leave for somebody else: what no caller may say to a target.
+"""Header fields that a caller may not send to a target through us.
 
 Used by wrappers, the proxy and the playground. Pure. Source: RFC 9110, section 7;
 egress.md#proxy-hygiene.
@@ -11,7 +11,8 @@ from typing import Final
 
 NAMES_REMEMBERED: Final = 2000
 NAME_BYTES_REMEMBERED: Final = 64
-"""Callers and upstreams choose names: memory for them is bounded by count and length."""
+"""Longest name that is cached. Callers and upstreams choose names, so the cache is bounded by count
+and length."""
 
 HOP_BY_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"}
@@ -30,14 +31,14 @@ CLIENT_ADDRESSES: Final = frozenset(
     | {b"x-appengine-remote-addr", b"x-client-addr", b"x-true-client-ip", b"x-source-ip"}
     | {b"cf-connecting-ip", b"cf-connecting-ipv6", b"cf-pseudo-ipv4", b"x-sucuri-clientip"}
 )
-"""Fields in which content networks and balancers tell an origin who calls."""
+"""Fields in which content networks and load balancers pass the client's address to an origin."""
 
 OVERRIDES: Final = frozenset(
     {b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-method"}
     | {b"http-method-override", b"x-http-verb-override", b"x-restli-method"}
     | {b"x-override-url", b"x-unencoded-url", b"x-waws-unencoded-url", b"x-script-name", b"x-host"}
 )
-"""Fields by which an upstream takes a request for another method or path than the wrapper did."""
+"""Fields that make an upstream read another method or path than the wrapper did."""
 
 IDENTITIES: Final = frozenset(
     {b"remote-user", b"remote-groups", b"remote-name", b"remote-email", b"x-remote-user"}
@@ -51,10 +52,10 @@ IDENTITIES: Final = frozenset(
     | {b"x-endpoint-api-userinfo", b"x-jwt-assertion", b"teleport-jwt-assertion", b"sm-user"}
     | {b"oam-remote-user", b"iv-user", b"iv-groups", b"iv-creds", b"eppn"}
 )
-"""Fields in which a proxy that has logged a caller in, or seen its certificate, tells an origin who
-that is: nobody here has. Sources: RFC 9440, section 4; the manuals of Authelia, Grafana, Kubernetes
-(request headers), Cloudflare Access, Pomerium, App Service, nginx, Kong, Google's API gateways,
-WSO2, Teleport, SiteMinder, Oracle and IBM access managers, and Shibboleth."""
+"""Fields in which a proxy passes the caller's login or certificate to an origin; we check neither.
+Sources: RFC 9440, section 4; the manuals of Authelia, Grafana, Kubernetes (request headers),
+Cloudflare Access, Pomerium, App Service, nginx, Kong, Google's API gateways, WSO2, Teleport,
+SiteMinder, Oracle and IBM access managers, and Shibboleth."""
 
 _IDENTITY_PREFIXES: Final = (
     *(b"x-remote-extra-", b"x-auth-request-", b"x-authentik-", b"x-goog-authenticated-user-"),
@@ -63,8 +64,8 @@ _IDENTITY_PREFIXES: Final = (
     *(b"x-webauth-", b"x-consumer-", b"x-authenticated-", b"x-ms-token-aad-", b"oidc-claim-"),
     *(b"x-vouch-", b"x-token-user-", b"shib-"),
 )
-"""The same of oauth2-proxy, authentik, Google's and Amazon's balancers, Tailscale, Apache, Kong,
-App Service, Vouch, Caddy's portal and Shibboleth."""
+"""The same fields of oauth2-proxy, authentik, Google's and Amazon's balancers, Tailscale, Apache,
+Kong, App Service, Vouch, Caddy's portal and Shibboleth."""
 
 _NOT_SENT_SUFFIXES: Final = (
     *(b"forwarded-for", b"client-ip", b"clientip", b"real-ip", b"remote-ip", b"remote-addr"),
@@ -75,12 +76,12 @@ _NOT_SENT_SUFFIXES: Final = (
     *(b"method-override", b"override-method", b"url-override", b"path-override", b"host-override"),
     *(b"rest-method", b"request-uri"),
 )
-"""How fields of the same two kinds end that one network or framework has for itself."""
+"""Endings of similar fields that a single network or framework uses."""
 
 _NOT_SENT: Final = HOP_BY_HOP | CLIENT_ADDRESSES | OVERRIDES | IDENTITIES | {
     b"host", b"content-length", b"expect", b"via", b"x-request-id", b"http2-settings",
     b"x-payment", b"payment-signature", b"payment-authorization",
-    b"proxy",  # no header of HTTP's: as HTTP_PROXY it is an upstream's own proxy (CVE-2016-5385)
+    b"proxy",  # Not an HTTP field: as HTTP_PROXY it sets an upstream's own proxy (CVE-2016-5385).
 }  # fmt: skip
 
 _NOT_SENT_PREFIXES: Final = (
@@ -88,27 +89,27 @@ _NOT_SENT_PREFIXES: Final = (
     *(b"x-assay-", b"x-agent-"),
     *_IDENTITY_PREFIXES,
 )
-"""Addresses, paths, methods and callers as another proxy saw them; what only we may say."""
+"""Addresses, paths, methods and callers as another proxy saw them, and fields reserved for us."""
 
 _ODD = re.compile(rb"[^a-z0-9-]")
 
 
 def as_gateways_read(name: bytes) -> bytes:
-    """A lower-case name in the one spelling of all that a gateway takes for the same.
+    """Return a lower-case name in the form shared by all names that a gateway treats as equal.
 
-    CGI, and WSGI and PHP after it, know no difference between `x-assay-tier`, `x_assay_tier` and
-    `x.assay.tier`. Source: RFC 3875, section 4.1.18.
+    CGI, WSGI and PHP do not distinguish `x-assay-tier`, `x_assay_tier` and `x.assay.tier`. Source:
+    RFC 3875, section 4.1.18.
     """
     return _ODD.sub(b"-", name)
 
 
 def is_remembered(name: bytes, known: Mapping[bytes, bool]) -> bool:
-    """Whether what was found out about a name may be kept with what is known already."""
+    """Return whether the result for a name may be added to the cache."""
     return len(known) < NAMES_REMEMBERED and len(name) <= NAME_BYTES_REMEMBERED
 
 
 class FieldFilter:
-    """Which header fields pass; every name is judged once. The same few names come again."""
+    """Decides which header fields pass; caches each decision, because names repeat."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class FieldFilter:
         self._known: dict[bytes, bool] = {}
 
     def passes(self, name: bytes) -> bool:
-        """Whether a field of this lower-case name passes, in whatever spelling."""
+        """Return whether a field of this lower-case name passes, in any spelling."""
         known = self._known.get(name)
         if known is None:
             read = as_gateways_read(name)
@@ -136,11 +137,11 @@ class FieldFilter:
 
 
 REQUEST_FIELDS: Final = FieldFilter(_NOT_SENT, _NOT_SENT_PREFIXES, _NOT_SENT_SUFFIXES)
-"""What a caller may say to a target."""
+"""Passes the fields that a caller may send to a target."""
 
 
 def via_mark(address: str) -> bytes:
-    """How we name ourselves in `Via`: a pseudonym that two services do not share.
+    """Return our name in `Via`: a pseudonym that no two services share.
 
     Source: RFC 9110, section 7.6.3.
     """

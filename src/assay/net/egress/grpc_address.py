@@ -1,6 +1,6 @@
-"""Where an A2A interface that speaks gRPC is called. Pure.
+"""Determines the address of an A2A interface that speaks gRPC. Pure.
 
-Cards name such interfaces as URLs, or as gRPC's own clients are given them: `host:port`, without a
+Cards give such interfaces as URLs, or in the form of gRPC's own clients: `host:port`, without a
 scheme. Source: A2A 1.0, section 5.8; gRPC name resolution (`dns:`).
 """
 
@@ -13,14 +13,14 @@ GRPC: Final = "GRPC"
 
 _SCHEME = re.compile(r"(?:(https?|grpcs?)://|dns:(?:/{2,3})?)?", re.IGNORECASE)
 _BROKEN_SCHEME = re.compile(r"(?:https?|grpcs?|dns):", re.IGNORECASE)
-"""In place of a host: `grpcs:/host` would be the host `grpcs`, called in the clear."""
+"""A scheme in place of a host: `grpcs:/host` would be the host `grpcs`, called without TLS."""
 
 
 def grpc_origins(url: str) -> tuple[str, ...]:
-    """The origins to call, as http(s) URLs without a path; the first that speaks gRPC is it.
+    """Return the origins to try in order, as http(s) URLs without a path.
 
-    Where nothing is said of TLS, that comes first: without it, only what the egress guard lets
-    through in the clear is called. Empty for what is no address.
+    If the address does not mention TLS, that is tried first; without TLS, only addresses that the
+    egress guard allows in plain text are called. Empty for an invalid address.
     """
     found = _SCHEME.match(url)
     scheme = (found[1] or "").lower() if found else ""

@@ -1,7 +1,7 @@
-"""Lets stock client libraries (MCP over httpx2, A2A over httpx) send through any `EgressClient`.
+"""Transports that let client libraries (MCP: httpx2, A2A: httpx) use any `EgressClient`.
 
 Replies are read whole within the limits. That suits event streams too: the answer to a POST ends
-its stream (MCP specification, transports), and one that never ends is a time-out, as it should be.
+its stream (MCP specification, transports), and one that never ends is a time-out, as intended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from assay.net.egress.ports import (
 )
 
 _DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""What no longer describes a body that was decoded and read to its end."""
+"""Headers that no longer describe a body after it was decoded and read to its end."""
 
 _METHOD_NOT_ALLOWED = 405
 
 
 class _CutOff(Exception):
-    """The reply was longer than accepted: half a message must not look like a whole one."""
+    """The reply exceeded the limit: a truncated message must not look complete."""
 
 
 class SafeHttpTransport2(httpx2.AsyncBaseTransport):
@@ -93,7 +93,10 @@ _HTTPX_ERRORS: dict[Failure, type[httpx.TransportError]] = {
 
 
 def _as_spelled(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The headers in the client's order and spelling: some servers tell clients apart by these."""
+    """Return headers in the client's order and spelling.
+
+    Some servers tell clients apart by these.
+    """
     headers: dict[str, str] = {}
     for name, value in raw:
         key, text = name.decode("ascii"), value.decode("latin-1")
@@ -102,11 +105,11 @@ def _as_spelled(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _is_listening(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether this opens a stream for whatever the server may want to say some day.
+    """Return whether this request opens a stream for unsolicited messages of the server.
 
-    Such a stream never ends and would cost the visit its time for nothing we ask about. The
-    client is told that there is none, which every server may say too (405: MCP specification,
-    transports, "listening for messages"). A stream that resumes an answer is let through.
+    Such a stream never ends and would cost the visit its time without an answer to a probe. The
+    client is told that the server has no such stream, a valid answer (405: MCP specification,
+    transports, "listening for messages"). A request that resumes an answer is let through.
     """
     accepts = headers.get("accept", "")
     return method == "GET" and accepts == EVENT_STREAM and "last-event-id" not in headers
@@ -122,5 +125,5 @@ async def _send_whole(
 
 
 def plain_headers(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    """Headers that still describe a body that was decoded."""
+    """Return the headers that still describe a decoded body."""
     return [(name, value) for name, value in headers if name not in _DECODED]

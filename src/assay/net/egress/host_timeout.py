@@ -1,7 +1,7 @@
-"""Time that a request waits for this service, told apart from the time its host takes.
+"""Measures the time a request waits for this service separately from the host's time.
 
-A request may wait for a place of ours before it is sent: in a queue, for a thread that looks up
-names, for a connection. That time is never the host's. Source: ADR 0016.
+Before it is sent, a request may wait for our resources: in a queue, for a look-up thread, for a
+connection. That time never counts as the host's. Source: ADR 0016.
 """
 
 import asyncio
@@ -10,33 +10,33 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 BLAMED_FROM_S = 1.0
-"""A visit that waited for us so long and did not finish says nothing about the agent. Seconds,
+"""A visit that waited this long for us and did not finish says nothing about the agent. Seconds,
 summed over its requests."""
 
 
 class OwnWaits:
-    """What the requests of one block waited for this service.
+    """The time that the requests of one block waited for this service.
 
-    The outermost block is the party its requests are made for: what they wait for one another is
-    their own doing and not counted.
+    The outermost block is the party that its requests are made for: when they wait for one another,
+    that is their own doing and not counted.
     """
 
     def __init__(self, *, is_visit: bool) -> None:
         self.is_visit = is_visit
-        """Whether the requests judge an agent, and are not made for a caller."""
+        """Whether the requests probe an agent, and are not made for a caller."""
         self._ended_s = 0.0
         self._open = 0
         self._open_since_s = 0.0
 
     @property
     def waited_s(self) -> float:
-        """Seconds, summed over all waits, those among them that go on."""
+        """Return the seconds summed over all waits, including those in progress."""
         now_s = asyncio.get_running_loop().time()
         return self._ended_s + self._open * now_s - self._open_since_s
 
     @contextmanager
     def waiting(self) -> Generator[None]:
-        """Somebody of the block waits."""
+        """Count the time in the block as a wait of this party."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         self._open += 1
@@ -51,18 +51,18 @@ class OwnWaits:
 
 _blocks: ContextVar[tuple[OwnWaits, ...]] = ContextVar("assay_own_waits", default=())
 _timeouts: ContextVar[tuple[asyncio.Timeout, ...]] = ContextVar("assay_host_timeouts", default=())
-# Not arguments: between those who count and those who wait lie client libraries and a connection
-# pool. Tasks inherit both from the task that starts them.
+# Context variables, not arguments: client libraries and a connection pool lie between the code that
+# counts and the code that waits. A task inherits both from the task that starts it.
 
 
 def current_party() -> OwnWaits | None:
-    """The outermost block this task runs in."""
+    """Return the outermost block that this task runs in."""
     return next(iter(_blocks.get()), None)
 
 
 @contextmanager
 def count_own_waits(*, is_visit: bool = False) -> Generator[OwnWaits]:
-    """Count what requests in the block, and in tasks it starts, wait for this service."""
+    """Count the time that requests in the block, and in tasks it starts, wait for us."""
     made = OwnWaits(is_visit=is_visit)
     token = _blocks.set((*_blocks.get(), made))
     try:
@@ -73,7 +73,7 @@ def count_own_waits(*, is_visit: bool = False) -> Generator[OwnWaits]:
 
 @contextmanager
 def own_wait() -> Generator[None]:
-    """What passes in the block is our time: it is counted, and no `host_timeout` goes on."""
+    """Count the time in the block as ours, and pause every `host_timeout`."""
     loop = asyncio.get_running_loop()
     began_s = loop.time()
     paused = [(t, t.when()) for t in _timeouts.get() if not t.expired()]
@@ -92,7 +92,7 @@ def own_wait() -> Generator[None]:
 
 @asynccontextmanager
 async def host_timeout(seconds: float | None) -> AsyncGenerator[None]:
-    """As `asyncio.timeout`, but only the host's time counts. For one task: it starts no others."""
+    """Like `asyncio.timeout`, but pauses during own waits. For one task that starts no others."""
     async with asyncio.timeout(seconds) as timeout:
         token = _timeouts.set((*_timeouts.get(), timeout))
         try:

@@ -1,7 +1,7 @@
-"""One request over HTTP/2, on a connection that was judged and is counted (ADR 0040).
+"""One request over HTTP/2, on a checked and counted connection (ADR 0040).
 
-The frames are read by `h2`, which touches no network; the connection is ours and serves this one
-request. Only gRPC needs it. Importing this module needs the optional library.
+`h2` parses the frames and does no I/O; the connection is ours and serves this one request. Only
+gRPC needs it. Importing this module requires the optional library.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -17,11 +17,11 @@ from h2.settings import SettingCodes
 from assay.net.body import BodyBroken
 
 FRAMING_BYTES_MAX = 16 * 1024
-"""What an answer may have beside its headers and its body: heads of frames, padding, pings,
-settings. Every frame costs nine bytes of it, so it bounds how many are read."""
+"""Bytes of an answer besides its headers and body: frame heads, padding, pings, settings. Every
+frame costs nine bytes of it, so it bounds the number of frames."""
 
 READ_BYTES = 4 * 1024
-"""Read at a time: some 450 of the smallest frames, which take 10 ms."""
+"""Bytes per read: about 450 of the smallest frames, which take 10 ms."""
 
 STREAM = 1
 """The first stream of a client. Source: RFC 9113, section 5.1.1."""
@@ -30,9 +30,9 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Http2Exchange:
-    """A request that is sent and its answer. Everything raises `BodyBroken` for what is not HTTP/2.
+    """A request and its answer over HTTP/2. Methods raise `BodyBroken` for invalid HTTP/2.
 
-    Time-outs and failures of the connection are the stream's own.
+    Time-outs and connection failures are raised as the stream's own errors.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Http2Exchange:
                 SettingCodes.MAX_HEADER_LIST_SIZE: header_bytes_max,
             },
         )
-        # Its own bound until the host has acknowledged ours.
+        # Our own bound applies until the host has acknowledged our settings.
         self._frames.decoder.max_header_list_size = header_bytes_max
         self.status = 0
         self.headers: Headers = []
@@ -76,7 +76,7 @@ class Http2Exchange:
             await self._read()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body while it arrives; then the trailers are known."""
+        """Yield the body as it arrives; afterwards the trailers are known."""
         while True:
             for piece in self._pieces:
                 yield piece

@@ -1,4 +1,4 @@
-"""A request over HTTP/2 on a connection of the guard's own: gRPC (ADR 0040)."""
+"""An HTTP/2 request on a guarded connection of its own: gRPC (ADR 0040)."""
 
 import ssl
 
@@ -10,7 +10,7 @@ from assay.net.egress.ports import EgressError, Failure, Limits
 Headers = list[tuple[bytes, bytes]]
 
 _HTTP1 = frozenset({b"host", b"connection", b"content-length", b"accept", b"accept-encoding"})
-"""What a client of gRPC does not send. Source: gRPC over HTTP/2, Request-Headers."""
+"""Headers that gRPC clients do not send. Source: gRPC over HTTP/2, Request-Headers."""
 
 
 async def exchange_http2(
@@ -20,10 +20,10 @@ async def exchange_http2(
     tls: ssl.SSLContext,
     limits: Limits,
 ) -> tuple[int, Headers, DecodedBody, Headers]:
-    """Status, headers, body and trailers of the answer. Raises as the pool does.
+    """Return status, headers, body and trailers of the answer. Raises as the pool does.
 
-    The connection is made for this request, by a `backend` that judges, and closed by the end. No
-    compression is undone: a message of gRPC says itself whether it is compressed.
+    `backend` checks the address and opens a connection, which is closed at the end. Nothing is
+    decompressed: a gRPC message states itself whether it is compressed.
     """
     from assay.net.egress.http2 import Http2Exchange  # noqa: PLC0415 - an optional library
 
@@ -45,7 +45,7 @@ async def _connected(
     tls: ssl.SSLContext,
     connect_s: float,
 ) -> httpcore2.AsyncNetworkStream:
-    """A connection to an address that was judged; with TLS, to who proves the host's name."""
+    """Connect to a checked address; with TLS, only to a server that proves the host's name."""
     host, port = request.url.host.decode("ascii"), request.url.port or 0
     stream = await backend.connect_tcp(host, port, connect_s)
     if request.url.scheme != b"https":
@@ -59,7 +59,7 @@ async def _connected(
 
 
 def _headers(request: httpcore2.Request) -> Headers:
-    """The head of a gRPC request, in the order of the stock client's."""
+    """Return the head of a gRPC request, in the order of the stock client."""
     sent = [(name.lower(), value) for name, value in request.headers]
     said = [(name, value) for name, value in sent if name not in _HTTP1]
     typed = [(name, value) for name, value in said if name == b"content-type"]

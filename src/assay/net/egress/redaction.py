@@ -1,7 +1,7 @@
-"""Taking a secret out of what somebody sends back, in the forms that servers write it in. Pure.
+"""Removes a secret from a response, in the encodings that servers commonly use. Pure.
 
-Who holds a secret can always hide it from this, by a cipher of their own: it keeps what servers
-repeat by habit or on purpose out of evidence and logs. Source: ADR 0039.
+A party that has the secret can always hide it, for example by encryption. This removes what servers
+repeat by habit or on purpose from evidence and logs. Source: ADR 0039.
 """
 
 import base64
@@ -13,13 +13,13 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 HIDDEN: Final = "[credential]"
-"""Stands where a secret stood."""
+"""Replaces a secret."""
 
 SECRET_CHARS_MIN: Final = 12
-"""Shorter parts of a credential are words, which stand in honest texts too."""
+"""Shorter parts of a credential are words that also occur in honest texts."""
 
 _ROUNDS: Final = 2
-"""Escapes inside escapes that are undone."""
+"""Levels of nested escapes that are undone."""
 
 _BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/=_-]+)", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\s;,=\"]+")
@@ -29,7 +29,7 @@ _NAMED: Final = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos":
 
 
 def secrets_in(value: str) -> tuple[str, ...]:
-    """The parts of a credential that nobody may read: all of it, its tokens, a Basic password."""
+    """Return the secret parts of a credential: the whole, its tokens, and a Basic password."""
     found = [value, *_BETWEEN.split(value)]
     if basic := _BASIC.fullmatch(value.strip()):
         pair = _decoded(basic[1])
@@ -38,19 +38,19 @@ def secrets_in(value: str) -> tuple[str, ...]:
 
 
 class Redaction:
-    """Hides secrets in answers. Linear in the answer's size."""
+    """Hides secrets in responses, in time linear in their size."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        """Of ASCII secrets of `SECRET_CHARS_MIN` characters or more; others are left out."""
+        """Accept ASCII secrets of at least `SECRET_CHARS_MIN` characters; ignore others."""
         kept = [s for s in dict.fromkeys(secrets) if len(s) >= SECRET_CHARS_MIN and s.isascii()]
         forms = {form.encode() for secret in kept for form in _forms(secret)}
         self._forms = sorted(forms, key=len, reverse=True)
         self._plain = [secret.lower().encode() for secret in kept]
 
     def clean(self, data: bytes, *, is_cut: bool = False) -> bytes:
-        """The data without the secrets; all of it is hidden where they are in mixed escapes.
+        """Return the data without the secrets; hide all of it if they occur in mixed escapes.
 
-        `is_cut`: it goes on beyond its end, where a secret may have begun.
+        `is_cut`: the data continues beyond its end, where a secret may have begun.
         """
         for form in self._forms:
             if form in data:
@@ -62,12 +62,12 @@ class Redaction:
         return self._without_beginning(data) if is_cut else data
 
     def text(self, text: str) -> str:
-        """The same of text."""
+        """Return a text without the secrets."""
         data = text.encode("utf-8", "surrogatepass")
         return self.clean(data).decode("utf-8", "surrogatepass")
 
     def _without_beginning(self, data: bytes) -> bytes:
-        """Without an end that is the beginning of a secret."""
+        """Remove an end that may be the beginning of a secret."""
         for form in self._forms:
             for size in range(min(len(form) - 1, len(data)), 3, -1):
                 if data.endswith(form[:size]):
@@ -76,7 +76,7 @@ class Redaction:
 
 
 def _forms(secret: str) -> Sequence[str]:
-    """How a secret is written in URLs, JSON, HTML, base64 and hexadecimal."""
+    """Return the secret as written in URLs, JSON, HTML, base64 and hexadecimal."""
     octets = secret.encode()
     quoted = [quote(secret, safe=""), quote(secret), quote_plus(secret)]
     escaped = json.dumps(secret)[1:-1]
@@ -91,10 +91,10 @@ def _forms(secret: str) -> Sequence[str]:
 
 
 def _in_base64(octets: bytes) -> list[str]:
-    """Its middle in base64 of both alphabets, at each of the three places it may stand in."""
+    """Return its middle in both base64 alphabets, at each of the three possible offsets."""
     found: list[str] = []
     for before in range(3):
-        # Characters that hold bits of what stands beside the secret are left out.
+        # Characters that also encode bits of adjacent text are left out.
         text = base64.b64encode(bytes(before) + octets).decode()
         end = (before + len(octets)) // 3 * 4
         core = text[-(-before * 8 // 6) : end]
@@ -103,7 +103,7 @@ def _in_base64(octets: bytes) -> list[str]:
 
 
 def _undone(data: bytes) -> bytes:
-    """Lower case, with escapes of URLs, JSON and HTML undone."""
+    """Return the data in lower case, with escapes of URLs, JSON and HTML undone."""
     for _ in range(_ROUNDS):
         if b"%" in data:
             data = unquote_to_bytes(data)

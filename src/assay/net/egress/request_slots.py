@@ -1,6 +1,6 @@
-"""Places for requests under way, so that few of them cannot keep all the others waiting.
+"""Slots for open requests, so that a few of them cannot block all others.
 
-One request takes a place under several keys at once: of everything, of its domain, of its account.
+A request takes a slot under several keys at once: in all, of its domain, of its account.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from assay.net.egress.host_timeout import OwnWaits, current_party, own_wait
 from assay.net.egress.ports import EgressError, Failure
 
 RETRY_S = 1.0
-"""When a place may be free again: nobody knows how long the requests in the way will take."""
+"""Seconds after which to retry: how long the open requests will take is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotShare:
-    """How many may be under way under one key: in all, and of the shared class."""
+    """How many requests one key allows: in all, and of the shared class."""
 
     total: int
     shared: int
@@ -26,14 +26,14 @@ class SlotShare:
 
 @dataclass(eq=False, slots=True)
 class Holder:
-    """A request that holds places, or wants them."""
+    """A request that holds or wants slots."""
 
     is_shared: bool
     party: OwnWaits | None
 
 
 def new_holder() -> Holder:
-    """A request of this task's class and party."""
+    """Return a holder with this task's class and party."""
     return Holder(current_use().use_class is UseClass.SHARED, current_party())
 
 
@@ -46,16 +46,16 @@ class _Key:
 
 
 class Slots:
-    """Who is under way, by key. What is kept is of requests under way and waiting alone."""
+    """Open requests by key; only open and waiting requests take memory."""
 
     def __init__(self) -> None:
         self._keys: dict[str, _Key] = {}
 
     async def take(self, places: Mapping[str, SlotShare], holder: Holder, ends_s: float) -> None:
-        """Take a place under every key, waiting for one until that moment of the loop's clock.
+        """Take a slot under every key, waiting until `ends_s` on the loop's clock.
 
-        Raises `EgressError`: `BUDGET`, or `TIMEOUT` where nothing was in the way at any moment but
-        requests of the same party, which the host has not answered.
+        Raises `EgressError`: `BUDGET`, or `TIMEOUT` if only requests of the same party, which the
+        host has not answered, were in the way throughout.
         """
         is_ours = False
         while (blocked := self._blocked(places, holder)) is not None:
@@ -69,7 +69,7 @@ class Slots:
             self._keys.setdefault(key, _Key()).holders.append(holder)
 
     def give_back(self, places: Mapping[str, SlotShare], holder: Holder) -> None:
-        """The request is over: those that wait try again, the longest wait first."""
+        """Return the slots; let waiting requests try again, the longest wait first."""
         for key in places:
             found = self._keys[key]
             found.holders.remove(holder)
@@ -79,7 +79,7 @@ class Slots:
             self._forget(key)
 
     def _blocked(self, places: Mapping[str, SlotShare], holder: Holder) -> tuple[str, bool] | None:
-        """The first key with no place, and whether that is the party's own doing."""
+        """Return the first key without a free slot, and whether the party itself caused that."""
         for key, share in places.items():
             found = self._keys.get(key)
             in_the_way = _in_the_way(found.holders, share, holder) if found else []
@@ -88,7 +88,7 @@ class Slots:
         return None
 
     async def _one_ends(self, key: str, ends_s: float) -> bool:
-        """Whether one of the requests under way there ended before that moment."""
+        """Wait for a request under this key to end; return whether one ended in time."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         found = self._keys[key]
         found.waiters[waiter] = None
@@ -109,7 +109,7 @@ class Slots:
 
 
 def _in_the_way(holders: list[Holder], share: SlotShare, holder: Holder) -> list[Holder]:
-    """Those of whom one has to end first; none where there is a place."""
+    """Return the holders of which one has to end first; none if a slot is free."""
     if holder.is_shared:
         shared = [one for one in holders if one.is_shared]
         if len(shared) >= share.shared:
@@ -118,7 +118,7 @@ def _in_the_way(holders: list[Holder], share: SlotShare, holder: Holder) -> list
 
 
 def _is_own_doing(in_the_way: list[Holder], share: SlotShare, holder: Holder) -> bool:
-    """Whether the party holds all that it could have whatever others do."""
+    """Return whether the party holds its full share, whatever others do."""
     own = sum(one.party is holder.party for one in in_the_way) if holder.party else 0
     kept = 0 if holder.is_shared else share.total - share.shared
     return own >= (kept or len(in_the_way))

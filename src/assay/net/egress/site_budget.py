@@ -1,4 +1,4 @@
-"""So many requests a day to one site, whoever asks, on top of the egress budget."""
+"""A daily number of requests to one site from all callers, on top of the egress budget."""
 
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
@@ -16,19 +16,22 @@ from assay.net.egress.ports import (
 
 
 class SiteBudgetHttp:
-    """Implements `net.egress.ports.EgressClient` over another one.
+    """Limits another `net.egress.ports.EgressClient` to a daily number of requests per site.
 
-    Every request counts, each hop of a redirect too: nobody makes us call a third host often by way
-    of their own. Requests to the IPFS gateway have a budget of theirs, and are let through.
+    Every request counts, including each hop of a redirect, so that no site can make us call a third
+    host often. Requests to the IPFS gateway have a budget of their own and pass.
     """
 
     def __init__(self, http: EgressClient, take: Callable[[str], Awaitable[bool]]) -> None:
-        """`take` counts a request to a registrable domain; false when the day's are used up."""
+        """Create it.
+
+        `take` counts a request to a registrable domain, False if none are left today.
+        """
         self._http = http
         self._take = take
 
     async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
-        """As the other one; `Failure.BUDGET` when the site has had its share of the day."""
+        """Send like the wrapped client; raises `Failure.BUDGET` if the site's day is used up."""
         if not current_use().is_document:
             try:
                 host = urlsplit(request.url).hostname or ""

@@ -1,4 +1,4 @@
-"""Private addresses that `ASSAY_UPSTREAM_ALLOW` opens for upstreams of named operators. Pure."""
+"""Private addresses that `ASSAY_UPSTREAM_ALLOW` opens to upstreams of named operators. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ _NEVER: Final = frozenset(
     }
     | {BlockReason.TEREDO, BlockReason.ISATAP}
 )
-"""No host has these, or they hide another address: not opened by an exact entry either."""
+"""No host has these, or they embed another address: even an exact entry does not open them."""
 
 _BY_NAME: Final = frozenset({BlockReason.PRIVATE, BlockReason.CGNAT})
-"""What a listed name may lead to. Loopback only for `localhost`: whoever controls a name's DNS
-must not reach what listens on this machine."""
+"""What a listed name may resolve to. Loopback only for `localhost`: a party that controls a name's
+DNS must not reach what listens on this machine."""
 
 _BY_NAME_HERE: Final = frozenset({*_BY_NAME, BlockReason.LOOPBACK})
 _NAME: Final = re.compile(
@@ -44,22 +44,25 @@ _PORT: Final = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class OpenedEntry:
-    """A network or a host name, and its port; without one, every port that is called anyway."""
+    """A network or a host name, and its port.
+
+    Without a port, every port that is normally called.
+    """
 
     where: AllowedNetwork | str
     port: int | None = None
 
     def opens(self, host: str, address: Address, denial: BlockedAddress) -> bool:
-        """Whether it opens a denied address that `host` leads to."""
+        """Return whether it opens a blocked address that `host` resolves to."""
         if isinstance(self.where, str):
             kinds = _BY_NAME_HERE if is_localhost(host) else _BY_NAME
             return host == self.where and denial.reason in kinds
-        # Metadata, link-local and reserved addresses only where they are written exactly.
+        # Metadata, link-local and reserved addresses only if written exactly.
         return address in self.where and (denial.is_own_network or self.where.num_addresses == 1)
 
     @property
     def is_network(self) -> bool:
-        """Whether it is a network, of one address or more."""
+        """Return whether it is a network, of one address or more."""
         return not isinstance(self.where, str)
 
 
@@ -69,13 +72,13 @@ class OpenedAddresses:
 
     entries: tuple[OpenedEntry, ...] = ()
     own_ports: frozenset[int] = frozenset()
-    """Where this service and its stores listen: opened only by an entry that names the port."""
+    """Ports of this service and its stores: opened only by an entry that names the port."""
 
     def opens(self, host: str, address: str | Address, port: int) -> bool:
-        """Whether a connection to this private address may be made for a URL with this host.
+        """Return whether a URL with this host may connect to this private address.
 
-        The address is the one that is dialled: a network opens what it contains, whatever the name;
-        a name opens ordinary private addresses that it resolves to.
+        `address` is the one dialled. A network opens what it contains, whatever the name; a name
+        opens ordinary private addresses that it resolves to.
         """
         denial = classify(address) if self.entries else None
         if denial is None or denial.reason in _NEVER:
@@ -87,9 +90,9 @@ class OpenedAddresses:
         )
 
     def may_lead(self, host: str, port: int) -> bool:
-        """Whether a host name can lead to an opened address; which one is seen when it is dialled.
+        """Return whether a host name can resolve to an opened address; the dial decides which.
 
-        Any name can, where a network is opened at this port.
+        Any name can if a network is opened at this port.
         """
         return any(
             self._has_port(entry, port) and (entry.where == host or entry.is_network)
@@ -107,7 +110,7 @@ NOTHING: Final = OpenedAddresses()
 
 @dataclass(frozen=True, slots=True)
 class OpenedForOperators:
-    """What is opened, and the ids of the accounts whose wrappers may use it."""
+    """The opened addresses, and the ids of the accounts whose wrappers may use them."""
 
     addresses: OpenedAddresses = NOTHING
     operators: frozenset[str] = frozenset()
@@ -117,9 +120,9 @@ NO_OPERATORS: Final = OpenedForOperators()
 
 
 def opened_entry(text: str) -> OpenedEntry:
-    """One entry of the setting, such as `10.0.3.0/24`, `[fd12::7]:8443` or `api.internal:8443`.
+    """Parse one entry of the setting: `10.0.3.0/24`, `[fd12::7]:8443`, `api.internal:8443`.
 
-    Raises `ValueError` with a sentence.
+    Raises `ValueError` with an explanation.
     """
     host, port = _split(text.strip().lower().removesuffix("."))
     network = _network(text, host)
@@ -129,7 +132,7 @@ def opened_entry(text: str) -> OpenedEntry:
 
 
 def is_localhost(host: str) -> bool:
-    """Whether a name is this machine by definition. Source: RFC 6761, section 6.3."""
+    """Return whether a name is this machine by definition. Source: RFC 6761, section 6.3."""
     return host == "localhost" or host.endswith(".localhost")
 
 
@@ -152,9 +155,9 @@ def _port(text: str, port: str) -> int:
 
 
 def _network(text: str, host: str) -> AllowedNetwork | None:
-    """The network, or None for what can only be a name."""
+    """Return the network, or None if the text can only be a name."""
     if "%" in host:
-        return None  # `ip_network` would drop the zone, and no name has one
+        return None  # `ip_network` would drop the zone, and no name has one.
     try:
         network = ip_network(host)
     except ValueError as error:

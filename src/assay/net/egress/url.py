@@ -1,6 +1,6 @@
-"""Reading an address somebody gave us, so strictly that nobody can read it differently.
+"""Parses addresses that other parties gave us, so strictly that they have one reading.
 
-One spelling in, one meaning out: what is dialled is the `Target`, never the original text. Pure.
+Connections use the parsed `Target`, never the original text. Pure.
 """
 
 import re
@@ -22,7 +22,7 @@ from assay.net.egress.upstream_allowlist import (
 )
 
 URL_CHARS_MAX = 8192
-"""Longer addresses are refused unread."""
+"""Longer addresses are refused without parsing."""
 
 HOST_CHARS_MAX = 253
 """Longest name. Source: RFC 1035, section 2.3.4 (255 octets on the wire)."""
@@ -31,10 +31,11 @@ _INSIDE_SUFFIXES = frozenset(
     {"localhost", "localdomain", "local", "internal", "intranet", "lan", "home", "corp", "onion"}
     | {"private"}
 )
-"""Top labels that mean some inside network. Sources: RFC 6761, RFC 6762, RFC 7686, ICANN's
+"""Top labels that mean an internal network. Sources: RFC 6761, RFC 6762, RFC 7686, ICANN's
 reservation of .internal and its name-collision list."""
 
-_SCHEME = re.compile(r"(https?)://", re.IGNORECASE | re.ASCII)  # else a long s is an s
+# Otherwise a long s would match as an s.
+_SCHEME = re.compile(r"(https?)://", re.IGNORECASE | re.ASCII)
 _HIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -43,36 +44,36 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """What the operator lets through. The defaults are for the open internet.
+    """The operator's egress policy. The defaults suit the open internet.
 
-    `allow_private` is for development: loopback, private and carrier-grade NAT addresses and
-    inside names are dialled. Metadata services, link-local and the rest stay shut even then.
-    `opened` are single private addresses; over them plain http is spoken too.
+    `allow_private` is for development: it opens loopback, private and carrier-grade NAT addresses
+    and internal names. Metadata services, link-local and the rest stay blocked even then. `opened`
+    are single private addresses, which also allow plain http.
     """
 
     allow_private: bool = False
     require_https: bool = True
     opened: OpenedAddresses = NOTHING
     opened_for: OpenedForOperators = NO_OPERATORS
-    """What `of` opens to some operators; to nobody else."""
+    """The addresses that `of` opens to some operators only."""
 
     def of(self, operator_id: str) -> "EgressPolicy":
-        """This policy for the wrappers of one operator."""
+        """Return this policy for the wrappers of one operator."""
         if operator_id not in self.opened_for.operators:
             return self
         return replace(self, opened=self.opened_for.addresses)
 
     def judge(self, address: str | Address) -> BlockedAddress | None:
-        """Why this policy does not let `address` be dialled, or None; what is `opened` aside."""
+        """Return why this policy blocks `address`, or None; ignores what is `opened`."""
         denial = classify(address)
         if denial is not None and self.allow_private and denial.is_own_network:
             return None
         return denial
 
     def refusal(self, scheme: str, host: str, port: int, address: str | Address) -> str | None:
-        """Why `address` is not dialled for a URL of this scheme, host and port, or None.
+        """Return why `address` is not dialled for a URL of this scheme, host and port, or None.
 
-        For an address that is not opened, what `parse_target` left undecided is decided here.
+        For an address that is not opened, this decides what `parse_target` left open.
         """
         if self.opened.opens(host, address, port):
             return None
@@ -82,7 +83,7 @@ class EgressPolicy:
         return self.public_refusal(scheme, port)
 
     def public_refusal(self, scheme: str, port: int) -> str | None:
-        """Why nothing is called by this scheme or at this port, outside what is opened, or None."""
+        """Return why this scheme or port is never called except where opened, or None."""
         if scheme == "http" and self.require_https:
             return "only https addresses are called"
         return None if is_called(port) else f"port {port} is not called"
@@ -90,20 +91,20 @@ class EgressPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedUrl:
-    """An address that is not dialled, and why in a sentence."""
+    """An address that is not dialled, and the reason as a sentence."""
 
     why: str
 
 
 class _Refuse(Exception):
-    """Carries the sentence from where it is found to `parse_target`."""
+    """Carries the sentence from the failed check to `parse_target`."""
 
 
 def parse_target(url: str, policy: EgressPolicy) -> Target | RefusedUrl:
-    """Where `url` leads, or why `policy` does not let us go there.
+    """Return where `url` leads, or why `policy` does not let us connect there.
 
-    A literal address is judged here. A name still has to be resolved, and every address it
-    resolves to judged (`EgressPolicy.judge`) before it is dialled.
+    A literal address is checked here. A name still has to be resolved, and every address it
+    resolves to checked (`EgressPolicy.judge`) before it is dialled.
     """
     try:
         return _parse(url, policy)
@@ -115,11 +116,11 @@ def _parse(url: str, policy: EgressPolicy) -> Target:
     if len(url) > URL_CHARS_MAX:
         raise _Refuse(f"the address is longer than {URL_CHARS_MAX} characters")
     if any("\ud800" <= char <= "\udfff" for char in url):
-        raise _Refuse("the address is not Unicode text")  # half a surrogate pair, from JSON
+        raise _Refuse("the address is not Unicode text")  # Half a surrogate pair, from JSON.
     found = _SCHEME.match(url)
     if found is None:
         raise _Refuse("the address does not begin with http:// or https://")
-    scheme = cast("Scheme", found[1].lower())  # the pattern knows no third one
+    scheme = cast("Scheme", found[1].lower())  # The pattern allows no third one.
     rest = url[found.end() :]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     host_text, port_text = _split_authority(authority)
@@ -134,7 +135,7 @@ def _parse(url: str, policy: EgressPolicy) -> Target:
 
 
 def _split_authority(authority: str) -> tuple[str, str]:
-    """Host and port texts; an IPv6 host keeps its brackets."""
+    """Split into host and port texts; an IPv6 host keeps its brackets."""
     if "@" in authority:
         raise _Refuse("the address carries a user name or password")
     if "%" in authority or "\\" in authority or _HIDDEN.search(authority):
@@ -156,7 +157,7 @@ def _port(text: str) -> int:
 
 
 def _host(text: str) -> str | Address:
-    """The name in its only spelling, or the literal address."""
+    """Return the name in its canonical spelling, or the literal address."""
     if text.startswith("["):
         return _ipv6(text[1:-1])
     name = _ascii(text).removesuffix(".")
@@ -174,7 +175,7 @@ def _host(text: str) -> str | Address:
 
 
 def _ascii(text: str) -> str:
-    """Lower-case ASCII; full-width letters, digits and dots become what they look like."""
+    """Return lower-case ASCII; full-width letters, digits and dots become ordinary ones."""
     if text.isascii():
         return text.lower()
     if len(text) > HOST_CHARS_MAX:
@@ -201,7 +202,7 @@ def _ipv6(text: str) -> IPv6Address:
 
 
 def _ipv4(labels: list[str]) -> IPv4Address:
-    """As `inet_aton` reads it: 1 to 4 parts, decimal, octal (0...) or hexadecimal (0x...)."""
+    """Parse like `inet_aton`: 1 to 4 parts, decimal, octal (0...) or hexadecimal (0x...)."""
     numbers = [_number(label) for label in labels]
     *leading, last = numbers
     if len(numbers) > 4 or any(n > 0xFF for n in leading) or last >= 256 ** (5 - len(numbers)):  # noqa: PLR2004 - the octets of an IPv4 address
@@ -211,7 +212,7 @@ def _ipv4(labels: list[str]) -> IPv4Address:
 
 
 def _number(label: str) -> int:
-    if not _NUMBER.fullmatch(label):  # `int` would also read a sign and underscores
+    if not _NUMBER.fullmatch(label):  # `int` would also read a sign and underscores.
         raise _Refuse("the host is a number that is not an IPv4 address")
     try:
         if label.startswith("0x"):
@@ -222,13 +223,13 @@ def _number(label: str) -> int:
 
 
 def is_inside_name(name: str) -> bool:
-    """Whether a lower-case name can only mean an inside network."""
+    """Return whether a lower-case name can only mean an internal network."""
     suffix = name.rpartition(".")[2]
     return "." not in name or suffix in _INSIDE_SUFFIXES or name.endswith(".home.arpa")
 
 
 def _refuse_name(scheme: str, name: str, port: int, policy: EgressPolicy) -> None:
-    """What needs no look-up to be refused; the rest is decided when the name is resolved."""
+    """Refuse what needs no look-up; the rest is decided when the name is resolved."""
     if policy.opened.may_lead(name, port):
         return
     if (why := policy.public_refusal(scheme, port)) is not None:
@@ -242,7 +243,7 @@ def _refuse_name(scheme: str, name: str, port: int, policy: EgressPolicy) -> Non
 
 
 def _path_and_query(text: str) -> str:
-    """Without the fragment, starting with a slash, printable ASCII only."""
+    """Drop the fragment, add a leading slash, and require printable ASCII."""
     if re.search(r"[\x00-\x1f\x7f]", text):
         raise _Refuse("the address has control characters")
     text = text.partition("#")[0]

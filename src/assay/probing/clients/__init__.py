@@ -1,1 +1,1 @@
-"""Talking to agents through the official A2A and MCP client libraries."""
+"""Talks to agents through the official A2A and MCP client libraries."""

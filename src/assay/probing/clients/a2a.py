@@ -1,6 +1,6 @@
 """A2A conversations through the official client library, over guarded egress.
 
-Agents that offer nothing but gRPC are spoken to by `a2a_grpc`.
+Agents that offer only gRPC are handled by `a2a_grpc`.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _GONE = frozenset({404, 405, 410})
 
 
 class StockA2a:
-    """An agent whose card was read. Implements `A2aConversation`."""
+    """An agent whose card was read; implements `A2aConversation`."""
 
     def __init__(
         self, card: JsonObject, card_url: str, parsed: AgentCard, wire: RecordingTransport
@@ -68,7 +68,8 @@ class StockA2a:
         callback: Callback | None = None,
     ) -> JsonObject:
         message = Message(
-            message_id=str(uuid4()),  # as its clients do: an id with a time in it would be a mark
+            # As its clients do: an id with a time in it would identify us.
+            message_id=str(uuid4()),
             role=Role.ROLE_USER,
             parts=[Part(text=text)],
             context_id=context_id,
@@ -83,7 +84,7 @@ class StockA2a:
                 async for event in client.send_message(request):
                     self.has_answered = True
                     return cast("JsonObject", MessageToDict(event))
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise failed(log, error, _code(error)) from error
         raise AgentCallFailed("protocol", "the answer holds neither a message nor a task")
 
@@ -93,7 +94,7 @@ class StockA2a:
             async with self._client() as client:
                 task = await client.get_task(GetTaskRequest(id=task_id))
                 return {"task": cast("JsonObject", MessageToDict(task))}
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise failed(log, error, _code(error)) from error
 
     @asynccontextmanager
@@ -117,19 +118,19 @@ async def dial_a2a(
     """Read the card; raises `AgentCallFailed` or `BudgetExhausted`.
 
     The library takes 0.3 s for a large card, all of it in Python: in a thread, and one at a time
-    (`parsing`), it leaves the loop its turns.
+    (`parsing`), so that the event loop can run meanwhile.
     """
-    logging.getLogger("a2a").setLevel(logging.CRITICAL)  # it logs what agents send, in their words
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)  # It logs what agents send, verbatim.
     card_url, reply = await _fetch_card(url, http)
     card = decode(reply.body)
     if not is_object(card):
         raise AgentCallFailed("protocol", "the card is not a JSON object")
     try:
-        # It changes what it is given; reading the text again is quicker than a deep copy.
+        # It changes its input; parsing the text again is faster than a deep copy.
         given = cast("dict[str, Any]", decode(reply.body))
         async with parsing:
             parsed = await asyncio.to_thread(parse_agent_card, given)
-    except Exception as error:  # hostile cards break the library in ways it does not declare
+    except Exception as error:  # Hostile cards raise undeclared errors.
         raise AgentCallFailed("protocol", f"{type(error).__name__}: {error}"[:300]) from error
     service = grpc_service(card, card_url)
     if service is not None:
@@ -139,10 +140,10 @@ async def dial_a2a(
 
 
 async def _fetch_card(url: str, http: EgressClient) -> tuple[str, EgressResponse]:
-    """The first address that serves a card, and its reply.
+    """Return the first address that serves a card, and its reply.
 
-    The declared address itself, else the well-known path below it, else that of its host:
-    registrations in the wild name all three.
+    The candidates are the declared address itself, the well-known path below it, and that of its
+    host: published registrations use all three.
     """
     reply: EgressResponse | None = None
     for candidate in _candidates(url):
@@ -172,7 +173,7 @@ def _is_card(reply: EgressResponse) -> bool:
 
 
 async def _get(url: str, http: EgressClient) -> tuple[str, EgressResponse]:
-    """The reply behind redirects that stay on the site, and where it came from."""
+    """Return the reply after redirects that stay on the site, and its address."""
     try:
         url, reply = await follow(http, OutboundRequest("GET", url, {}), LIMITS)
     except EgressError as error:
@@ -185,7 +186,7 @@ async def _get(url: str, http: EgressClient) -> tuple[str, EgressResponse]:
 
 
 def _code(error: Exception) -> int | None:
-    """The number of the protocol error the agent answered with."""
+    """Return the number of the protocol error that the agent answered with."""
     if isinstance(error, A2AError) and not isinstance(error, A2AClientError):
         return JSON_RPC_ERROR_CODE_MAP.get(type(error))
     return None

@@ -1,7 +1,7 @@
 """A2A conversations over gRPC, through the same guarded egress as all others (ADR 0040).
 
 The messages are the official library's, of 0.3 and of 1.0. Its own client is not used: grpcio
-resolves names and dials by itself, below anything that the guard can judge.
+resolves names and connects by itself, where the egress guard cannot check it.
 """
 
 import importlib.util
@@ -36,10 +36,10 @@ GRPC_LIMITS = Limits(
     body_bytes_max=HEAD_BYTES + MESSAGE_BYTES_MAX,
     header_bytes_max=16 * 1024,
 )
-"""What one call may cost. gRPC's own clients take 16 KiB of headers."""
+"""Limits of one call. gRPC's own clients accept 16 KiB of headers."""
 
 STOCK_CLIENT = "grpc-python-asyncio/1.85.3 grpc-c/58.0.0 (linux; chttp2)"
-"""What the client library under the official A2A client says of itself."""
+"""The user agent of the client library under the official A2A client."""
 
 _OK = 200
 _PACKAGES: Final = {"0.3": "a2a.v1", "1.0": "lf.a2a.v1"}
@@ -56,9 +56,9 @@ class GrpcService:
 
 
 def grpc_service(card: JsonObject, card_url: str) -> GrpcService | None:
-    """The first gRPC interface on the card's own site, where no other binding is there.
+    """Return the first gRPC interface on the card's own site, if there is no other binding.
 
-    Others come first: what was proven over them stays comparable.
+    Other bindings have precedence, so that earlier proofs over them stay comparable.
     """
     declared = interfaces(card)
     if any(b in {"JSONRPC", "HTTP+JSON"} and same_site(u, card_url) for b, u in declared):
@@ -81,7 +81,7 @@ def _version_and_tenant(card: JsonObject, url: str) -> tuple[str, str]:
 
 
 class GrpcA2a:
-    """An agent whose card was read, and that speaks gRPC. Implements `A2aConversation`."""
+    """An agent that speaks gRPC and whose card was read; implements `A2aConversation`."""
 
     def __init__(
         self, card: JsonObject, card_url: str, service: GrpcService, http: EgressClient
@@ -129,7 +129,7 @@ class GrpcA2a:
         return {"task": as_json(await read_message(*found, v10.Task))}
 
     async def _call(self, method: str, request: Message, wait_s: float | None) -> tuple[bytes, str]:
-        """The body of the answer and how its message is compressed. Raises `AgentCallFailed`."""
+        """Return the answer's body and its message's compression. Raises `AgentCallFailed`."""
         if importlib.util.find_spec("h2") is None:
             raise AgentCallFailed("no_grpc", "gRPC needs the extra `grpc` (h2)")
         path = f"/{_PACKAGES[self._service.version]}.A2AService/{method}"
@@ -137,7 +137,7 @@ class GrpcA2a:
             try:
                 return await self._called(self._origins[0] + path, framed(request), wait_s)
             except EgressError as error:
-                # Nothing was said of TLS, and TLS is not spoken.
+                # The card does not mention TLS, and the service does not speak it.
                 if len(self._origins) > 1 and error.failure in {Failure.TLS, Failure.PROTOCOL}:
                     self._origins.pop(0)
                     continue
@@ -168,7 +168,7 @@ class GrpcA2a:
 
 def _request(text: str, context_id: str, callback: Callback | None) -> v10.SendMessageRequest:
     message = v10.Message(
-        message_id=str(uuid4()),  # as its clients do: an id with a time in it would be a mark
+        message_id=str(uuid4()),  # As its clients do: an id with a time in it would identify us.
         role=v10.ROLE_USER,
         parts=[v10.Part(text=text)],
         context_id=context_id,
@@ -197,7 +197,7 @@ def _old_request(text: str, context_id: str, callback: Callback | None) -> v03.S
 
 
 def as_new(value: JsonObject) -> JsonObject:
-    """A message or task of 0.3 under the names of 1.0."""
+    """Rename the members of a 0.3 message or task as in 1.0."""
     return {_NEW.get(name, name): _renamed(one) for name, one in value.items()}
 
 

@@ -1,4 +1,4 @@
-"""The dialers of the official client libraries. Implements `AgentDialers`."""
+"""Opens conversations by the official client libraries; implements `AgentDialers`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -9,14 +9,14 @@ from assay.probing.ports import A2aConversation, McpConversation
 
 
 class StockDialers:
-    """Opens MCP and A2A conversations; every request they make goes through the given `http`.
+    """Opens MCP and A2A conversations; all their requests go through the given `http`.
 
-    The libraries take a second to import, so that is done by the first call that needs them, in
-    a thread: the loop goes on answering meanwhile.
+    The libraries take a second to import. The first call that needs them does so in a thread, so
+    that the event loop continues meanwhile.
     """
 
     def __init__(self, client_name: str | None = "assay") -> None:
-        """Without a `client_name` clients are named as their libraries name them."""
+        """Create it; without a `client_name` clients are named as their libraries name them."""
         self._client_name = client_name
         self._parsing = asyncio.Lock()
 

@@ -1,4 +1,4 @@
-"""Messages of gRPC in bodies of HTTP/2, and what its trailers say. Parsers of hostile bytes.
+"""gRPC messages in HTTP/2 bodies, and gRPC statuses in trailers. Parses hostile bytes.
 
 Source: gRPC over HTTP2 (Length-Prefixed-Message, Response, Status codes).
 """
@@ -20,41 +20,42 @@ from assay.net.egress.ports import EgressResponse
 from assay.probing.ports import AgentCallFailed
 
 HEAD_BYTES = 5
-"""One byte that says whether the message is compressed, four of its length."""
+"""One byte for whether the message is compressed, four for its length."""
 
 MESSAGE_BYTES_MAX = 256 * 1024
-"""Longest message that is read: as of other answers in words."""
+"""Longest message that is read, as for other text answers."""
 
 FIELDS_MAX = 10_000
-"""A message of more is read as none: turning it into JSON would hold up everybody."""
+"""A message with more fields is rejected: converting it to JSON would block the event loop."""
 
 RATIO_MAX = 100
 
 CODINGS = "identity, deflate, gzip"
-"""What the stock client says that it reads."""
+"""The encodings that the stock client accepts."""
 
 _OK, _UNKNOWN_SERVICE = "0", "12"
 _DETAILS_MAX = 8
 
 _LIKE_HTTP: Final[Mapping[str, int]] = {"16": 401, "7": 403, "8": 429, "14": 503}
-"""Statuses that say what an HTTP status says. Source: gRPC's table of HTTP status codes."""
+"""Statuses with the meaning of an HTTP status. Source: gRPC's table of HTTP status codes."""
 
 _LIKE_JSONRPC: Final[Mapping[str, int]] = {"3": -32602, "5": -32001, "9": -32004}
-"""What A2A maps its errors to, where no detail names one. Source: A2A 1.0, section 5.4."""
+"""Mapping of A2A's errors if no detail names one. Source: A2A 1.0, section 5.4."""
 
 M = TypeVar("M", bound=Message)
 
 
 def framed(message: Message) -> bytes:
-    """A message as it is sent, uncompressed."""
+    """Return a message as it is sent, uncompressed."""
     data = message.SerializeToString()
     return b"\0" + len(data).to_bytes(4, "big") + data
 
 
 async def read_message(body: bytes, encoding: str, into: type[M]) -> M:
-    """The one message of an answer. Raises `AgentCallFailed`.
+    """Return the one message of an answer. Raises `AgentCallFailed`.
 
-    Expanded within `MESSAGE_BYTES_MAX` and 100 times what came, whatever its head says.
+    Decompressed to at most `MESSAGE_BYTES_MAX` and 100 times the received bytes, whatever its head
+    declares.
     """
     length = int.from_bytes(body[1:HEAD_BYTES], "big")
     data = body[HEAD_BYTES:]
@@ -73,9 +74,9 @@ async def read_message(body: bytes, encoding: str, into: type[M]) -> M:
 
 
 def as_json(message: Message) -> JsonObject:
-    """A message as JSON. Raises `AgentCallFailed` for what JSON has no words for.
+    """Return a message as JSON. Raises `AgentCallFailed` if JSON cannot express it.
 
-    Such are times beyond the calendar and numbers that are none.
+    Such are times beyond the calendar, and NaN or infinity.
     """
     try:
         return cast("JsonObject", MessageToDict(message))
@@ -100,7 +101,7 @@ async def _whole(data: bytes) -> AsyncIterator[bytes]:
 
 
 def _has_fields_beyond(message: Message, most: int) -> bool:
-    """Whether a message holds more values than that, at any depth."""
+    """Return whether a message has more values than `most`, at any depth."""
     left, open_messages = most, [message]
     while open_messages:
         for field, value in open_messages.pop().ListFields():
@@ -114,7 +115,7 @@ def _has_fields_beyond(message: Message, most: int) -> bool:
 
 
 def require_ok(reply: EgressResponse) -> None:
-    """Raises `AgentCallFailed` for a reply in which gRPC says that the call failed."""
+    """Raise `AgentCallFailed` if gRPC reports that the call failed."""
     said = {n: v for n, v in (*reply.headers, *reply.trailers) if n.startswith("grpc-")}
     status = said.get("grpc-status", "")
     if status == _OK:
@@ -132,14 +133,14 @@ def require_ok(reply: EgressResponse) -> None:
 
 
 def _retry_s(said: Mapping[str, str]) -> float | None:
-    """Source: gRPC proposal A6 (`grpc-retry-pushback-ms`)."""
+    """Return the retry delay. Source: gRPC proposal A6 (`grpc-retry-pushback-ms`)."""
     text = said.get("grpc-retry-pushback-ms", "")
     is_number = text.isascii() and text.isdigit() and len(text) < 9  # noqa: PLR2004 - a day
     return int(text) / 1000 if is_number else None
 
 
 def _named_error(said: Mapping[str, str]) -> int | None:
-    """The JSON-RPC number of the error of A2A that a status names, in the ways of 1.0 and 0.3."""
+    """Return the JSON-RPC number of the A2A error in a status, in the form of 1.0 or 0.3."""
     name = said.get("grpc-message", "").partition(":")[0].strip()
     for error, code in JSON_RPC_ERROR_CODE_MAP.items():
         if error.__name__ == name:

@@ -34,10 +34,10 @@ PAGES_MAX = 10
 TOOLS_MAX = 500
 
 DIAL_S = 6.0
-"""Longest wait for a connection: two answers of ordinary slowness, and a bit."""
+"""Longest wait for a connection: two answers of usual duration, and some margin."""
 
 CALL_S = LIMITS.total_s + 1.0
-"""Longest wait for one answer, reconnections the server may ask for included."""
+"""Longest wait for one answer, including reconnections that the server requests."""
 
 
 _ANSWERS: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
@@ -46,7 +46,7 @@ _ANSWERS: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAd
 
 
 class StockMcp:
-    """An initialised session. Implements `McpConversation`."""
+    """An initialised session; implements `McpConversation`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class StockMcp:
         self._prompts: list[types.Prompt] | None = None
 
     async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
-        del again  # nothing is remembered here
+        del again  # Nothing is remembered here.
         log = note_call()
         tools: list[McpTool] = []
         cursor: str | None = None
@@ -79,7 +79,7 @@ class StockMcp:
                 cursor = page.next_cursor
                 if cursor is None or len(tools) > TOOLS_MAX:
                     break
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise _failed(log, error) from error
         return tools[:TOOLS_MAX]
 
@@ -98,7 +98,7 @@ class StockMcp:
                 _ANSWERS,
                 request_read_timeout_seconds=None if wait_s is None else wait_s + PAUSE_S_MAX + 1.0,
             )
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise _failed(log, error) from error
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
@@ -118,7 +118,7 @@ class StockMcp:
             if plain:
                 prompt = await self._client.get_prompt(plain[0].name)
                 return prompt.model_dump(mode="json", by_alias=True, exclude_none=True)
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise _failed(log, error) from error
         return None
 
@@ -128,7 +128,7 @@ class StockMcp:
         try:
             await self._list_prompts(offered=bool(offered.prompts))
             await self._list_resources(offered=bool(offered.resources))
-        except Exception as error:  # hostile answers break the library in ways it does not declare
+        except Exception as error:  # Hostile answers raise undeclared errors.
             raise _failed(log, error) from error
         pages: list[BaseModel] = [*(self._prompts or ()), *(self._resources or ())]
         return [_as_json(page) for page in pages[:TOOLS_MAX]]
@@ -141,7 +141,7 @@ class StockMcp:
 
 
 def _more(tool: types.Tool) -> JsonObject:
-    """What a model may read of a tool beside its description and input."""
+    """Return what a model may read of a tool besides its description and input."""
     read = ("name", "description", "inputSchema")
     return {name: value for name, value in _as_json(tool).items() if name not in read}
 
@@ -156,10 +156,9 @@ async def dial_mcp(
 ) -> AsyncGenerator[StockMcp]:
     """Connect and initialise; raises `AgentCallFailed` or `BudgetExhausted`.
 
-    Over streamable HTTP, else over the older transport with server-sent events, as a client that
-    knows both does; an address that ends in `/sse` is asked for the older one only. Without a
-    `client_name` the client says what the library says by itself, and may pause between its
-    requests.
+    Uses streamable HTTP, else the older transport with server-sent events, like a client that
+    supports both; for an address that ends in `/sse` only the older one. Without a `client_name`
+    the client uses the library's own name, and may pause between its requests.
     """
     _hush()
     older = url.partition("?")[0].rstrip("/").endswith("/sse")
@@ -177,7 +176,8 @@ async def dial_mcp(
 
 
 _NO_POST = frozenset({400, 404, 405})
-"""What a server of the older transport answers to a POST. Source: MCP, backwards compatibility."""
+"""Statuses with which a server of the older transport answers a POST. Source: MCP, backwards
+compatibility."""
 
 
 @asynccontextmanager
@@ -220,17 +220,17 @@ async def _opened(
                 try:
                     yield StockMcp(client)
                 except (AgentCallFailed, BudgetExhausted) as failure:
-                    raised = failure  # the library's task groups would wrap it
+                    raised = failure  # The library's task groups would wrap it.
     except TimeoutError as error:
         raise AgentCallFailed("timeout", f"no connection within {DIAL_S} s") from error
-    except Exception as error:  # hostile answers break the library in ways it does not declare
+    except Exception as error:  # Hostile answers raise undeclared errors.
         raise _failed(log, error) from error
     if raised is not None:
         raise raised
 
 
 def _failed(log: TransportLog, error: Exception) -> AgentCallFailed | BudgetExhausted:
-    """As `failed`; an answer that did not come on an open stream is one that was waited for."""
+    """Classify like `failed`; a missing answer on an open stream is a timeout."""
     if isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT and log.failure is None:
         log.failure = Failure.TIMEOUT
     return failed(log, error, _code(error))
@@ -241,7 +241,7 @@ def _named(client_name: str | None) -> types.Implementation | None:
 
 
 def _reads(tool: types.Tool) -> bool | None:
-    """Whether the tool only reads, where its server says so."""
+    """Return whether the tool only reads, if its server says so."""
     hints = tool.annotations
     if hints is None or hints.read_only_hint is not None:
         return None if hints is None else hints.read_only_hint
@@ -249,7 +249,7 @@ def _reads(tool: types.Tool) -> bool | None:
 
 
 def _code(error: Exception) -> int | None:
-    """The number of the protocol error the agent answered with."""
+    """Return the number of the protocol error that the agent answered with."""
     if isinstance(error, ExceptionGroup):
         inside = cast("ExceptionGroup[Exception]", error).exceptions
         return _code(inside[0]) if len(inside) == 1 else None
@@ -259,7 +259,7 @@ def _code(error: Exception) -> int | None:
 
 
 def _hush() -> None:
-    """The library logs what agents send, in their words; our log lines name no such text."""
+    """Silence the library: it logs what agents send, verbatim, and our logs must not."""
     logger = logging.getLogger("mcp.client")
     logger.propagate = False
     if not logger.handlers:

@@ -1,8 +1,8 @@
 """MCP's older transport (HTTP with server-sent events), over guarded egress.
 
-The stream is one request through the visit's `EgressClient`: its address is judged, its bytes
-and its time are bounded and counted like those of any other answer.
-Source: MCP 2024-11-05, transports.
+The stream is one request through the visit's `EgressClient`: its address is checked, and its bytes
+and its time are bounded and counted like those of any other answer. Source: MCP 2024-11-05,
+transports.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from assay.net.egress.ports import EgressClient, EgressResponse, Limits, Outboun
 from assay.probing.clients.transport import LIMITS, RecordingTransport, is_readable
 
 STREAM_LIMITS = Limits(connect_s=2.0, total_s=120.0, body_bytes_max=1024 * 1024)
-"""What one stream may cost. A visit ends it sooner."""
+"""Limits of one stream. A visit ends it sooner."""
 
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 def sse_transport(url: str, http: EgressClient) -> Transport:
-    """The official client's transport, to be given to its `Client`.
+    """Return the official client's transport, for its `Client`.
 
-    Messages are sent to the stream's own origin only, each through `http`.
+    Messages are sent only to the stream's own origin, each through `http`.
     """
 
     def client(
@@ -47,7 +47,7 @@ def sse_transport(url: str, http: EgressClient) -> Transport:
 
 
 class _StreamTransport(httpx2.AsyncBaseTransport):
-    """Gives the body of an event stream while it arrives, and every other reply whole."""
+    """Streams the body of an event stream, and returns every other reply whole."""
 
     def __init__(self, http: EgressClient) -> None:
         self._wire = RecordingTransport(http)
@@ -72,7 +72,7 @@ class _StreamTransport(httpx2.AsyncBaseTransport):
 
 
 class _Events:
-    """A `Tap`: hands on whole events, each of which the libraries' parsers are safe with."""
+    """A `Tap` that passes on whole events, which the libraries' parsers can handle safely."""
 
     def __init__(self) -> None:
         self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = (
@@ -94,13 +94,16 @@ class _Events:
             self._queue.put_nowait(event + b"\n\n")
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Signal the end."""
         self._queue.put_nowait(None)
 
     async def head_of(
         self, reading: "asyncio.Task[EgressResponse]"
     ) -> tuple[int, list[tuple[str, str]]]:
-        """Status and headers: the host's, or those of the reply that stands for its failure."""
+        """Return status and headers.
+
+        The host's, or those of a reply that represents its failure.
+        """
         await asyncio.wait([self._head, reading], return_when=asyncio.FIRST_COMPLETED)
         if self._head.done():
             return self._head.result()
@@ -108,7 +111,7 @@ class _Events:
         return reply.status, plain_headers(reply.headers)
 
     async def next(self) -> bytes | None:
-        """The next event; None at the end."""
+        """Return the next event; None at the end."""
         return await self._queue.get()
 
 

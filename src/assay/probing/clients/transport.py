@@ -1,8 +1,8 @@
-"""What lies between a stock client library and the visit's `EgressClient`.
+"""The layer between a stock client library and the visit's `EgressClient`.
 
-The libraries tear a whole session down when one request of it fails, and blur why: a 503 and a
-dropped connection both come out as "internal error". So a failed request is answered to the
-library with a 502 of our own, and what really happened is noted for the call that caused it.
+The libraries end a whole session when one of its requests fails, and blur the reason: a 503 and a
+dropped connection both become "internal error". So the library gets a 502 of our own for a failed
+request, and the real failure is recorded for the call that caused it.
 """
 
 from contextvars import ContextVar
@@ -27,11 +27,12 @@ LIMITS = Limits(connect_s=2.0, total_s=4.0)
 _OWN_FAILURE = EgressResponse(502, (), b"", truncated=False, elapsed_ms=0.0)
 
 _HTTP_SPEAKS = frozenset({401, 402, 403, 407, 429, 503})
-"""Statuses that say more than any protocol error in their body: pay, prove yourself, wait."""
+"""Statuses that say more than any protocol error in their body: payment, authentication,
+waiting."""
 
 _GATEWAY_SPEAKS = frozenset({502, 504})
-"""A proxy that says the agent behind it is not there. Source: RFC 9110, section 15.6.3 and
-15.6.5."""
+"""Statuses by which a proxy reports that the agent behind it is unavailable. Source: RFC 9110,
+section 15.6.3 and 15.6.5."""
 
 _SERVER_ERROR = 500
 
@@ -43,40 +44,40 @@ _KINDS: dict[Failure, Literal["timeout", "protocol"]] = {
 
 @dataclass(slots=True)
 class TransportLog:
-    """What happened on the wire during one call."""
+    """What the transport recorded during one call."""
 
     status: int | None = None
     failure: Failure | None = None
     exhausted: bool = False
     wait_s: float | None = None
-    """Longest wait for one answer of this call, where it is not that of `LIMITS`."""
+    """Longest wait for one answer of this call, if it differs from `LIMITS`."""
     retry_s: float | None = None
 
 
 _call: ContextVar[TransportLog] = ContextVar("assay_agent_call")
-# The libraries run a request in the context of whoever asked for it, also from tasks of their
-# own, so concurrent calls over one session each find their own note here.
+# The libraries run a request in the caller's context, also in tasks of their own, so concurrent
+# calls over one session each find their own log here.
 
 
 def note_call(wait_s: float | None = None) -> TransportLog:
-    """Begin a call: what the wire does from here on, in this context, is noted in the result."""
+    """Begin a call and return the log of its transport events in this context."""
     log = TransportLog(wait_s=wait_s)
     _call.set(log)
     return log
 
 
 class RecordingTransport:
-    """A `EgressClient` that never fails and notes what happened instead."""
+    """An `EgressClient` that never fails, and records failures instead."""
 
     def __init__(self, http: EgressClient) -> None:
         self._http = http
 
     async def send(self, request: OutboundRequest, limits: Limits = LIMITS) -> EgressResponse:
-        """The reply, or a 502 of our own."""
+        """Return the reply, or a 502 of our own."""
         log = _call.get(None) or TransportLog()
         if log.exhausted or log.failure is not None:
-            # The call has failed already; the libraries would go on to try older protocols and
-            # resumptions, and a service that keeps us waiting would do so once for each.
+            # The call has already failed. The libraries would try older protocols and resumptions,
+            # and a service that delays us would do so for each of them.
             return _OWN_FAILURE
         if log.wait_s is not None:
             limits = replace(limits, total_s=log.wait_s)
@@ -97,7 +98,7 @@ class RecordingTransport:
 
 
 def is_readable(body: bytes) -> bool:
-    """Whether the libraries' parsers are safe with it.
+    """Return whether the libraries' parsers can read it safely.
 
     They would also read UTF-16 and UTF-32, in which brackets cannot be counted, and which JSON
     between systems may not use. Source: RFC 8259, section 8.1.
@@ -112,9 +113,9 @@ def is_readable(body: bytes) -> bool:
 def failed(
     log: TransportLog, error: Exception, code: int | None
 ) -> AgentCallFailed | BudgetExhausted:
-    """What the call's failure was, by what the wire saw and then by what the library says.
+    """Return the call's failure, from the transport's log, then from the library's error.
 
-    `code` is the protocol error the agent answered with, where the library knows of one.
+    `code` is the protocol error the agent answered with, if the library knows it.
     """
     detail = f"{type(error).__name__}: {error}"[:300]
     if log.exhausted:

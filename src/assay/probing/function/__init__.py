@@ -1,6 +1,6 @@
-"""Proof of function: every declared service's endpoint is asked what it speaks, and to work.
+"""Proof of function: tests which protocol every declared endpoint speaks, and that it works.
 
-Source: evidence.md#proof-of-function; ADR 0026. What was seen is a transcript for each service; the
+Source: evidence.md#proof-of-function; ADR 0026. Observations are a transcript for each service; the
 rows of evidence are a pure function of it (`verdicts.judge`).
 """
 
@@ -39,13 +39,13 @@ SERVICES_MAX = 32
 """Declared services that get a row; more are not read."""
 
 PROVEN_MAX = 4
-"""Services proven in one visit; which of more, changes from visit to visit."""
+"""Services proven in one visit; if there are more, they rotate from visit to visit."""
 
 _Prove = Callable[[ProbeSession, Address, Transcript], Awaitable[None]]
 
 
 def function_rows(transcripts: Sequence[JsonObject]) -> list[JsonObject]:
-    """The rows of evidence that follow from transcripts: the same for the same ones, always."""
+    """Return the rows of evidence that follow from transcripts; deterministic."""
     rows = with_free_operations([_row(transcript) for transcript in transcripts])
     return with_bought_documents(rows, transcripts)
 
@@ -60,10 +60,10 @@ def _row(transcript: JsonObject) -> JsonObject:
 
 
 async def collect_function(visit: ProbeSession) -> list[JsonObject]:
-    """A transcript for every declared service. Raises nothing.
+    """Return a transcript for every declared service. Never raises.
 
-    Within `visit.ends_at` and what `visit.http` still sends: what does not end by then is kept as
-    far as it came.
+    It ends within `visit.ends_at` and the requests of `visit.http`; unfinished work is kept as far
+    as it came.
     """
     registration = visit.subject.agent.registration if visit.subject.agent else None
     services = registration.services[:SERVICES_MAX] if registration else ()
@@ -93,7 +93,7 @@ async def collect_function(visit: ProbeSession) -> list[JsonObject]:
 def _chosen(
     asked: Sequence[tuple[Service, Transcript]], visit: ProbeSession
 ) -> list[tuple[Service, Transcript]]:
-    """The services of this visit: one of each hinted kind first, the rest in rotation."""
+    """Return the services of this visit: one of each hinted kind first, the rest in rotation."""
     if len(asked) <= PROVEN_MAX:
         return list(asked)
     shuffled = list(asked)
@@ -105,7 +105,7 @@ def _chosen(
 
 @dataclass(slots=True)
 class _Talks:
-    """One agent is spoken to in a visit: two would share messages that are enough for one."""
+    """Allows one conversation partner in a visit: two would share the messages that one needs."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     are_over: bool = False
@@ -157,7 +157,7 @@ async def _prove_one(
 
 
 def _tell(visit: ProbeSession, notes: Transcript) -> None:
-    """Tell the probes what was found to be spoken; where nothing answered, nothing was."""
+    """Tell the probes which protocol was found; if nothing answered, tell nothing."""
     greetings, end = notes.members.get("greeting"), notes.members.get("end")
     is_silent = is_array(greetings) and "ok" not in greetings
     if end == "not_spoken" or (is_silent and notes.kind != "x402"):
@@ -166,7 +166,7 @@ def _tell(visit: ProbeSession, notes: Transcript) -> None:
 
 
 async def _identify(visit: ProbeSession, address: Address, notes: Transcript) -> None:
-    """Set the kind of what is spoken at an address: what its name hints at first."""
+    """Detect the protocol at an address; its name's hint is tried first."""
     greetings: list[str] = []
     if address.hint == "mcp":
         greetings.append(await speaks_mcp(visit, address))
@@ -190,11 +190,11 @@ async def _identify(visit: ProbeSession, address: Address, notes: Transcript) ->
             return
     notes.members["end"] = _end(address, hint, greetings)
     if greetings[0] == "timeout" and hint == "mcp":
-        notes.members |= {"end": "", "cut": True}  # it may have started since
+        notes.members |= {"end": "", "cut": True}  # It may have started since.
 
 
 def _end(address: Address, hint: str, greetings: Sequence[str]) -> str:
-    """How an address that speaks no protocol ends: as a page, or not as declared."""
+    """Return the state of an address without a known protocol: a page, or not as declared."""
     if hint != "http":
         return "not_spoken" if "ok" in greetings else ""
     return "page" if is_page(address) else ""

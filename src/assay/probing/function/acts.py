@@ -1,4 +1,4 @@
-"""Whether a request asks for an act. What cannot be told is one. Pure.
+"""Decides whether a request asks for an act; in doubt it does. Pure.
 
 Source: evidence.md#no-acts: no request of a visit buys, sends, books, transfers, deletes, posts,
 signs or calls anything, in any language of a card.
@@ -13,7 +13,7 @@ from assay.probing.function.words import has_part, words_of
 
 TEXT_CHARS_MAX = 2_000
 _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
-"""Where names run words together."""
+"""Where names join words."""
 
 
 _ACTS_TEXT: Final = (
@@ -102,7 +102,7 @@ _THINGS_TEXT: Final = (
     " bids"
 )
 _THINGS: Final = frozenset(_THINGS_TEXT.split())
-"""Plurals that are acts done by somebody in a description, and things asked about in a request."""
+"""Plurals that mean an act in a description, and an object of a question in a request."""
 
 _NAMED_THINGS_TEXT: Final = (
     "order payment email mail post tweet book schedule transfer swap trade call vote charge"
@@ -112,13 +112,13 @@ _NAMED_THINGS_TEXT: Final = (
 _IN_TEXTS: Final = frozenset(
     {"mail", "mails", "email", "emails", "phone", "text", "sms", "post", "posts", "invoice"}
 )
-"""What texts hold, or are: `Mask phone numbers` calls nobody."""
+"""Contents or kinds of texts: `Mask phone numbers` makes no phone call."""
 
 _NAMED_THINGS: Final = _THINGS | frozenset(_NAMED_THINGS_TEXT.split())
 
 
 def asks_for_act(request: str) -> bool:
-    """Whether a request may cause an act.
+    """Return whether a request may cause an act.
 
     True unless a word asks for information and none for an act.
     """
@@ -139,7 +139,7 @@ _QUESTION = re.compile(
     r"(?:is|are|was|were|what|which|who|whose|when|where|why|how)\b[^,;:.?!\n]{2,120}\?",
     re.IGNORECASE,
 )
-"""One question of one clause: in `Are you open on Monday?` nothing is to be opened."""
+"""A question of one clause: in `Are you open on Monday?` nothing is to be opened."""
 
 _JOINED = re.compile(r"\b(?:and|then|so|please)\b", re.IGNORECASE)
 _NO_ACTS = re.compile(
@@ -147,7 +147,7 @@ _NO_ACTS = re.compile(
     r"|the order of|orders of magnitude)\b",
     re.IGNORECASE,
 )
-"""Phrases in which such a word names no act."""
+"""Phrases in which such a word does not mean an act."""
 _A_TEXT = re.compile(
     r"\b(?:an?|the|any|this|that|each|of|in|from|into|as|some|given|plain) (?:\w{1,20} )?texts?\b",
     re.IGNORECASE,
@@ -156,7 +156,7 @@ _A_TEXT = re.compile(
 
 
 def names_act(text: str) -> bool:
-    """Whether a word of an act is anywhere in a text, but as a thing or state asked about."""
+    """Return whether a text contains a word of an act, other than as a thing or state."""
     cut = _A_TEXT.sub(" ", _NO_ACTS.sub(" ", text[:TEXT_CHARS_MAX]))
     words = frozenset(words_of(_SPLIT.sub(" ", cut)))
     is_question = _QUESTION.fullmatch(cut.strip()) and not _JOINED.search(cut)
@@ -165,7 +165,7 @@ def names_act(text: str) -> bool:
 
 
 def tells_of_act(line: str) -> bool:
-    """Whether a line beside a call names an act anywhere, or begins with what may be one."""
+    """Return whether a line beside a call names an act anywhere, or begins with a possible one."""
     return names_act(line) or (words_of(line[:TEXT_CHARS_MAX]) or [""])[0] in _ACTS
 
 
@@ -175,9 +175,9 @@ _LEADS_TO_ORDER: Final = frozenset(
 
 
 def orders_act(clause: str) -> bool:
-    """Whether a clause of somebody's text tells its reader to act.
+    """Return whether a clause of a text orders its reader to act.
 
-    `When I open the camera` tells of an act; in other scripts than Latin, that is one too.
+    `When I open the camera` describes an act; in other scripts than Latin, that counts too.
     """
     if not names_act(clause):
         return False
@@ -190,7 +190,7 @@ def orders_act(clause: str) -> bool:
 
 
 def orders_reader(clause: str) -> bool:
-    """The same of a text that is only to be read: what somebody agreed to do, others do."""
+    """Like `orders_act`, for a text that is only read: agreed actions of others do not count."""
     if not names_act(clause):
         return False
     words = words_of(_SPLIT.sub(" ", clause[:TEXT_CHARS_MAX]))
@@ -208,12 +208,12 @@ _JOINS: Final = frozenset({"and", "then", "so", "also", "or"})
 
 
 def is_question_word(word: str) -> bool:
-    """Whether a word asks for information: what, how much, tell."""
+    """Return whether a word asks for information: what, how much, tell."""
     return word.casefold() in _ASKS
 
 
 def names_thing(request: str) -> bool:
-    """Whether a request is no sentence but the name of a thing, which can be asked about."""
+    """Return whether a request is not a sentence but the name of a thing to ask about."""
     text = request.strip()
     if names_act(text):
         return False
@@ -221,9 +221,9 @@ def names_thing(request: str) -> bool:
 
 
 def does_act(name: str, description: str, *, says_it_reads: bool = False) -> bool:
-    """Whether a skill, tool or operation of that name and description may do something.
+    """Return whether a skill, tool or operation of that name and description may act.
 
-    `says_it_reads`: its owner declares that it changes nothing, so that an unusual name is no act.
+    `says_it_reads`: its owner declares that it changes nothing, so an unusual name does not count.
     """
     words = words_of(_SPLIT.sub(" ", name[:TEXT_CHARS_MAX]))
     if words[:1] == ["add"] and _ADDS_UP.match(description.strip()):
@@ -249,13 +249,13 @@ def does_act(name: str, description: str, *, says_it_reads: bool = False) -> boo
 
 
 def begins_with_act(name: str, description: str) -> bool:
-    """Whether a skill's name has a word of an act, or its description begins with one."""
+    """Return whether a skill's name has a word of an act, or its description begins with one."""
     began = (words_of(description[:TEXT_CHARS_MAX]) or [""])[0]
     return names_act(name) or began in _ACTS
 
 
 def only_asks(name: str, descriptions: Sequence[str]) -> bool:
-    """Whether a name, or one thing told of it, says that what it names tells something."""
+    """Return whether a name, or one of its descriptions, says that it gives information."""
     words = words_of(_SPLIT.sub(" ", name[:TEXT_CHARS_MAX]))
     if words and f"{words[0]}s" in TELLS and not names_act(name):
         return True
@@ -263,11 +263,11 @@ def only_asks(name: str, descriptions: Sequence[str]) -> bool:
 
 
 _CLAUSE_END = re.compile(r"[.;](?:\s|$)")
-"""`Hand in a form; you get its number` begins with what is done."""
+"""`Hand in a form; you get its number` begins with the act."""
 
 
 def _tells(first: str) -> bool:
-    """Whether the first sentence of a description says what is told, and names no act."""
+    """Return whether a description's first sentence names information, and no act."""
     words = frozenset(words_of(first))
     return not names_act(first) and bool(
         words & TELLS or any(part in first for part in TELLS_PARTS)
@@ -275,7 +275,7 @@ def _tells(first: str) -> bool:
 
 
 _BEGINS_THING: Final = frozenset({"the", "a", "an", "whether", "how", "when"})
-"""A description that begins so names what one gets, not what is done."""
+"""First words of descriptions that name a result, not an act."""
 
 _ADDS_UP = re.compile(
     r"adds? (?:up )?(?:an? |the |any |all |two |three |some |several |given )*(?:\w+ )?"
@@ -284,7 +284,7 @@ _ADDS_UP = re.compile(
     r"|files?|tables?|database)\b)",
     re.IGNORECASE,
 )
-"""`Adds days to a date` computes; `Adds values to the ledger` does something."""
+"""`Adds days to a date` computes; `Adds values to the ledger` acts."""
 
 _SAYS_IN_OTHER_WORDS = re.compile(
     r"\b(?:writes?|puts?|turns?|changes?) (?:an? |the |any )?(?:\w+\s)?"
@@ -294,7 +294,7 @@ _SAYS_IN_OTHER_WORDS = re.compile(
     r"|sheets?|repo\w*)\b)",
     re.IGNORECASE,
 )
-"""`Writes a number in binary` computes; `Writes a number in the ledger` does something."""
+"""`Writes a number in binary` computes; `Writes a number in the ledger` acts."""
 
 
 ACTS, ACT_PARTS, LEADS_TO_ORDER, JOINED_WORDS = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT

@@ -1,4 +1,4 @@
-"""Addresses as calls: what in their paths and queries are values. Pure.
+"""Parses addresses as calls: which parts of their paths and queries are values. Pure.
 
 Sources: RFC 6570 (`{name}` in an address); RFC 2606 (names for examples).
 """
@@ -26,7 +26,7 @@ _HOLDERS_TEXT: Final = (
     " service services profile profiles project workspace"
 )
 _HOLDERS: Final = frozenset(_HOLDERS_TEXT.split())
-"""What follows these is somebody's, and another value somebody else's."""
+"""Path segments whose next segment belongs to a person: another value belongs to another person."""
 
 _ANY_HOST: Final = re.compile(
     r"(?:https?://)?(?:\$\{?\w{1,40}\}?|\{\w{1,40}\}|<[\w .-]{1,40}>|localhost"
@@ -39,19 +39,19 @@ _ANY_HOST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AddressTemplate:
-    """An address taken apart."""
+    """An address in its parts."""
 
     path: str
-    """With `{name}` for each value."""
+    """The path with `{name}` for each value."""
     given: JsonObject
-    """The values by name; None where none is shown."""
+    """The values by name; None if none is shown."""
     places: JsonObject
     raw: str
-    """The path as it was."""
+    """The original path."""
 
 
 def own_address(shown: str, url: str) -> str:
-    """What an address shown at `url` is there: a placeholder for a host is its own."""
+    """Return the address of an example shown at `url`: a placeholder host means its own."""
     place = _ANY_HOST.match(shown)
     if place is not None:
         return absolute(url, shown[place.end() :] or "/")
@@ -61,7 +61,7 @@ def own_address(shown: str, url: str) -> str:
 
 
 def called(address: str) -> AddressTemplate | None:
-    """What an address asks; None of one that is no call of a service."""
+    """Return the call that an address makes; None if it is not a call of a service."""
     try:
         parts = urlsplit(address)
         pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=64)
@@ -79,7 +79,7 @@ def called(address: str) -> AddressTemplate | None:
 
 
 def by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
-    """Values by name: of a name that is given more than once, the list of them."""
+    """Return values by name: for a name that occurs more than once, a list."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
@@ -91,7 +91,7 @@ def by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
 
 
 def _template(path: str) -> tuple[str, dict[str, JsonValue]]:
-    """The path with a name for each value in it, and the values."""
+    """Return the path with a name for each value in it, and the values."""
     made: list[str] = []
     given: dict[str, JsonValue] = {}
     before = ""
@@ -110,9 +110,9 @@ def _template(path: str) -> tuple[str, dict[str, JsonValue]]:
 
 
 def _is_value(segment: str, before: str) -> bool:
-    """Whether a segment is a number, a date, a code or another value that we know the like of.
+    """Return whether a segment is a number, a date, a code or another value of a known kind.
 
-    `before` is the last that was none.
+    `before` is the last segment that was not a value.
     """
     if before.casefold() in _HOLDERS or _VERSION.fullmatch(segment):
         return False
@@ -120,7 +120,7 @@ def _is_value(segment: str, before: str) -> bool:
 
 
 def values_at(template: str, path: str) -> JsonObject | None:
-    """The values that a path has where a template has names; None where it is another's."""
+    """Return a path's values for the names of a template; None if it does not match."""
     wanted, had = template.strip("/").split("/"), path.strip("/").split("/")
     if len(wanted) != len(had) or len(wanted) > SEGMENTS_MAX:
         return None
@@ -136,6 +136,6 @@ def values_at(template: str, path: str) -> JsonObject | None:
 
 
 def fixed_part(address: str) -> str:
-    """The path of an address before its first value; where another call of it may begin."""
+    """Return the path of an address before its first value, where another call may begin."""
     one = called(address)
     return "" if one is None else one.path.partition("/{")[0].rstrip("/")

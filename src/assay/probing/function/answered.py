@@ -1,4 +1,4 @@
-"""What one answer of a conversation says of its own request. Pure."""
+"""Evaluates one answer of a conversation against its own request. Pure."""
 
 import re
 from typing import Final
@@ -19,34 +19,34 @@ DENIES: Final = re.compile(
 )
 
 PICKED_MIN = 2
-"""Words picked from a text, and answers that pick some, at least."""
+"""Least words picked from a text, and least answers that pick some."""
 
 KIN_SHARE = 0.6
-"""Words of an example that its kin keep at least."""
+"""Least share of an example's words that a similar request keeps."""
 
 
 def replaced_in(row: JsonObject) -> frozenset[str]:
-    """What an answer has replaced in what it was given; marked, as it is not said."""
+    """Return what an answer replaced in its input; marked, because it is not literal."""
     given = str(row.get("asked"))
     words = frozenset(f"-{word}" for word in replaced(text(row), given))
     return words | initials_in(text(row), given)
 
 
 def keeps_most(row: JsonObject) -> bool:
-    """Whether a request has most words of the example that it is made of."""
+    """Return whether a request keeps most words of the example that it is made of."""
     example = frozenset(words_of(str(row.get("family"))))
     return len(example.intersection(words_of(str(row["asked"])))) >= KIN_SHARE * len(example)
 
 
 def picks_own(row: JsonObject) -> bool:
-    """Whether it has words of the agent's own text, and none of ours beside it."""
+    """Return whether it has words of the agent's own text, and none of ours beside it."""
     own, ours = frozenset(words_of(str(row["own"]))), frozenset(words_of(str(row["ours"])))
     said = frozenset(words_of(text(row)))
     return len(said & (own - ours)) >= PICKED_MIN and not said & (ours - own)
 
 
 def is_right_row(row: JsonObject) -> bool:
-    """Whether the right answer is known, and it is that."""
+    """Return whether the right answer is known and was given."""
     expected, excluded = texts(row.get("expected")), texts(row.get("excluded"))
     if not expected:
         return False

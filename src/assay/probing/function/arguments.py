@@ -1,7 +1,7 @@
-"""Arguments for tools and operations, from what their owner documents. Pure.
+"""Builds arguments for tools and operations from their documentation. Pure.
 
 Sources of a value, the best first: inputs the owner publishes for tests, enumerations, results of
-other calls, examples (varied), names that say what they hold, plain types.
+other calls, examples (varied), names that tell their content, plain types.
 """
 
 import re
@@ -21,16 +21,16 @@ from assay.probing.function.shapes import DEPTH_MAX, fits
 from assay.probing.function.variation import figures_varied
 
 PROPERTIES_MAX = 12
-"""Required arguments beyond which a tool is left alone."""
+"""A tool with more required arguments is skipped."""
 
 POOL_MAX, ITEMS, ITEMS_MAX, DRAWS = 40, 4, 8, 8
 _SHORT = re.compile(
     r"(?:^|_)(?:prefix|suffix|name|code|id|slug|tag|symbol|unit|kind|type|category)(?:$|_)",
     re.IGNORECASE,
 )
-"""Arguments that take no text of several sentences, whatever the description speaks of."""
+"""Arguments that never take a text of several sentences, whatever the description says."""
 CHARS_MAX, PUBLISHED_CHARS_MAX = 100, 4_000
-"""Longest text of a result that is a value for other calls; of one that is published."""
+"""Longest text of a result used as a value for other calls; of a published one."""
 _BEGINS = re.compile(r"\bprefix\b|_prefix\b|(?:starts?|begins?|beginning) with", re.IGNORECASE)
 _FIRST_LETTERS: Final = ("b", "c", "a", "s", "m", "p", "t", "l")
 UNKNOWABLE = re.compile(
@@ -38,10 +38,10 @@ UNKNOWABLE = re.compile(
     r"|path|file|filename|recipient|amount)(?:$|_)",
     re.IGNORECASE,
 )
-"""Arguments that we have no honest value for."""
+"""Arguments for which we have no honest value."""
 
 _WRITTEN: Final = re.compile(r"(?:expression|expr|formula|pattern|notation|spec|rule|line)s?")
-"""Arguments that are written in the notation that the whole tool speaks of."""
+"""Arguments written in the notation that the whole tool is about."""
 
 _NAMELESS: Final = frozenset({"result", "results", "data", "items", "list", "rows", "values"})
 
@@ -52,9 +52,9 @@ Pools = Mapping[str, Sequence[JsonValue]]
 def arguments_for(
     schema: JsonObject, pools: Pools, random: Random, about: str = ""
 ) -> JsonObject | None:
-    """A value for every required argument; None where one of them cannot be known.
+    """Return a value for every required argument; None if one of them cannot be known.
 
-    `about` is what the owner says of the whole tool or operation.
+    `about` is the owner's description of the whole tool or operation.
     """
     properties = schema.get("properties")
     required = schema.get("required")
@@ -83,11 +83,11 @@ def arguments_for(
 def pools_of(
     results: Sequence[tuple[str, JsonValue]], published: JsonValue, random: Random | None = None
 ) -> dict[str, list[JsonValue]]:
-    """What earlier results, each with what it was asked of, and published inputs offer.
+    """Return the values offered by earlier results, each with its request, and published inputs.
 
-    By the names values stand under; what has no name of its own, by the last word of what was
-    asked: `list_articles` gives articles. With `random`, published dates, times and fractions have
-    others beside them: who is prepared for what is published knows no other.
+    Values are listed by their names; unnamed ones by the last word of the request: `list_articles`
+    gives articles. With `random`, published dates, times and fractions get neighbours: a service
+    prepared only for published values does not know them.
     """
     pools: dict[str, list[JsonValue]] = {}
     named: JsonObject = published if is_object(published) else {}
@@ -109,7 +109,7 @@ _MOMENT: Final = re.compile(r"\d{4}(?:-\d\d){2}|\d?\d:\d\d")
 
 
 def _beside(value: JsonValue, random: Random) -> list[JsonValue]:
-    """Another value of a date, a time or a fraction, which are among many; none of others."""
+    """Return a neighbour of a date, a time or a fraction, which have many; none for others."""
     if isinstance(value, float):
         return [float(f"{value * random.uniform(0.6, 1.4):.3g}")]
     changed = None
@@ -122,7 +122,7 @@ def _gather(value: JsonValue, name: str, pools: dict[str, list[JsonValue]], dept
     if depth > 2 * DEPTH_MAX:
         return
     if is_object(value):
-        # A text under a name that says nothing is an answer, and lists nothing.
+        # A text under an uninformative name is an answer, not a list.
         rows = [(k, v) for k, v in value.items() if k not in _NAMELESS or not isinstance(v, str)]
         for key, item in rows[:POOL_MAX]:
             _gather(item, name if key in _NAMELESS else key, pools, depth + 1)
@@ -141,7 +141,7 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def stem_of(name: str) -> str:
-    """One key for `city`, `cities` and `City`."""
+    """Return one key for `city`, `cities` and `City`."""
     plain = re.sub(r"(?:_|-)", "", name.casefold())
     return plain[:-3] + "y" if plain.endswith("ies") else plain.removesuffix("s")
 
@@ -181,7 +181,7 @@ def _composite(
     random: Random,
     depth: int,
 ) -> JsonValue:
-    """A list of a few, or an object; one of no named members gets some."""
+    """Return a short list, or an object; one without named members gets some."""
     if depth >= DEPTH_MAX:
         return None
     about = f"{name.replace('_', ' ')}. {declared.get('description') or ''}"
@@ -199,7 +199,7 @@ def _composite(
 
 
 def _different(drawn: Sequence[JsonValue], count: int) -> list[JsonValue]:
-    """So many of these, those that differ first."""
+    """Return `count` of these, different ones first."""
     found: list[JsonValue] = []
     for value in drawn:
         found += [value] if value not in found else []
@@ -207,13 +207,13 @@ def _different(drawn: Sequence[JsonValue], count: int) -> list[JsonValue]:
 
 
 def _about(declared: JsonValue, about: str) -> JsonObject:
-    """The schema of members, which are what is said of all of them together."""
+    """Return the members' schema, with the description of all of them together."""
     schema: JsonObject = declared if is_object(declared) else {}
     return schema if schema.get("description") else {**schema, "description": about}
 
 
 def _count(declared: JsonObject) -> int:
-    """How many members a list has: as many in every call, so that counts of them say nothing."""
+    """Return a list's length, equal in every call, so that counts of members prove nothing."""
     least, most = declared.get("minItems"), declared.get("maxItems")
     low = least if isinstance(least, int) else 0
     high = most if isinstance(most, int) else ITEMS
@@ -221,14 +221,14 @@ def _count(declared: JsonObject) -> int:
 
 
 def _described(declared: JsonValue, about: str) -> JsonValue:
-    """The only argument of a tool is what the tool's description speaks of."""
+    """Describe a tool's only argument by the tool's own description."""
     if not about or not is_object(declared):
         return declared
     return {**declared, "description": f"{declared.get('description') or ''}. {about}"}
 
 
 def _resolved(declared: JsonValue, root: JsonValue) -> JsonObject:
-    """A schema behind one reference or the first of its alternatives that is not null."""
+    """Return the schema behind one reference, or its first alternative that is not null."""
     if not is_object(declared):
         return {}
     for _ in range(DEPTH_MAX):
@@ -266,7 +266,7 @@ def _listed(declared: JsonObject) -> Sequence[JsonValue]:
 
 
 def _pooled(name: str, pools: Pools) -> Sequence[JsonValue]:
-    """Values under the argument's own name; ids under `id` too."""
+    """Return values under the argument's own name; ids also under `id`."""
     stem = stem_of(name)
     found = pools.get(stem) or ()
     if not found and stem.endswith("id"):

@@ -1,8 +1,8 @@
-"""Answers that arrange what they were given: what a template that inserts it cannot do. Pure.
+"""Detects answers that rearrange their input, which a template cannot do. Pure.
 
-A reference, a name card or a date in another notation has no word that was not in the request.
-Parts of a value in another order, and initials in place of names, are still not to be had by
-putting values into a text.
+A reference, a name card or a date in another notation may contain only words of the request. Parts
+of a value in another order, and initials in place of names, still cannot result from inserting
+values into a text.
 """
 
 from itertools import pairwise
@@ -17,9 +17,9 @@ VALUE_WORDS_MAX: Final = 12
 
 
 def initials_in(answer: str, given: str) -> frozenset[str]:
-    """Initials beside the word that they stood beside in what was given, where names are left out.
+    """Return initials beside their original neighbour word, where names were left out.
 
-    `Doe, J.` of `Jane Doe`; each marked, as it is not said.
+    `Doe, J.` of `Jane Doe`; each is marked, because it is not literal.
     """
     had, said = words_of(given), words_of(answer)
     pairs = {frozenset(pair) for pair in pairwise(said)}
@@ -34,7 +34,7 @@ def initials_in(answer: str, given: str) -> frozenset[str]:
 
 
 def rearranged(answer: str, value: str) -> frozenset[str]:
-    """The words of one value as they stand together in an answer, if in another order only."""
+    """Return the words of one value as they occur together in an answer, if only reordered."""
     own, said = words_of(value), words_of(answer)
     count = len(own)
     if not 1 < count <= VALUE_WORDS_MAX or len(set(own)) < count:
@@ -46,18 +46,18 @@ def rearranged(answer: str, value: str) -> frozenset[str]:
 
 
 def given_of(row: JsonObject) -> str:
-    """What a call was given, as it stands in a transcript: behind its name."""
+    """Return what a call was given, as it stands in a transcript after the call's name."""
     return str(row.get("asked")).partition(" ")[2]
 
 
 def values_of(row: JsonObject) -> list[str]:
-    """Each argument of a call, with all that is in it."""
+    """Return each argument of a call, with everything in it."""
     given = decode(given_of(row).encode())
     return [" ".join(leaves(v)) for v in given.values()] if is_object(given) else []
 
 
 def arranged_in(row: JsonObject) -> frozenset[str]:
-    """What an answer has made of the arguments of its call, and does not say in other words."""
+    """Return what an answer made of its arguments and does not say in other words."""
     found: set[str] = set()
     for value in values_of(row):
         found |= rearranged(text(row), value) | initials_in(text(row), value)

@@ -1,8 +1,7 @@
-"""Proof that what is sold is had: answers that were paid for, to different inputs.
+"""Proof that paid answers are delivered, by buying answers to different inputs.
 
-One answer may be a template. Two, to inputs of ours, have to differ beyond the words of request and
-document; where money is left, each is bought once more and has to come again.
-Source: ADR 0038.
+One answer may be a template. Two, to inputs of ours, must differ beyond the words of request and
+document; if money is left, each is bought once more and must be the same. Source: ADR 0038.
 """
 
 import asyncio
@@ -31,16 +30,16 @@ from assay.probing.probe_client import ask, decode
 from assay.probing.purchases import PaidCalls, PayingHttp, Purse, Sale
 
 KEEP_S: Final = 3.0
-"""Of a visit's time, what is left for keeping what was bought."""
+"""Part of a visit's time reserved for storing what was bought."""
 
 DRAWS: Final = 8
-"""Draws of arguments until some are not those that the owner shows."""
+"""Attempts to draw arguments that the owner does not show."""
 
 
 async def buy(
     visit: ProbeSession, address: Address, notes: Transcript, *, documented: bool
 ) -> None:
-    """Buy, in a visit that goes out as a customer's; note what was bought, now or lately."""
+    """Buy, in a visit that looks like a customer's; record what was bought, now or recently."""
     agent, sales = visit.subject.agent, visit.sales
     if sales is None or agent is None or agent.wallet is None or address.reply is None:
         return
@@ -89,7 +88,7 @@ async def _shop(
 
 
 def _calls(visit: ProbeSession, address: Address, notes: Transcript) -> Calls:
-    """Calls of what the address's document describes; the words of it and of the 402 are known."""
+    """Return the calls in the address's document; the words of it and of the 402 are known."""
     calls = Calls(visit, notes, random_for(visit, f"{address.service.endpoint} bought"))
     document = address.document or {}
     demands = [] if address.reply is None else documents_of(address.reply)
@@ -100,10 +99,10 @@ def _calls(visit: ProbeSession, address: Address, notes: Transcript) -> Calls:
 
 
 async def _sold(visit: ProbeSession, address: Address) -> tuple[str, Sequence[Operation]]:
-    """The operations at the declared address that take something, and where their paths begin.
+    """Return the operations with arguments at the declared address, and their base path.
 
-    As the document says; without one as the 402, the address itself, or the home page of its site
-    shows.
+    They come from the document; without one from the 402, the address itself, or the home page of
+    its site.
     """
     base = urljoin(address.url, "/").rstrip("/")
     path = urlsplit(address.url).path
@@ -147,7 +146,7 @@ async def _vary(calls: Calls, base: str, operation: Operation, purse: Purse) -> 
 
 
 def _own(calls: Calls, takes: Takes, operation: Operation) -> JsonObject | None:
-    """Arguments that the owner does not show, where any are known: no answer is prepared."""
+    """Return arguments that the owner does not show, if any are known: not prepared for."""
     arguments = calls.new_arguments(takes)
     for _ in range(DRAWS):
         if arguments is None or not operation.is_shown(arguments):
@@ -157,7 +156,7 @@ def _own(calls: Calls, takes: Takes, operation: Operation) -> JsonObject | None:
 
 
 def _answered(calls: Calls, takes: Takes) -> list[JsonObject]:
-    """The first answer, and the first other one."""
+    """Return the first answer, and the first different one."""
     rows = [r for r in calls.notes.rows if r.get("tool") == takes.name[:200] and r.get("valid")]
     others = [row for row in rows[1:] if row["answer"] != rows[0]["answer"]]
     return [*rows[:1], *others[:1]]

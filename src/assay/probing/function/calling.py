@@ -1,4 +1,4 @@
-"""Calls of a proof of function over plain HTTP, and what is noted of their answers."""
+"""Makes the calls of a proof of function over plain HTTP, and records their answers."""
 
 import asyncio
 import json
@@ -24,16 +24,16 @@ from assay.probing.probe_client import answer_class, decode, is_html, retry_afte
 from assay.probing.session import VisitHttp
 
 CALLS_MAX = 10
-"""Calls that are answered, and as many that want to be paid or to know who asks."""
+"""Answered calls, and as many refused for payment or authentication."""
 
 TRIES_MAX = 6
 """Calls of one operation while its answers do not differ."""
 
 REFUSED_MAX = 4
-"""Refusals of one operation that do not say what it knows."""
+"""Refusals of one operation that do not tell what it knows."""
 
 SIZE_MIN = 5
-"""Lengths of requests from which on an answer may say so; smaller numbers are answers."""
+"""Least request lengths that an answer may echo; smaller numbers are results."""
 
 NOT_FOUND = frozenset({404, 410, 422, 400})
 _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024)
@@ -41,7 +41,7 @@ _LIMITS = Limits(connect_s=2.0, total_s=ANSWER_WAIT_S, body_bytes_max=256 * 1024
 
 @dataclass(slots=True)
 class Calls:
-    """What one proof sends, and what came back for later calls to use."""
+    """What one proof sends, and the answers that later calls can use."""
 
     visit: ProbeSession
     notes: Transcript
@@ -49,40 +49,40 @@ class Calls:
     root: JsonValue = None
     published: JsonValue = None
     refuses_pages: bool = False
-    """Whether a page for people is no answer."""
+    """Whether a page for people does not count as an answer."""
     results: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
 
     def new_arguments(self, one: Takes) -> JsonObject | None:
-        """As `other_arguments`; results of others are values for it."""
+        """Return arguments like `other_arguments`; results of other calls are used as values."""
         elsewhere = [found for found in self.results if found[0] != one.name[:200]]
         pools = pools_of(elsewhere, self.published, self.random)
         return other_arguments(one, self.notes.rows, pools, self.random)
 
     @property
     def is_over(self) -> bool:
-        """Whether enough was asked."""
+        """Return whether enough was asked."""
         closed = self.closed()
         return max(closed, len(self.notes.rows) - closed) >= CALLS_MAX
 
     def closed(self, name: str | None = None) -> int:
-        """Calls, of one operation or all, that want to be paid or to know who asks."""
+        """Count calls, of one operation or all, that require payment or authentication."""
         rows = [row for row in self.notes.rows if row["class"] == "closed"]
         return sum(name is None or row.get("tool") == name[:200] for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class AskableService:
-    """Something that can be asked for different things."""
+    """An operation that takes different inputs."""
 
     takes: Takes
     send: Callable[[JsonObject], Awaitable[None]]
-    """Asks it with these arguments, and notes what comes back."""
+    """Call it with these arguments, and record the answer."""
 
 
 async def varies(calls: Calls, one: AskableService) -> bool:
-    """Ask for different things, then for two of them again; whether that shows that it works.
+    """Call with different inputs, then repeat two of them; return whether that proves function.
 
-    What is made up, or counts, is not the same again.
+    Invented or counted answers are not the same again.
     """
     for _ in range(TRIES_MAX):
         arguments = calls.new_arguments(one.takes)
@@ -90,7 +90,7 @@ async def varies(calls: Calls, one: AskableService) -> bool:
             break
         await one.send(arguments)
         is_proven = judge_http(calls.notes.as_json()).why == "results_vary"
-        # Other arguments change nothing of a demand for payment.
+        # Other arguments do not change a demand for payment.
         if is_proven or len(_valid(calls, one)) > SAME_MAX or calls.closed(one.takes.name):
             break
         if _is_lost(calls, one):
@@ -109,9 +109,9 @@ async def _comes_again(calls: Calls, one: AskableService) -> bool:
 
 
 async def _stays(calls: Calls, one: AskableService, row: JsonObject, arguments: JsonObject) -> bool:
-    """Ask again until the same comes word for word, a few times; whether nothing else spoke up.
+    """Repeat a call until the answer is identical; return whether function stays proven.
 
-    What comes near again, as prices and clocks do, may be made up and near by chance.
+    An answer that is only similar, as prices and clocks are, may be invented and similar by chance.
     """
     for _ in range(REPEATS_MAX):
         await one.send(arguments)
@@ -123,7 +123,7 @@ async def _stays(calls: Calls, one: AskableService, row: JsonObject, arguments: 
 
 
 def _is_lost(calls: Calls, one: AskableService) -> bool:
-    """Whether it refuses everything, and does not say what it knows: another may say more."""
+    """Return whether it refuses everything, and does not tell what it knows."""
     mine = [row for row in calls.notes.rows if row.get("tool") == one.takes.name[:200]]
     refused = [str(row["answer"]) for row in mine if row["class"] == "not_found"]
     return len(mine) == len(refused) >= REFUSED_MAX and not tells_known(refused[0])
@@ -142,9 +142,9 @@ async def get(
     arguments: JsonObject,
     schema: JsonValue = None,
 ) -> None:
-    """Ask and note. A demand to wait is obeyed within reason.
+    """Send a request and record the answer. Waits as requested, within reason.
 
-    The role is `shown` for what its owner shows: an answer may be prepared for it.
+    The role is `shown` for inputs that the owner shows: an answer may be prepared for them.
     """
     asked = asked_as(name, arguments)
     more: JsonObject = {"tool": name[:200], "input": bool(arguments), "sizes": _sizes(request)}
@@ -174,7 +174,7 @@ async def get(
 
 
 def _sizes(request: OutboundRequest) -> list[int]:
-    """How long a request is, and its parts: an answer that says so shows no work."""
+    """Return the lengths of a request and its parts: an answer that repeats them proves nothing."""
     path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
     text = (request.body or b"").decode("utf-8", "replace")
     document = decode(request.body or b"")
@@ -186,7 +186,7 @@ def _sizes(request: OutboundRequest) -> list[int]:
 
 
 def _messages(document: JsonValue) -> str:
-    """What the errors of a GraphQL answer without data say, or the error of JSON-RPC."""
+    """Return the errors of a GraphQL answer without data, or the error of JSON-RPC."""
     if not is_object(document):
         return ""
     if is_envelope(document) and document.get("error"):
@@ -218,7 +218,7 @@ def _note(
     elif found == "busy" and retry_after_s(reply) is not None:
         found = "busy_for"
     if found in {"ok", "not_found"} and refused:
-        found, said = "not_found", refused  # as GraphQL refuses, with the status of success
+        found, said = "not_found", refused  # As GraphQL refuses, with a success status.
     is_shaped = found == "ok" and is_valid(document, schema, calls.root)
     if found == "ok" and calls.refuses_pages and is_html(reply):
         found, is_shaped = "page", False

@@ -1,6 +1,6 @@
-"""Proof that an agent answers over plain HTTP: it is spoken to as an A2A agent is.
+"""Proof that an agent answers over plain HTTP, with the conversations used for A2A.
 
-It is a conversation where an operation is named after one (`/chat`, `/ask`) and takes one message.
+An operation is a conversation if it is named after one (`/chat`, `/ask`) and takes one message.
 Source: evidence.md#conversations; OpenAI's API reference for chat completions.
 """
 
@@ -41,12 +41,12 @@ QUESTION: Final = re.compile(r"[\"“«「']([^\"“”«»「」'\n]{8,160}[?\u
 
 @dataclass(slots=True)
 class Chat:
-    """Where an agent is spoken to, and what it says of itself."""
+    """Where an agent is addressed, and what it says of itself."""
 
     url: str
     card: JsonObject
     request: Callable[[str], OutboundRequest | None]
-    """The request that says a text; None where another member of it cannot be known."""
+    """Returns the request that says a text; None if another member of it cannot be known."""
 
 
 async def prove_chat(
@@ -54,7 +54,7 @@ async def prove_chat(
 ) -> Transcript:
     """Ask until function is proven or the visit's time, requests or messages end.
 
-    What was said is a transcript of its own, within the service's.
+    The conversation is a transcript of its own, within the service's.
     """
     said = Transcript(notes.service, "a2a")
     said.know(chat.card)
@@ -89,7 +89,7 @@ class _Line:
         wait_s: float | None = None,
         callback: Callback | None = None,
     ) -> JsonObject:
-        del context_id, callback  # every message begins a conversation, and is answered at once
+        del context_id, callback  # Every message begins a conversation, and is answered at once.
         request = self._chat.request(text)
         if request is None:
             raise AgentCallFailed("error", "what else it takes is not known")
@@ -114,7 +114,7 @@ class _Line:
 
 
 def said_in(reply: EgressResponse) -> str:
-    """What a reply says: of a chat completion its message, of other JSON all that is in it."""
+    """Return a reply's text: the message of a chat completion, or all content of other JSON."""
     document = decode(reply.body)
     if document is None:
         return reply.body[:8000].decode("utf-8", "replace")
@@ -130,7 +130,7 @@ def said_in(reply: EgressResponse) -> str:
 
 
 def documented_chat(visit: ProbeSession, address: Address) -> Chat | None:
-    """The first documented operation that takes a message."""
+    """Return the first documented operation that takes a message."""
     document = address.document or {}
     info = document.get("info")
     about = [info.get("title"), info.get("description")] if is_object(info) else []
@@ -147,7 +147,7 @@ def documented_chat(visit: ProbeSession, address: Address) -> Chat | None:
 def saying(
     visit: ProbeSession, operation: Operation, base: str, name: str
 ) -> Callable[[str], OutboundRequest | None]:
-    """What says a text; other members are made of what is documented of them."""
+    """Return a builder of requests that say a text; other members follow their documentation."""
     schema = operation.schema
     properties, needed = schema.get("properties"), schema.get("required")
     others = {n: p for n, p in properties.items() if n != name} if is_object(properties) else {}
@@ -192,7 +192,7 @@ def _examples(operation: Operation, name: str) -> list[str]:
 
 
 def card_of(about: list[JsonValue], summary: str, examples: list[str]) -> JsonObject:
-    """What a service says of itself, as a card says it."""
+    """Return a service's self-description in the form of a card."""
     name, *described = [" ".join(str(part or "").split())[:ABOUT_CHARS_MAX] for part in about] or [
         ""
     ]

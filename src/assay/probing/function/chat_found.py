@@ -1,4 +1,4 @@
-"""Where an agent without a document is spoken to: by its path, and by what its site shows."""
+"""Finds where an undocumented agent is addressed: by its path, and by its site's content."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ CHAT_COMPLETIONS: Final = "/chat/completions"
 PAGE_CHARS_MAX = 32 * 1024
 LINE_CHARS, LINE_WORDS_MIN = 160, 4
 STREAMS: Final = "stream"
-"""Asks for an answer in pieces, where a page shows it; we want it whole."""
+"""The member that requests a streamed answer, if a page shows it; we want it whole."""
 
 _ENDPOINT: Final = re.compile(r"(?:/[\w.-]{1,40}){0,4}/completions\b")
 _MODELS: Final = (
@@ -43,18 +43,18 @@ _NAMED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where words go."""
+    """The place in a request where the message goes."""
 
     url: str
     name: str
-    """The member that takes them; empty where that is not known yet."""
+    """The member that takes the message; empty if not known yet."""
     others: JsonObject
-    """What is shown for the other members."""
+    """The shown values of the other members."""
     examples: Sequence[str]
 
 
 async def bare_chat(visit: ProbeSession, address: Address) -> Chat | None:
-    """An agent at an address without a document; None where nothing shows one."""
+    """Return an agent at an address without a document; None if nothing shows one."""
     own_path = urlsplit(address.url).path.rstrip("/")
     here = "" if address.reply is None else text_of(address.reply)[:PAGE_CHARS_MAX]
     root = urljoin(address.url, "/")
@@ -86,7 +86,7 @@ async def bare_chat(visit: ProbeSession, address: Address) -> Chat | None:
 async def _place(
     visit: ProbeSession, url: str, texts: Sequence[str], *, is_own: bool
 ) -> _Place | None:
-    """Where an agent is spoken to: as a call shows, as declared, where a text says, or listed."""
+    """Return where an agent is addressed: by a shown call, the declaration, a text or a list."""
     shown = [one for text in texts for one in calls_shown(text.encode(), url)]
     places = [place for one in shown if (place := _shown_place(one, url)) is not None]
     own = next((place for place in places if place.url == url), None)
@@ -104,14 +104,14 @@ async def _place(
 
 
 def _usual(path: str) -> str:
-    """The member that takes words where a path is that of OpenAI's API; else unknown."""
+    """Return the member for the message if the path is that of OpenAI's API; else unknown."""
     if path.endswith(CHAT_COMPLETIONS):
         return LIST
     return "prompt" if path.endswith(COMPLETIONS) else ""
 
 
 def _shown_place(one: ShownCall, url: str) -> _Place | None:
-    """The place of a shown call that says something to an agent."""
+    """Return the place of a shown call that says something to an agent."""
     is_said = set(one.places.values()) == {"body"} and not any(map(tells_of_act, one.beside))
     if one.method != "POST" or not is_said or not is_for_talk(one.path, ""):
         return None
@@ -133,7 +133,7 @@ _TEXT: Final[JsonObject] = {"type": "string"}
 
 
 async def _models(visit: ProbeSession, base: str) -> list[str]:
-    """The models that a service lists."""
+    """Return the models that a service lists."""
     listed = await ask(visit, OutboundRequest("GET", base + "/models"))
     document = decode(listed.body) if isinstance(listed, EgressResponse) else None
     rows = document.get("data") if is_object(document) else None
@@ -142,7 +142,7 @@ async def _models(visit: ProbeSession, base: str) -> list[str]:
 
 
 async def _model(visit: ProbeSession, url: str, texts: Sequence[str]) -> str:
-    """The first model that the service lists, or that a page or an index names."""
+    """Return the first model that the service lists, or that a page or an index names."""
     base = url.removesuffix(COMPLETIONS).removesuffix("/chat")
     said = [*texts, *map(_lines, texts)]
     named = [found[1] for words in _MODELS for text in said if (found := words.search(text))]
@@ -150,13 +150,13 @@ async def _model(visit: ProbeSession, url: str, texts: Sequence[str]) -> str:
 
 
 def _lines(text: str) -> str:
-    """What a reader sees of a page, or of an index in JSON."""
+    """Return the visible text of a page, or of an index in JSON."""
     document = decode(text.encode())
     return visible_text(text) if document is None else "\n".join(leaves(document))
 
 
 def _asked_in(page: str) -> list[str]:
-    """The lines of a page that are questions."""
+    """Return the lines of a page that are questions."""
     lines = [line.strip().rpartition(": ")[2] for line in page.split("\n")]
     return [
         line
@@ -168,7 +168,7 @@ def _asked_in(page: str) -> list[str]:
 
 
 async def _demanded(visit: ProbeSession, url: str) -> str:
-    """The member that a refusal of an empty object names as missing; `message` without."""
+    """Return the member that a refusal of an empty object calls missing, or `message`."""
     headers = {"accept": "application/json", "content-type": "application/json"}
     response = await ask(visit, OutboundRequest("POST", url, headers, b"{}"))
     if not isinstance(response, EgressResponse) or response.status < ERROR_STATUS:

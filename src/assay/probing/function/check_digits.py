@@ -1,8 +1,9 @@
-"""Numbers with check digits, of which we know whether they are right. Pure.
+"""Numbers with check digits, whose correctness we know. Pure.
 
-A random number is hardly ever right: who checks them would answer the same to all. So another
-number is made of one that is right, right or wrong as wanted. Sources: ISO 13616 (IBAN), ISO/IEC
-7812 (Luhn), GS1 General Specifications (GTIN, ISBN-13), ISO 2108 (ISBN-10), ISO 3297 (ISSN).
+A random number is almost never valid: a service that checks would give the same answer to all. So
+another number is made from a valid one, valid or invalid as wanted. Sources: ISO 13616 (IBAN),
+ISO/IEC 7812 (Luhn), GS1 General Specifications (GTIN, ISBN-13), ISO 2108 (ISBN-10), ISO 3297
+(ISSN).
 """
 
 import re
@@ -24,21 +25,21 @@ _CHECKING: Final = re.compile(
 
 
 def checks_numbers(text: str) -> bool:
-    """Whether a request or description is about what is right or wrong, and not looked up."""
+    """Return whether a request or description is about validity, and not a look-up."""
     return bool(_CHECKING.search(text))
 
 
 def checked_number(text: str) -> str | None:
-    """The first number in a text whose check digits are right; None without."""
+    """Return the first number in a text whose check digits are valid; None without one."""
     cut = text[:600]
     found = _LETTERED.findall(cut) or _DIGITS.findall(cut)
     return next((number for number in found if is_right(number)), None)
 
 
 def another(number: str, random: Random, *, right: bool) -> str:
-    """Another number of the same form, whose check digits are right or wrong as wanted.
+    """Return another number of the same form, with valid or invalid check digits as wanted.
 
-    `number` has to be right itself.
+    `number` must be valid itself.
     """
     rule = _rule_of(number)
     if rule is None:
@@ -52,7 +53,7 @@ def another(number: str, random: Random, *, right: bool) -> str:
 
 
 def is_right(number: str) -> bool:
-    """Whether check digits of a known kind are right."""
+    """Return whether check digits of a known kind are valid."""
     return _rule_of(number) is not None
 
 
@@ -61,7 +62,7 @@ def _plain(number: str) -> str:
 
 
 def _values(plain: str) -> str:
-    """Letters as numbers from 10 on."""
+    """Convert letters to numbers from 10 on."""
     return "".join(str(int(char, 36)) for char in plain)
 
 
@@ -98,7 +99,7 @@ _BY_LENGTH: Final[dict[int, tuple[_Rule, ...]]] = {
 
 
 def _rule_of(number: str) -> _Rule | None:
-    """The rule that a number keeps; of those for its length the first."""
+    """Return the rule that a number satisfies; the first of those for its length."""
     plain = _plain(number)
     if not plain.isascii() or not plain.isalnum():
         return None
@@ -114,7 +115,7 @@ def _rule_of(number: str) -> _Rule | None:
 
 
 def _other_body(number: str, random: Random) -> str:
-    """The number with other digits in the middle: what stands first says where it is from."""
+    """Return the number with other digits in the middle: its beginning is the origin."""
     places = [place for place, char in enumerate(number) if char.isdigit()]
     kept = set(places[:4]) | set(places[-1:])
     return "".join(
@@ -124,7 +125,7 @@ def _other_body(number: str, random: Random) -> str:
 
 
 def _fixed(number: str, rule: _Rule) -> str | None:
-    """The number with check digits that are right, where digits alone can make them so."""
+    """Return the number with valid check digits, if digits alone allow that."""
     if rule is _iban:
         tries = (number[:2] + f"{check:02}" + number[4:] for check in range(2, 99))
     else:
@@ -133,6 +134,6 @@ def _fixed(number: str, rule: _Rule) -> str | None:
 
 
 def _spoilt(number: str, random: Random) -> str:
-    """The number with another last digit, so that it is wrong."""
+    """Return the number with another last digit, so that it is invalid."""
     others = [number[:-1] + char for char in string.digits if char != number[-1]]
     return random.choice([one for one in others if not is_right(one)] or [number])

@@ -1,4 +1,4 @@
-"""With what a tool or operation is called next, by what it answered before. Pure."""
+"""Chooses the next arguments of a tool or operation, from its earlier answers. Pure."""
 
 import json
 import re
@@ -26,13 +26,13 @@ DRAWS_MAX = 4
 
 
 def asked_as(name: str, arguments: JsonObject) -> str:
-    """How a call of a tool or operation stands in a transcript."""
+    """Return how a call of a tool or operation is written in a transcript."""
     return f"{name} {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What takes arguments: a tool, an operation, a field of a query."""
+    """Something that takes arguments: a tool, an operation, a field of a query."""
 
     name: str
     schema: JsonObject
@@ -42,9 +42,9 @@ class Takes:
 def other_arguments(
     one: Takes, rows: Sequence[JsonObject], pools: Pools, random: Random
 ) -> JsonObject | None:
-    """Arguments that it has not had in these rows; None where one of them cannot be known.
+    """Return arguments that these rows do not have; None if one of them cannot be known.
 
-    What a refusal names as known comes first.
+    Values that a refusal names as known come first.
     """
     pools = _with_own(pools, one.name)
     had = {str(row["asked"]) for row in rows}
@@ -53,7 +53,7 @@ def other_arguments(
     shown = calls_described(one, [one.about, *dict.fromkeys(answers)])
     schema = _with_described(_as_refusals_say(one.schema, mine), shown)
     made: list[JsonObject | None] = []
-    for _ in range(DRAWS_MAX):  # of two values that are known the second is drawn too
+    for _ in range(DRAWS_MAX):  # Of two known values, the second is drawn too.
         if any(a is not None and asked_as(one.name, a) not in had for a in made):
             break
         made = [arguments_for(schema, pools, random, one.about) for _ in range(8)]
@@ -74,14 +74,14 @@ def other_arguments(
         before = [words_of(str(row["asked"])) for row in mine]
         return min(new, key=lambda a: _nearest(asked_as(one.name, a), before), default=None)
     answered = [words_of(str(row["asked"])) for row in mine if row["class"] == "ok"]
-    # Of an example with several values a service may use only one: what is asked next shall differ
-    # from what was answered, unless that went too far.
+    # A service may use only one of several values of an example: the next request should differ
+    # from what was answered, unless that was refused.
     choose = max if answered and mine[-1]["class"] == "not_found" else min
     return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
 
 
 def calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
-    """The arguments of calls of it that a description or a refusal shows."""
+    """Return the arguments of its calls that a description or a refusal shows."""
     properties = one.schema.get("properties")
     names = properties.keys() if is_object(properties) else frozenset[str]()
     found: list[JsonObject] = []
@@ -102,7 +102,7 @@ _ORIGIN = re.compile(r"https?://[\w.:-]{1,200}(?=/)")
 
 
 def _with_described(schema: JsonObject, described: Sequence[JsonObject]) -> JsonObject:
-    """The schema, with what calls that its owner shows give each argument as examples."""
+    """Return the schema, with the values of the owner's shown calls as examples."""
     properties = schema.get("properties")
     if not is_object(properties) or not described:
         return schema
@@ -117,7 +117,7 @@ def _with_described(schema: JsonObject, described: Sequence[JsonObject]) -> Json
 
 
 def _of_type(value: JsonValue, declared: JsonValue) -> JsonValue:
-    """A value of an address as its argument is declared: a number where that is one."""
+    """Return a value of an address in its declared type, such as a number."""
     kind = declared.get("type") if is_object(declared) else None
     if kind not in {"integer", "number"} or not isinstance(value, str):
         return value
@@ -125,7 +125,7 @@ def _of_type(value: JsonValue, declared: JsonValue) -> JsonValue:
 
 
 def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObject:
-    """The schema, where each argument's description has what refusals said of it."""
+    """Return the schema with the refusals' texts added to each argument's description."""
     properties = schema.get("properties")
     refused = [row for row in rows if row["class"] == "not_found"]
     refusals = {str(row.get("answer"))[:200]: _given(row) for row in refused}
@@ -143,10 +143,10 @@ def _as_refusals_say(schema: JsonObject, rows: Sequence[JsonObject]) -> JsonObje
 
 
 def _way(rows: Sequence[JsonObject], random: Random) -> Way:
-    """How arguments are taken from one another.
+    """Return how arguments are taken from one another.
 
-    As in a call that found something, where others found nothing; by turns while none did; by
-    chance at first, and while all do.
+    As in a call that found something if others found nothing; by turns while none did; at random at
+    first, and while all do.
     """
     found: list[Way] = [way_of(_given(row)) for row in rows if row["class"] == "ok"]
     ways: list[Way] = found or [_TURNS[len(rows) % 2]]
@@ -159,7 +159,7 @@ _TURNS: Final[tuple[Way, Way]] = ("whole", "parts")
 
 
 def _says_what_is_known(row: JsonObject) -> bool:
-    """Whether it is a refusal that names what is known: not only what it was given with."""
+    """Return whether a refusal names what is known, besides what it was given."""
     said = str(row.get("answer"))
     if row["class"] != "not_found" or not tells_known(said):
         return False
@@ -169,7 +169,7 @@ def _says_what_is_known(row: JsonObject) -> bool:
 
 
 def _described(declared: JsonObject, refusals: Sequence[str]) -> JsonObject:
-    """An argument's schema with what refusals say of it, and of its elements what they show."""
+    """Return an argument's schema with refusals' texts, and its elements with shown values."""
     about = ". ".join([str(declared.get("description") or ""), *refusals])
     shown: list[JsonValue] = [text for said in refusals for text in shown_in(said)]
     items = declared.get("items")
@@ -184,7 +184,7 @@ def _names(said: str, name: str) -> bool:
 
 
 def _type_said(declared: JsonObject, said: Sequence[str]) -> JsonObject:
-    """That an argument of which only the name was known is a number, where refusals say so."""
+    """Declare an argument of unknown type as a number if refusals say so."""
     is_known = declared.keys() & {"enum", "const", "format", "pattern"} or declared.get("examples")
     is_typed = "type" in declared and declared.get("examples") != []
     if is_known or is_typed or not any(map(_NUMBERS.search, said)):
@@ -196,7 +196,7 @@ _NUMBERS = re.compile(r"\b(?:integers?|ints?|numbers?|numeric|floats?)\b", re.IG
 
 
 def _given(row: JsonObject) -> JsonObject:
-    """The arguments of a call."""
+    """Return the arguments of a call."""
     found = decode(str(row["asked"])[len(str(row.get("tool"))) :].encode())
     return found if is_object(found) else {}
 
@@ -206,9 +206,9 @@ def _quotes(said: str, value: JsonValue) -> bool:
 
 
 def _with_own(pools: Pools, name: str) -> Pools:
-    """The same, where what is listed under a word of the operation's name has its names.
+    """Add pools for an operation's own name, from values listed under a word of that name.
 
-    `/stops/{name}` takes what stands under `stops`.
+    `/stops/{name}` takes what is listed under `stops`.
     """
     words = re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", name)
     own = next((pools[stem_of(w)] for w in reversed(words) if w and stem_of(w) in pools), None)
@@ -224,9 +224,10 @@ def _offered(
     made: Sequence[JsonObject | None],
     random: Random,
 ) -> list[JsonObject]:
-    """Arguments with what refusals name as known, or within the bounds that they give.
+    """Return arguments from values that refusals name as known, or within their bounds.
 
-    The newest that names some counts. Of several texts all are such, and later one of them.
+    The newest refusal that names some counts. Of several texts, all are replaced at first, and one
+    of them later.
     """
     if not refused:
         return []
@@ -251,18 +252,18 @@ def _offered(
 
 
 BATCH_MAX = 3
-"""Refusals after which what one names is taken to be for one of the texts only."""
+"""Refusals after which a named value is taken to be for only one of the texts."""
 
 
 def _kind(declared: JsonValue) -> str:
-    """The type of an argument that may be anything of its type; empty for others."""
+    """Return the type of an argument with any value of its type; empty for others."""
     if not is_object(declared) or declared.keys() & {"enum", "const", "format", "pattern"}:
         return ""
     return str(declared.get("type") or "string")
 
 
 def _like_answered(rows: Sequence[JsonObject], random: Random) -> list[str]:
-    """What was answered, where other things were refused, with another value of its kind."""
+    """Return what was answered, if other things were refused, with another value of its kind."""
     if not rows or rows[-1]["class"] != "not_found":
         return []
     answered = [_given(row) for row in rows if row["class"] == "ok"]
@@ -272,6 +273,6 @@ def _like_answered(rows: Sequence[JsonObject], random: Random) -> list[str]:
 
 
 def _nearest(asked: str, before: Sequence[Sequence[str]]) -> float:
-    """How much of a request stands in one of those before, 0 to 1."""
+    """Return how much of a request occurs in an earlier one, 0 to 1."""
     words = set(words_of(asked))
     return max((len(words & set(row)) / len(words | set(row)) for row in before), default=0.0)

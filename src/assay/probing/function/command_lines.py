@@ -1,4 +1,4 @@
-"""Calls that command lines of `curl` and of HTTPie make. Pure.
+"""Parses calls in command lines of `curl` and of HTTPie. Pure.
 
 Sources: curl(1); HTTPie's documentation, "Request items".
 """
@@ -57,7 +57,7 @@ _Pairs = list[tuple[str, str]]
 
 @dataclass(slots=True)
 class CommandLine:
-    """One call of a command line, and where it stands in its text."""
+    """A call of a command line, and its position in the text."""
 
     start: int
     end: int
@@ -65,13 +65,13 @@ class CommandLine:
     url: str = ""
     query: _Pairs = field(default_factory=list[tuple[str, str]])
     place: str = ""
-    """What the body is: `body`, `form`, `whole` or `text` as in `Operation.places`; or nothing."""
+    """The kind of body: `body`, `form`, `whole` or `text` as in `Operation.places`; or empty."""
     body: JsonValue = None
     media: str = ""
 
 
 def lines_in(text: str) -> list[CommandLine]:
-    """The calls by GET and POST of command lines in a text that need no file."""
+    """Return the GET and POST calls of command lines in a text that need no file."""
     found: list[CommandLine] = []
     place = 0
     for _ in range(LINES_MAX):
@@ -87,7 +87,7 @@ def lines_in(text: str) -> list[CommandLine]:
 
 
 def _piped(text: str, start: int) -> str | None:
-    """What is printed into a command that begins here."""
+    """Return what is printed into a command that begins here."""
     before = text[max(0, start - PIPE_CHARS_MAX) : start].rstrip(" ")
     line = before.rpartition("\n")[2]
     printed = _PIPED.search(line) if line.endswith("|") else None
@@ -95,7 +95,7 @@ def _piped(text: str, start: int) -> str | None:
 
 
 def _curl(words: Sequence[str], piped: str | None, line: CommandLine) -> bool:
-    """Read the words after `curl`; whether they are a call."""
+    """Parse the words after `curl`; return whether they are a call."""
     options, urls = _options(words)
     headers = [value.casefold() for name, value in options if name == "header"]
     line.media = next(
@@ -123,7 +123,7 @@ def _curl(words: Sequence[str], piped: str | None, line: CommandLine) -> bool:
 
 
 def _options(words: Sequence[str]) -> tuple[_Pairs, list[str]]:
-    """(name, value) of each option, and the rest of the words."""
+    """Return (name, value) of each option, and the rest of the words."""
     options: _Pairs = []
     others: list[str] = []
     left = list(reversed(words))
@@ -142,7 +142,10 @@ def _options(words: Sequence[str]) -> tuple[_Pairs, list[str]]:
 
 
 def _short_options(letters: str, left: list[str]) -> _Pairs:
-    """Those of one word: the first that takes a value has the rest of it, or the next word."""
+    """Parse the short options of one word.
+
+    The first with a value takes the rest or the next word.
+    """
     found: _Pairs = []
     for place, letter in enumerate(letters):
         if letter in _SHORT:
@@ -153,7 +156,7 @@ def _short_options(letters: str, left: list[str]) -> _Pairs:
 
 
 def _content(name: str, value: str, piped: str | None) -> str | None:
-    """What an option sends; None where that is in a file."""
+    """Return what an option sends; None if that is in a file."""
     if name in {"data-raw", "form-string"}:
         return value
     if value == "@-":
@@ -173,7 +176,7 @@ def _encoded(value: str, name: str) -> str:
 
 
 def _take(line: CommandLine, text: str, *, is_json: bool, is_form: bool) -> bool:
-    """Take a text as the body of a call; whether it is what its type says."""
+    """Set a text as the body of a call; return whether it matches its declared type."""
     if is_json or text[:1] in {"{", "["}:
         value = decode(text.encode("utf-8", "replace"))
         line.place, line.body = "body" if is_object(value) else WHOLE, value
@@ -182,7 +185,7 @@ def _take(line: CommandLine, text: str, *, is_json: bool, is_form: bool) -> bool
     if is_form or (may_be_form and all(map(_NAMED.match, text.split("&")))):
         line.place, line.body = "form", _members(_pairs(text))
         return bool(line.body)
-    line.place, line.body, line.media = TEXT, text, line.media or FORM  # as curl says itself
+    line.place, line.body, line.media = TEXT, text, line.media or FORM  # As curl itself declares.
     return bool(text.strip())
 
 
@@ -194,7 +197,7 @@ def _pairs(text: str) -> _Pairs:
 
 
 def _members(pairs: _Pairs) -> dict[str, JsonValue]:
-    """The values by name; a list of those of a name that is given more than once."""
+    """Return values by name; a list for a name that occurs more than once."""
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
@@ -202,7 +205,7 @@ def _members(pairs: _Pairs) -> dict[str, JsonValue]:
 
 
 def _httpie(words: Sequence[str], piped: str | None, line: CommandLine) -> bool:
-    """Read the words after `http`; whether they are a call."""
+    """Parse the words after `http`; return whether they are a call."""
     plain = [word for word in words if not word.startswith("-")]
     if plain and _METHOD.fullmatch(plain[0]):
         line.method = plain.pop(0)

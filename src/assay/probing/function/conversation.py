@@ -22,14 +22,14 @@ ANSWER_WAIT_S = 60.0
 """Longest wait for one answer. Source: evidence.md#conversations."""
 
 RETRY_WAIT_S = 30.0
-"""Longest `Retry-After` that is waited for."""
+"""Longest `Retry-After` that we wait for."""
 
 FUNCTION_MESSAGES: Final = 5
-"""Messages of a visit for this proof, of eight."""
+"""Messages of a visit for this proof, out of eight."""
 
 RETRIES_MAX = 3
 WORDINGS = 8
-"""Of which one that was not chosen is taken."""
+"""Alternative wordings from which an unused one is taken."""
 
 
 async def prove_conversation(visit: ProbeSession, address: Address, notes: Transcript) -> None:
@@ -56,10 +56,10 @@ async def converse(
     *,
     at_once: bool = False,
 ) -> None:
-    """At most `FUNCTION_MESSAGES`: what is left of a visit's is needed for what must not happen.
+    """Send at most `FUNCTION_MESSAGES`; the visit's other messages are for critical checks.
 
-    `at_once`: two messages at a time, so that an agent that thinks for seconds can be proven within
-    a gate's deadline.
+    `at_once`: two messages at a time, so that an agent that needs seconds can be proven within a
+    gate's deadline.
     """
     while (sent := len(notes.rows)) < FUNCTION_MESSAGES:
         wanted = missing(notes.as_json())
@@ -75,7 +75,7 @@ async def converse(
 
 
 def _in_other_words(text: str, notes: Transcript, random: Random, script: Script) -> str:
-    """The text in words that were not chosen for it yet, where there are such."""
+    """Return the text in a wording not used for it yet, if there is one."""
     had = {str(row["asked"]) for row in notes.rows}
     is_data = "\n" in text or (
         asks_for_act(text) and not text.rstrip().endswith(("?", "\uff1f", "\u061f"))
@@ -87,14 +87,14 @@ def _in_other_words(text: str, notes: Transcript, random: Random, script: Script
 async def _ask_new(
     agent: A2aConversation, script: Script, notes: Transcript, *, at_once: bool
 ) -> bool:
-    """Ask what was not asked yet, and have the script hear it; whether an answer came."""
+    """Send new requests, and give the answers to the script; return whether any came."""
     sent = len(notes.rows)
     said = [script.next()]
     most = 1
     if at_once and script.is_checking:
         most = FUNCTION_MESSAGES - sent
     elif at_once and not sent and said[0].is_promising:
-        most = 2  # else its answer decides what is asked next
+        most = 2  # Otherwise its answer decides the next request.
     said += [script.next() for _ in range(most - 1)]
     roles = ["other" if sent or place else "first" for place in range(len(said))]
     answers = await _say_all(agent, notes, list(zip(roles, said, strict=True)))
@@ -106,7 +106,7 @@ async def _ask_new(
 async def _say_all(
     agent: A2aConversation, notes: Transcript, said: Sequence[tuple[str, Request]]
 ) -> list[str | None]:
-    """Ask at once and note in the order of asking; each answer, None where none came."""
+    """Send concurrently, record in order; return each answer, or None without one."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_say(agent, request)) for _, request in said]
     results = [task.result() for task in tasks]
@@ -118,7 +118,7 @@ async def _say_all(
 
 
 def _facts(said: Request) -> dict[str, JsonValue]:
-    """What the judge of an answer has to know of a request."""
+    """Return what the judge of an answer must know of a request."""
     more: dict[str, JsonValue] = {"family": said.family[:80], "literal": said.is_literal}
     if said.checked is not None:
         more["sort"] = said.checked.kind
@@ -138,7 +138,7 @@ def _facts(said: Request) -> dict[str, JsonValue]:
 
 
 async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
-    """Ask; the class of the answer and what it said. A demand to wait is obeyed within reason."""
+    """Send a request; return the answer's class and text. Waits as requested, within reason."""
     for attempt in range(RETRIES_MAX):
         try:
             answer = await agent.send_text(said.text, wait_s=ANSWER_WAIT_S)
@@ -155,5 +155,5 @@ async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
 
 
 def needs_credentials(card: JsonObject) -> bool:
-    """Whether the card says that callers must prove who they are."""
+    """Return whether the card says that callers must authenticate."""
     return any(bool(card.get(name)) for name in ("securityRequirements", "security"))

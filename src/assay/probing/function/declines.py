@@ -1,13 +1,14 @@
-"""Answers that say that a request could not be read, or how to write it. Pure.
+"""Detects answers that say that a request is unreadable, or how to write it. Pure.
 
-Services refuse in results that look like success: such an answer is no result, whatever it quotes.
+Services refuse in results that look like success: such an answer is not a result, whatever it
+quotes.
 """
 
 import re
 from typing import Final
 
 CHARS_MAX = 300
-"""A refusal is short; what is longer may speak of reading and writing."""
+"""A refusal is short; a longer answer may be about reading and writing."""
 
 _CANNOT_READ: Final = re.compile(
     r"(?:can(?:no|['’]?)t|could ?n(?:o|['’])t|unable to|failed to) (?:be )?"  # noqa: RUF001
@@ -51,7 +52,7 @@ _HOW_TO_WRITE: Final = re.compile(
 
 
 def declines(said: str) -> bool:
-    """Whether a short answer says that the request cannot be read, or how to write it."""
+    """Return whether a short answer says that the request is unreadable, or how to write it."""
     if len(said) > CHARS_MAX:
         return False
     return bool(_CANNOT_READ.search(said) or _HOW_TO_WRITE.search(said))

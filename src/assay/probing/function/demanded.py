@@ -1,7 +1,7 @@
-"""The operation that a 402 describes: what it takes, for who wants to pay for it. Pure.
+"""Parses the operation that a 402 describes for paying callers. Pure.
 
-Source: x402 version 2, extension `bazaar` (`info.input`, `schema`); x402
-version 1, `outputSchema.input`.
+Source: x402 version 2, extension `bazaar` (`info.input`, `schema`); x402 version 1,
+`outputSchema.input`.
 """
 
 import base64
@@ -23,7 +23,7 @@ _PLACES: Final = (("queryParams", "query"), ("body", "body"), ("bodyFields", "bo
 
 
 def documents_of(demand: EgressResponse) -> list[JsonObject]:
-    """The demand of the header, and that of the body."""
+    """Return the demand of the header, and that of the body."""
     header = demand.header("payment-required") or ""
     try:
         packed = base64.b64decode(header[:HEADER_CHARS_MAX], validate=True)
@@ -33,7 +33,10 @@ def documents_of(demand: EgressResponse) -> list[JsonObject]:
 
 
 def demanded_operation(demand: EgressResponse, url: str) -> Operation | None:
-    """What a 402 of this address says that a call takes; None where it says none, or of an act."""
+    """Return the arguments that a 402 of this address describes.
+
+    None without any, or for an act.
+    """
     for document in documents_of(demand):
         about = _about(document)
         for described, schema in _inputs(document):
@@ -47,7 +50,7 @@ def demanded_operation(demand: EgressResponse, url: str) -> Operation | None:
 
 
 def _inputs(document: JsonObject) -> list[tuple[JsonObject, JsonObject]]:
-    """What describes inputs, with the schemas of their members by place."""
+    """Return descriptions of inputs, with the schemas of their members by place."""
     bazaar = _member(_member(document, "extensions"), "bazaar")
     shapes = _member(_member(_member(bazaar, "schema"), "properties"), "input")
     accepts = document.get("accepts")
@@ -58,7 +61,7 @@ def _inputs(document: JsonObject) -> list[tuple[JsonObject, JsonObject]]:
 
 
 def _taken(described: JsonObject, schema: JsonObject) -> tuple[JsonObject, JsonObject] | None:
-    """The schema of its arguments, and where each of them goes."""
+    """Return the schema of its arguments, and where each of them goes."""
     properties: dict[str, JsonValue] = {}
     places: dict[str, JsonValue] = {}
     for place, where in _PLACES:
@@ -71,7 +74,7 @@ def _taken(described: JsonObject, schema: JsonObject) -> tuple[JsonObject, JsonO
 
 
 def _declared(shown: JsonValue, shape: JsonValue) -> JsonObject:
-    """One argument: a schema, the name of a type, or a value that is an example."""
+    """Return one argument's schema from a schema, the name of a type, or an example."""
     if is_object(shape) and not is_object(shown):
         return {**shape, "examples": [shown]} if shown is not None else shape
     if is_object(shown) and ("type" in shown or "description" in shown):
@@ -82,7 +85,7 @@ def _declared(shown: JsonValue, shape: JsonValue) -> JsonObject:
 
 
 def _about(document: JsonObject) -> str:
-    """What is said of what is sold."""
+    """Return the description of what is sold."""
     accepts = document.get("accepts")
     listed = [row for row in accepts[:1] if is_object(row)] if is_array(accepts) else []
     rows = [_member(document, "resource"), *listed]

@@ -1,4 +1,4 @@
-"""Whether the answers of one tool or operation differ as its inputs do. Pure.
+"""Decides whether the answers of one tool or operation vary with its inputs. Pure.
 
 Source: evidence.md#operations.
 """
@@ -22,10 +22,10 @@ from assay.probing.probe_client import decode
 
 
 def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
-    """`varies`, `same`, `no_input`, `unsteady` or, where nothing can be said, `unknown`.
+    """Return `varies`, `same`, `no_input`, `unsteady` or, if undecidable, `unknown`.
 
-    Identifiers and the order of what was given count where the same call was answered the same
-    twice: they were not made up.
+    Identifiers and the order of the input count if the same call was answered identically twice:
+    then they were not invented.
     """
     sent = known | frozenset(word for row in calls for word in words_of(str(row.get("asked"))))
     if not known & COUNTING:
@@ -52,9 +52,9 @@ def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
 
 
 def one_operation(calls: Sequence[JsonObject], known: frozenset[str], *, refuses: bool) -> str:
-    """As `one_tool`; `unknown` where only what its owner shows has an answer of its own.
+    """Like `one_tool`; `unknown` if only the owner's shown inputs have answers of their own.
 
-    Where other values are refused, as by who knows few things, what is shown counts.
+    If other values are refused, as by a service that knows few things, the shown ones count.
     """
     found = one_tool(calls, known)
     own = [row for row in calls if row["role"] != "shown"]
@@ -67,7 +67,7 @@ def one_operation(calls: Sequence[JsonObject], known: frozenset[str], *, refuses
 
 
 def _numbered(calls: Sequence[JsonObject]) -> frozenset[str]:
-    """Numbers as long as identifiers of the same tool: a hexadecimal one may be all digits."""
+    """Return numbers as long as identifiers of the tool: a hexadecimal one may be all digits."""
     said = [frozenset(words_of(text(row))) for row in calls]
     lengths = {len(name) for row in calls for name in identifiers(text(row))}
     long = [word for words in said for word in words if len(word) >= IDENTIFIER_MIN]
@@ -78,7 +78,7 @@ IDENTIFIER_MIN = 6
 
 
 def _counts_of(row: JsonObject) -> frozenset[str]:
-    """Counts of each text that a call was given, of all of them together, and of its request."""
+    """Return counts of each text of a call, of all of them together, and of its request."""
     sizes = frozenset(texts(row.get("sizes")))
     given = given_of(row)
     found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
@@ -86,14 +86,14 @@ def _counts_of(row: JsonObject) -> frozenset[str]:
 
 
 def _is_unsteady(places: Sequence[int], said: Sequence[SteadyAnswer]) -> bool:
-    """Whether an answer that was asked for more than once did not come again."""
+    """Return whether an answer that was requested again was different."""
     first, *again = [said[place] for place in places]
     others = [one for one in said if one.asked != first.asked]
     return any(not comes_again(first, one, others) for one in again)
 
 
 def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[int]]) -> bool:
-    """Whether answers hold other identifiers for each input, or its words in another order."""
+    """Return whether answers have other identifiers, or reordered words, for each input."""
     asked_once = [calls[places[0]] for places in by_input.values()]
     made = {identifiers(text(row)) - identifiers(str(row.get("asked"))) for row in asked_once}
     if len(made) > 1 and all(made):

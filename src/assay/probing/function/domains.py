@@ -1,7 +1,7 @@
-"""Requests and values for services that show none: by the words that say what they are about. Pure.
+"""Requests and values for services that show none, chosen by the words of their descriptions. Pure.
 
-An agent whose card gives no example, and a tool whose argument has no known name, still say in a
-sentence what they do. A row names words of such sentences, a question about it, and its values.
+An agent whose card gives no example, and a tool whose argument has no known name, still describe
+themselves in a sentence. A row has words of such sentences, a question, and its values.
 """
 
 import re
@@ -61,7 +61,7 @@ def _hex(random: Random) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubjectArea:
-    """What a service may be about."""
+    """A topic that a service may have."""
 
     words: tuple[str, ...]
     question: str
@@ -119,7 +119,7 @@ _SUBJECTS: Final = (
 
 
 def subjects_of(text: str) -> list[SubjectArea]:
-    """The subjects that a description names, those named first before others."""
+    """Return the topics that a description names, in order."""
     plain = text[:DESCRIPTION_CHARS_MAX].casefold()
     found = [(min(_places(plain, row)), n, row) for n, row in enumerate(_SUBJECTS)
              if _places(plain, row)]  # fmt: skip
@@ -127,7 +127,7 @@ def subjects_of(text: str) -> list[SubjectArea]:
 
 
 def reads_texts(about: str) -> bool:
-    """Whether a skill of this description takes a text to work on."""
+    """Return whether a skill of this description processes a text."""
     return bool(_places(about[:DESCRIPTION_CHARS_MAX].casefold(), _SUBJECTS[-1]))
 
 
@@ -136,14 +136,14 @@ def _places(plain: str, row: SubjectArea) -> list[int]:
 
 
 def questions_about(text: str, random: Random) -> Iterator[tuple[str, str]]:
-    """(subject, question) for each subject of a description, three values of each; then none."""
+    """Yield (topic, question) for each topic of a description, with three values each."""
     for row in subjects_of(text)[:2]:
         for _ in range(3):
             yield row.words[0], row.question.format(row.value(random))
 
 
 def value_about(text: str, random: Random, *, texts: bool = True) -> str | None:
-    """A value that a service of this description may know; None where its words say nothing.
+    """Return a value that a service of this description may know; None if its words tell none.
 
     `texts`: whether it may be a text of several sentences.
     """
@@ -155,9 +155,9 @@ _CONTACT = re.compile(r"\be-?mail|\bphone|personal (?:data|info)|\bPII\b", re.IG
 
 
 def word_or_passage(name: str, random: Random, about: str = "") -> str | None:
-    """A passage for an argument that takes one, by its name.
+    """Return a passage for an argument that takes one, by its name.
 
-    With somebody's address and number, where the description speaks of such.
+    It includes a person's address and number if the description mentions such.
     """
     plain = name.casefold()
     takes = ("text", "content", "document", "passage", "paragraph", "body", "article", "sentence")

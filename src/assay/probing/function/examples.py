@@ -1,4 +1,4 @@
-"""Values like those that an owner shows: another of the kind where we know one. Pure."""
+"""Builds values like an owner's examples: another of the kind if we know one. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from assay.probing.function.variation import values_like, varied
 EXAMPLES_MAX: Final = 8
 MEMBERS_MAX: Final = 12
 LISTED_MAX, LISTED_LIKE_LONG = 6, 4
-"""Lists are as long as the one shown; shorter where that is long."""
+"""Lists are as long as the one shown; shorter if that is long."""
 
 LISTED_WORDS_MAX: Final = 2
 BETWEEN = re.compile(r"\s*(?:[,;/|\n]|\bor\b|\band\b)\s*")
@@ -31,12 +31,12 @@ _MARK: Final = re.compile(r"[,;|]")
 
 
 def is_placeholder(value: JsonValue) -> bool:
-    """Whether a shown value only says that one goes there."""
+    """Return whether a shown value is only a placeholder."""
     return isinstance(value, str) and bool(_PLACEHOLDER.fullmatch(value.strip()))
 
 
 def schema_like(values: Sequence[JsonValue], depth: int = 0) -> JsonObject:
-    """The schema that shown values have, with themselves as its examples."""
+    """Return the schema of shown values, with the values as its examples."""
     shown = [v for v in values if v is not None and not is_placeholder(v)]
     first = shown[0] if shown else ""
     if (is_object(first) or is_array(first)) and (depth > DEPTH_MAX or not first):
@@ -59,7 +59,7 @@ def schema_like(values: Sequence[JsonValue], depth: int = 0) -> JsonObject:
 
 
 def with_examples(declared: JsonObject) -> JsonObject:
-    """The schema of a list or an object, its parts with what whole examples show of them."""
+    """Return the schema of a list or an object, its parts with what whole examples show of them."""
     given = [v for v in _given(declared) if (is_object(v) or is_array(v)) and v]
     learned: JsonObject = schema_like(given) if given else {}
     items, properties = learned.get("items"), learned.get("properties")
@@ -84,7 +84,7 @@ def _given(declared: JsonObject) -> list[JsonValue]:
 
 
 def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """An example of the owner's, another value of its kind where we know one."""
+    """Return an example of the owner, or another value of its kind if we know one."""
     given = _given(declared)
     given_texts = EXAMPLE.findall(str(declared.get("description") or "")[:900])
     if kind == "string":
@@ -101,13 +101,13 @@ def shown_value(declared: JsonObject, kind: str, random: Random) -> JsonValue:
     if len(value.split()) >= WORDS_MIN:
         return retold(value, random)
     known = _others(value, random)
-    if "pattern" in declared:  # its own examples say how long a value that fits is
+    if "pattern" in declared:  # Its own examples show the length of a fitting value.
         known = [changed for changed in known if len(changed) == len(value)]
     return random.choice(known) if known else value if random.random() < 1 / 3 else None
 
 
 def _others(value: str, random: Random) -> list[str]:
-    """Other values of a text's kind; of a list without spaces, lists of such."""
+    """Return other values of a text's kind; for a list without spaces, lists of such."""
     like = values_like(value, random), relettered(value, random), varied(value, random)
     known = [changed for changed in like if changed is not None]
     if known or " " in value:
@@ -128,12 +128,12 @@ def _of_list(value: str, random: Random) -> list[str]:
 
 
 def can_vary(value: str) -> bool:
-    """Whether we know other values of a text's kind."""
+    """Return whether we know other values of a text's kind."""
     return bool(_others(value, Random(value)))  # noqa: S311 - only whether there is one
 
 
 def _listed_in(text: str) -> list[str]:
-    """The members of a list of short names; none of anything else."""
+    """Return the members of a list of short names; none for anything else."""
     parts = BETWEEN.split(text.strip())
     is_list = len(parts) > 1 and all(0 < len(part.split()) <= LISTED_WORDS_MAX for part in parts)
     return parts if is_list else []

@@ -1,4 +1,4 @@
-"""What an example of an agent's own becomes: the requests that are made of it. Pure.
+"""Makes requests from an agent's own example. Pure.
 
 Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
@@ -41,72 +41,72 @@ from assay.probing.function.variation import (
 from assay.probing.function.words import words_of
 
 VARIANTS_MAX = 6
-"""Requests made of one example with values that are known."""
+"""Requests made of one example with known values."""
 
 DRAWS = 3
-"""How often values are drawn for a published message, until some are not published."""
+"""Attempts to draw unpublished values for a published message."""
 
 CHECKS = 5
-"""Numbers with check digits, right or wrong by chance, that an agent has to tell apart."""
+"""Numbers with check digits, valid or invalid at random, that an agent has to tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something to say, and the example it was made of."""
+    """A request, and the example it was made of."""
 
     text: str
     family: str
     is_literal: bool = False
-    """It is the agent's own example, word for word."""
+    """Whether it is the agent's own example, word for word."""
     checked: Checkable | None = None
-    """What a right answer holds, where that is known."""
+    """The contents of a right answer, if known."""
     is_known: bool = True
-    """Whether the agent can be expected to know what it is asked about."""
+    """Whether the agent can be expected to know the topic."""
     is_own: bool = True
-    """It is made of an example of the agent's own."""
+    """Whether it is made of an example of the agent's own."""
     fits: bool | None = None
-    """Whether its number has right check digits, for those who say so."""
+    """Whether its number has valid check digits, for agents that validate."""
     sort: SortingRequest | None = None
-    """The text of one of two sorts that it is about."""
+    """The text, of one of two sorts, that it is about."""
     skill: int | None = None
-    """Of the skill whose example it is made of, its place on the card."""
+    """The position on the card of the skill whose example it is made of."""
     is_kin: bool = False
-    """It is the example with most of its words, for those who sort."""
+    """Whether it is the example with most of its words, for agents that classify."""
     is_published: bool = False
-    """It is made of a message that the owner publishes for tests."""
+    """Whether it is made of a message that the owner publishes for tests."""
     is_fresh: bool = False
-    """None of the values that it has in place of the message's is published."""
+    """Whether none of its replaced values is published."""
 
     @property
     def is_promising(self) -> bool:
-        """Whether it is likely to be answered, and its answer to count."""
+        """Return whether it is likely to be answered, and its answer to count."""
         return self.is_known and self.is_own and not self.is_literal
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What stands beside an example."""
+    """The context of an example."""
 
     examples: Sequence[str]
-    """Of the same skill, itself among them."""
+    """Examples of the same skill, including itself."""
     known: frozenset[str]
     """Words that say what the agent does."""
     is_act: bool
-    """Whether its skill does something."""
+    """Whether its skill acts."""
     every: str = ""
-    """All that the agent says of itself, in small letters."""
+    """All that the agent says of itself, in lower case."""
     skill: int | None = None
-    """The place of its skill on the card."""
+    """The position of its skill on the card."""
     tells: bool = False
-    """Whether its skill says that it only tells: what is no question is put as one."""
+    """Whether its skill only informs: what is not a question is asked as one."""
     published: frozenset[str] = frozenset()
-    """Those that the owner publishes to be sent: what they look like does not matter."""
+    """Messages that the owner publishes to be sent: their form does not matter."""
 
 
 def family_of(example: str, others: Others, random: Random) -> list[Request]:
-    """An example with other values: such as the agent must know, ours, then as it is.
+    """Return an example with other values: known to the agent, then ours, then unchanged.
 
-    Of an example that asks for an act, what does so no longer.
+    An example that asks for an act is reworded so that it no longer does.
     """
     unknown = [t for _, t in swapped(example, topics(random, 2), frozenset(), random)]
     made = [m for _ in range(2) if (m := about_passage(example, random)) is not None]
@@ -139,10 +139,10 @@ def family_of(example: str, others: Others, random: Random) -> list[Request]:
 
 
 def _of_published(example: str, others: Others, random: Random) -> list[Request]:
-    """A message that its owner publishes with other values: whatever it looks like, but no order.
+    """Return a published message with other values, in any form except an order.
 
-    Values that are not published prove the most. Of what only its owner can name, published values
-    change places, and then the message itself is asked too.
+    Unpublished values prove the most. For values that only the owner can know, published values
+    change places, and then the message itself is sent too.
     """
     theirs = frozenset(word for text in others.published for word in words_of(text))
     own = frozenset(words_of(example))
@@ -164,9 +164,9 @@ def _of_published(example: str, others: Others, random: Random) -> list[Request]
 
 
 def _varied_in_turn(example: str, others: Others, random: Random) -> list[str]:
-    """The example with other values, those first that its agent is the likeliest to know.
+    """Return the example with other values, those first that its agent most likely knows.
 
-    Of a code, the ones beside it.
+    For a code, its neighbours.
     """
     used: set[str] = set()
     ways = zip(random.sample(SENTENCES, 2), random.sample((True, False), 2), strict=True)
@@ -189,7 +189,7 @@ def _varied_in_turn(example: str, others: Others, random: Random) -> list[str]:
 
 
 def takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
-    """Whether an example has values of which we know others."""
+    """Return whether an example has values of which we know others."""
     if figures_varied(example, random) is not None or varied(example, random) is not None:
         return True
     return bool(reslotted(example, examples, random)) or is_notation(example)
@@ -201,13 +201,13 @@ def kin_of(
     random: Random,
     orders: Sequence[tuple[int, ...]] = ORDERS,
 ) -> list[Request]:
-    """Requests with most words of one example or the other."""
+    """Return requests with most words of one example or the other."""
     made = kin_texts(*pair, random, orders)
     return [Request(one.text, pair[one.of], skill=skill, is_kin=True) for one in made]
 
 
 def read_in(card: JsonObject, random: Random) -> list[list[Request]]:
-    """For skills that only read, texts that tell of acts, to be read."""
+    """For skills that only read, return texts that describe acts, to be read."""
     return [
         [Request(one.text, text, sort=one) for one in made]
         for text, made in material_in(card, random)
@@ -215,7 +215,7 @@ def read_in(card: JsonObject, random: Random) -> list[list[Request]]:
 
 
 def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
-    """For each skill that does nothing and whose examples take no values, kin of two of them."""
+    """Return kin of two examples, for each skill that does not act and has no known values."""
     found: list[list[Request]] = []
     tells = [not does_act(name, about) for name, about in skills_of(card)]
     for skill, (is_act, examples) in enumerate(examples_of(card)):
@@ -227,7 +227,7 @@ def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
 
 
 def checks_in(card: JsonObject, said: str, random: Random) -> list[list[Request]]:
-    """For each example about check digits, numbers that are right or wrong, in no simple order."""
+    """For each example about check digits, return valid and invalid numbers in no simple order."""
     found: list[list[Request]] = []
     for is_act, examples in examples_of(card):
         for example in examples:
@@ -246,7 +246,7 @@ _ORDERS: Final = [
     for order in product((True, False), repeat=CHECKS)
     if 1 < sum(order) < CHECKS - 1 and any(a == b for a, b in pairwise(order))
 ]
-"""Two of each at least; who says yes and no in turn is wrong in all of them."""
+"""At least two of each; an agent that alternates yes and no is wrong in all of them."""
 
 
 def _may_be_asked(text: str) -> bool:
@@ -254,9 +254,9 @@ def _may_be_asked(text: str) -> bool:
 
 
 def _asking(text: str, others: Others) -> str:
-    """The text as a question where it only names a thing; one that nobody can take for an order.
+    """Return the text as a question if it only names a thing, so that it is not an order.
 
-    What has several lines, or numbers, is read from its first word on: it is asked about behind it.
+    A text with several lines, or numbers, is read from its first word on: the question follows it.
     """
     if is_notation(text) or not asks_for_act(text):
         return text

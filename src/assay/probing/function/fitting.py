@@ -1,7 +1,7 @@
-"""Arguments of one call that fit one another: what one names stands in another. Pure.
+"""Makes arguments of one call consistent: what one names occurs in another. Pure.
 
-A way leads between points of the network, a key is one of the record's, a word is sought in the
-text that is given with it: a value of its own for each argument finds nothing.
+A way leads between points of the network, a key is one of the record's, a word is searched in the
+given text: independent values for each argument find nothing.
 """
 
 import re
@@ -12,21 +12,22 @@ from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.words import leaves
 
 WORDS_MIN = 4
-"""Words of a text from which one is taken; shorter ones are values themselves."""
+"""A word is taken only from texts with at least this many words; shorter ones are values
+themselves."""
 
 _PARTS: Final = re.compile(r"[^\W_]+")
 _FIXED: Final = frozenset({"enum", "const", "format", "pattern"})
 
 
 Way = Literal["whole", "parts", "apart"]
-"""How short texts are taken from what else a call gives; `apart`: they are not."""
+"""How short texts are taken from the call's other arguments; `apart`: they are not."""
 
 
 def tied(given: JsonObject, declared: JsonObject, random: Random, *, way: Way) -> JsonObject:
-    """The same call, where its short texts are taken from what else it gives.
+    """Return the same call with its short texts taken from its other arguments.
 
-    Members of a list whole or in part, keys of an object, words of a text. Texts that may be one
-    of a few stay.
+    They are members of a list whole or in part, keys of an object, words of a text. Texts that may
+    be one of a few stay.
     """
     whole, parts = _atoms(given)
     if not whole or way == "apart":
@@ -39,7 +40,7 @@ def tied(given: JsonObject, declared: JsonObject, random: Random, *, way: Way) -
 
 
 def way_of(given: JsonObject) -> Way:
-    """How the short texts of a call were taken from what else it gives."""
+    """Return how the short texts of a call were taken from its other arguments."""
     whole, parts = _atoms(given)
     short = [value for name, value in given.items() if _is_free(name, value, {})]
     if not short or not any(value in whole or value in parts for value in short):
@@ -48,18 +49,18 @@ def way_of(given: JsonObject) -> Way:
 
 
 def part_of(given: JsonObject, random: Random) -> str | None:
-    """A key of an object or a member of a list among what is given; None without."""
+    """Return a key of an object or a member of a list in the input; None without one."""
     named = [value for value in given.values() if not isinstance(value, str)]
     whole, _ = _atoms({str(n): value for n, value in enumerate(named)})
     return random.choice(whole) if whole else None
 
 
 NAMES_PART: Final = re.compile(r"^(?:key|path|field|member)(?:_?name)?$", re.IGNORECASE)
-"""Arguments that name a part of another one, where there is one with parts."""
+"""Arguments that name a part of another one, if there is one with parts."""
 
 
 def _atoms(given: JsonObject) -> tuple[list[str], list[str]]:
-    """What lists, objects and texts hold, and the parts of it that are words."""
+    """Return the contents of lists, objects and texts, and those parts that are words."""
     whole: list[str] = []
     for value in given.values():
         if is_object(value):

@@ -29,7 +29,7 @@ _NAMED: Final = (
 
 
 def named_format(text: str) -> str | None:
-    """The format that a description or a refusal spells out; None without."""
+    """Return the format that a description or a refusal spells out; None without one."""
     return next((form for words, form in _NAMED if words.search(text)), None)
 
 
@@ -81,7 +81,7 @@ _NOTATION_PATTERNS: Final = tuple(
 
 
 def notation_values(text: str, random: Random) -> tuple[str, list[str]]:
-    """The notation that a description or an answer names first, and values in it; else empty."""
+    """Return the notation that a text names first, and values in it; else empty."""
     found = [
         (m.start(), m[0], values)
         for words, values in _NOTATION_PATTERNS
@@ -100,7 +100,7 @@ _ENDS: Final = (
 
 
 def in_order(given: JsonObject) -> JsonObject:
-    """The same arguments, where the end of a span is not before its beginning."""
+    """Return the same arguments, with the end of a range not before its beginning."""
     put = dict(given)
     for first, last in _ENDS:
         low = next((name for name in put if first in name.casefold()), None)

@@ -1,7 +1,7 @@
-"""Texts that fit a regular expression which a stranger wrote, without running it. Pure.
+"""Generates texts that match an untrusted regular expression, without running it. Pure.
 
-The common part of the syntax of JSON Schema's `pattern` is read: characters, classes, groups,
-alternatives and counts. Of anything else no text is made.
+It supports the common syntax of JSON Schema's `pattern`: characters, classes, groups, alternatives
+and counts. For anything else it generates nothing.
 """
 
 import string
@@ -13,10 +13,10 @@ PATTERN_CHARS_MAX = 200
 TEXT_CHARS_MAX = 80
 DEPTH_MAX = 6
 PIECES_MAX = 500
-"""Characters, classes and groups made of one pattern, repetitions counted."""
+"""Characters, classes and groups generated from one pattern, repetitions counted."""
 
 MORE_MAX = 6
-"""Repetitions made beyond the least, where there is no bound or a high one."""
+"""Repetitions beyond the least, if the bound is missing or high."""
 
 _ANY: Final = string.ascii_lowercase + string.digits
 _ESCAPED: Final = {
@@ -29,11 +29,11 @@ _SPECIAL: Final = frozenset("|)*+?{")
 
 
 class _Unreadable(Exception):
-    """The pattern uses what is not read here."""
+    """The pattern uses unsupported syntax."""
 
 
 def text_for(pattern: str, random: Random) -> str | None:
-    """A text that fits; None where the pattern is too long or uses what is not read."""
+    """Return a matching text; None if the pattern is too long or unsupported."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return None
     reader = _Reader(pattern, random)
@@ -52,7 +52,7 @@ class _Reader:
     pieces: int = 0
 
     def alternatives(self, depth: int) -> str:
-        """One of the alternatives up to the end of a group."""
+        """Generate one of the alternatives up to the end of a group."""
         if depth > DEPTH_MAX:
             raise _Unreadable
         made = [self._sequence(depth)]
@@ -80,7 +80,7 @@ class _Reader:
         return text
 
     def _piece(self, depth: int) -> str:
-        """One character, class or group."""
+        """Generate one character, class or group."""
         self.pieces += 1
         if self.pieces > PIECES_MAX:
             raise _Unreadable
@@ -114,7 +114,7 @@ class _Reader:
         return made
 
     def _escape(self) -> str:
-        """The characters that an escape stands for."""
+        """Return the characters that an escape stands for."""
         char = self.pattern[self.at]
         self.at += 1
         if char in _UNREAD:
@@ -122,7 +122,7 @@ class _Reader:
         return "" if char == "b" else _ESCAPED.get(char, char)
 
     def _class(self) -> str:
-        """The characters of a class."""
+        """Return the characters of a class."""
         if self._peek() == "^":
             raise _Unreadable
         found = ""
@@ -143,7 +143,7 @@ class _Reader:
         return found
 
     def _count(self) -> int:
-        """How often the piece before is made."""
+        """Return how often to repeat the piece before."""
         char = self._peek()
         low, high = {"?": (0, 1), "*": (0, MORE_MAX), "+": (1, MORE_MAX)}.get(char, (1, 1))
         if char == "{":

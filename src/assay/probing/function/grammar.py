@@ -1,6 +1,6 @@
-"""Requests with one right answer, made on the spot. Pure: the same random source, the same request.
+"""Generates requests with one right answer. Pure: the same random source, the same request.
 
-An answer is right only where it could not be had by repeating the request or by listing answers.
+An answer counts as right only if it could not result from repeating the request or listing answers.
 Source: evidence.md#conversations.
 """
 
@@ -13,7 +13,8 @@ from typing import Final
 from assay.probing.function.words import words_of
 
 _ANSWER_NUMBERS_MAX = 12
-"""Different numbers in a right answer: its working may be shown, a list of numbers may not."""
+"""Different numbers allowed in a right answer: it may show its working, but not a list of
+numbers."""
 
 _SMALL_TEXT: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
@@ -46,24 +47,24 @@ _WORDS: Final = tuple(_WORDS_TEXT.split())
 
 @dataclass(frozen=True, slots=True)
 class Checkable:
-    """A request and what its answer must hold."""
+    """A request, and the required content of its answer."""
 
     kind: str
     text: str
     expected: tuple[str, ...]
-    """Words the answer must hold, in this order."""
+    """Words the answer must contain, in this order."""
     excluded: tuple[str, ...] = ()
-    """Words a right answer has no reason to hold."""
+    """Words a right answer has no reason to contain."""
 
 
 def checkable(random: Random) -> Checkable:
-    """One request of a random kind."""
+    """Return one request of a random kind."""
     make: Callable[[Random], Checkable] = random.choice((_arithmetic, _reordering, _extraction))
     return make(random)
 
 
 def checkables(about: str, random: Random) -> list[list[Checkable]]:
-    """Two requests of each kind; first of the kinds that a description speaks of."""
+    """Return two requests of each kind; first of the kinds that a description mentions."""
     kinds = [
         (_product, r"\bsums?\b|arithmetic|calculat|multipl|\bmath|numbers"),
         (_arithmetic, r"word problem|reason|puzzle|general|question|assistant"),
@@ -76,7 +77,7 @@ def checkables(about: str, random: Random) -> list[list[Checkable]]:
 
 
 def is_right(request: Checkable, answer: str) -> bool:
-    """Whether an answer is the right one; what it says beside it does not matter."""
+    """Return whether an answer is right; additional text does not matter."""
     found = words_of(answer)
     if any(word in found for word in request.excluded):
         return False
@@ -130,7 +131,7 @@ def _extraction(random: Random) -> Checkable:
 
 
 def _spelled(number: int) -> str:
-    """A number below one hundred, in words."""
+    """Spell a number below one hundred."""
     if number < len(_SMALL):
         return _SMALL[number]
     tens, ones = divmod(number, 10)

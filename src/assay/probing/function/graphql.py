@@ -1,7 +1,8 @@
 """Proof that a GraphQL service works: fields of its query type, for different arguments.
 
 Source: GraphQL specification of October 2021, section 4 (introspection); "GraphQL over HTTP" for
-the request. Only fields of the query type are asked: they may not change anything (section 6.3.1).
+the request. Only fields of the query type are queried: they must not change anything (section
+6.3.1).
 """
 
 import json
@@ -38,19 +39,19 @@ _SCALARS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the query type that can be asked."""
+    """A field of the query type that can be queried."""
 
     name: str
     about: str
     schema: JsonObject
-    """Of its arguments, as JSON Schema; of several optional ones, the first."""
+    """Its arguments as JSON Schema; of several optional ones, only the first."""
     selection: str
-    """What of its result is asked for; empty for a scalar."""
+    """The selected part of its result; empty for a scalar."""
     enums: frozenset[str]
     """Arguments whose values are names, not strings."""
 
     def query(self, arguments: JsonObject) -> str:
-        """The query with these arguments."""
+        """Return the query with these arguments."""
         given = ", ".join(
             f"{name}: {value if name in self.enums else json.dumps(value, ensure_ascii=False)}"
             for name, value in arguments.items()
@@ -59,7 +60,7 @@ class Field:
 
 
 async def prove_graphql(calls: Calls, address: Address) -> bool:
-    """Ask the fields of a GraphQL schema; whether there is one."""
+    """Query the fields of a GraphQL schema; return whether there is a schema."""
     response = await ask(calls.visit, _query(address, INTROSPECTION))
     fields = None if isinstance(response, Failure) else fields_of(decode(response.body))
     if fields is None:
@@ -87,7 +88,10 @@ async def _ask_field(calls: Calls, address: Address, field: Field, arguments: Js
 
 
 def fields_of(answer: JsonValue) -> list[Field] | None:
-    """The fields that can be asked, those without arguments first; None where it is no schema."""
+    """Return the fields that can be queried, those without arguments first.
+
+    None without a schema.
+    """
     data = answer.get("data") if is_object(answer) else None
     schema = data.get("__schema") if is_object(data) else None
     listed = schema.get("types") if is_object(schema) else None
@@ -130,7 +134,7 @@ def _field(row: JsonObject, types: dict[str, JsonObject]) -> Field | None:
 
 
 def _argument(base: str, types: dict[str, JsonObject]) -> JsonObject | None:
-    """A scalar's or enumeration's JSON Schema; None for anything else."""
+    """Return the JSON Schema of a scalar or enumeration; None for anything else."""
     if base in _SCALARS:
         return {"type": _SCALARS[base]}
     declared = types.get(base)
@@ -140,7 +144,7 @@ def _argument(base: str, types: dict[str, JsonObject]) -> JsonObject | None:
 
 
 def _selection(base: str, types: dict[str, JsonObject], depth: int) -> str | None:
-    """The scalars of a type, and those of what it holds; None where there are none."""
+    """Return the scalars of a type and its members; None if there are none."""
     declared = types.get(base)
     if base in _SCALARS or declared is None or declared.get("kind") in {"SCALAR", "ENUM"}:
         return ""
@@ -157,7 +161,7 @@ def _selection(base: str, types: dict[str, JsonObject], depth: int) -> str | Non
 
 
 def _base(declared: JsonValue) -> tuple[str, str]:
-    """The outermost kind of a type, and the name of what is inside its lists and demands."""
+    """Return a type's outermost kind, and the name inside its lists and non-null marks."""
     outer = str(declared.get("kind")) if is_object(declared) else ""
     inner = declared
     while is_object(inner) and is_object(inner.get("ofType")):

@@ -1,4 +1,4 @@
-"""What an address speaks: it is asked, and its declared name only says what to ask first.
+"""Detects the protocol of an address; its declared name only decides what is tried first.
 
 Source: evidence.md#asking-the-endpoint.
 """
@@ -26,31 +26,31 @@ OPENAPI_PLACES: Final = (
     "/swagger/v1/swagger.json",
     "/api-docs",
 )
-"""Where documentation is served when the declared address is none, in this order."""
+"""Usual paths of documentation if the declared address has none, in this order."""
 
 PLACES_OF_SEVERAL = 3
-"""Of these, in an announced visit of several services, which has few requests for each."""
+"""The number of these tried in an announced visit of several services, with few requests each."""
 
 ACCEPTS: Final = {"accept": "application/json"}
 
 
 @dataclass(slots=True)
 class Address:
-    """A declared service and what was heard there so far."""
+    """A declared service, and what is known about it so far."""
 
     service: Service
     hint: str
     url: str
-    """Where it is after redirects on its site."""
+    """Its address after redirects on its site."""
     reply: EgressResponse | None = None
     document: JsonObject | None = None
-    """A card, an OpenAPI document or another JSON object, as its kind says."""
+    """A card, an OpenAPI document or another JSON object, depending on its kind."""
     document_url: str = ""
     is_callable: bool = True
 
 
 def is_web_address(endpoint: str) -> bool:
-    """Whether an endpoint is an http(s) URL that can be taken apart and printed."""
+    """Return whether an endpoint is an http(s) URL that can be parsed and printed."""
     try:
         parts = urlsplit(endpoint)
         return parts.scheme in {"http", "https", "grpc", "grpcs"} and bool(parts.hostname)
@@ -59,9 +59,9 @@ def is_web_address(endpoint: str) -> bool:
 
 
 async def glance(visit: ProbeSession, address: Address) -> str:
-    """Ask the declared address for what it has; the class of the answer."""
+    """Fetch the declared address; return the class of the answer."""
     if urlsplit(address.url).path.rstrip("/").endswith("/sse"):
-        return "ok"  # it would keep the answer open; only a client of that transport can read it
+        return "ok"  # It would keep the answer open; only a client of that transport can read it.
     again = {**ACCEPTS, "cache-control": "no-cache"}
     for headers, limits in ((ACCEPTS, LIMITS), (again, replace(LIMITS, total_s=COLD_START_S))):
         try:
@@ -85,7 +85,7 @@ async def glance(visit: ProbeSession, address: Address) -> str:
 
 
 def documented_kind(address: Address) -> str | None:
-    """What the declared address itself says that it is, by the document or 402 it serves."""
+    """Return the kind that the document or 402 at the declared address shows."""
     if address.reply is not None and read(address.reply) is not None:
         return "x402"
     document = address.document
@@ -97,12 +97,12 @@ def documented_kind(address: Address) -> str | None:
 
 
 def is_openapi(document: JsonObject) -> bool:
-    """Whether a document is an OpenAPI description, of version 2 or 3."""
+    """Return whether a document is an OpenAPI description, of version 2 or 3."""
     return bool(document.keys() & {"openapi", "swagger"}) and is_object(document.get("paths"))
 
 
 async def find_openapi(visit: ProbeSession, address: Address) -> bool:
-    """Look for documentation beside the address; whether there is any."""
+    """Search for documentation beside the address; return whether there is any."""
     if address.document is not None and is_openapi(address.document):
         return True
     base = (
@@ -125,7 +125,7 @@ async def find_openapi(visit: ProbeSession, address: Address) -> bool:
 
 
 async def speaks_a2a(visit: ProbeSession, address: Address) -> str:
-    """Whether a card is found from the address: `ok`, else the class of the failure."""
+    """Return `ok` if a card is found from the address, else the class of the failure."""
     try:
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
             address.document, address.document_url = agent.card, agent.card_url
@@ -135,7 +135,7 @@ async def speaks_a2a(visit: ProbeSession, address: Address) -> str:
 
 
 async def speaks_mcp(visit: ProbeSession, address: Address) -> str:
-    """Whether an MCP session can be opened: `ok`, else the class of the failure."""
+    """Return `ok` if an MCP session can be opened, else the class of the failure."""
     try:
         async with visit.dialers.mcp(address.service.endpoint, visit.http):
             return "ok"
@@ -144,9 +144,9 @@ async def speaks_mcp(visit: ProbeSession, address: Address) -> str:
 
 
 def failure_of(error: AgentCallFailed | BudgetExhausted) -> str:
-    """The class of a failure in a transcript: as `AnswerClass`, with more for refusals.
+    """Return the class of a failure in a transcript: as `AnswerClass`, with more for refusals.
 
-    `busy_for` is a 429 or 503 that says when to come back.
+    `busy_for` is a 429 or 503 with a retry time.
     """
     if isinstance(error, BudgetExhausted):
         return "cut"
@@ -159,5 +159,5 @@ def failure_of(error: AgentCallFailed | BudgetExhausted) -> str:
 
 
 def is_page(address: Address) -> bool:
-    """Whether the declared address is a page for people."""
+    """Return whether the declared address is a page for people."""
     return address.reply is not None and address.reply.status < 400 and is_html(address.reply)  # noqa: PLR2004 - an error

@@ -1,8 +1,7 @@
-"""Examples that take no value: each with most of its words, for those who sort what they are told.
+"""Makes variants of examples without values, for agents that classify texts. Pure.
 
-Who says of a text which of a few kinds it is answers a text of ours like every other. Two examples
-of one skill may be of two kinds; what keeps most words of one is of its kind. Pure.
-
+An agent that classifies texts into a few kinds gives all texts of ours the same answer. Two
+examples of one skill may be of two kinds; a variant that keeps most words of one is of its kind.
 Source: evidence.md#conversations.
 """
 
@@ -22,7 +21,7 @@ TEXTS = 5
 """Messages made of two examples."""
 
 WORDS_MIN = 5
-"""Words of an example of which one can be left out."""
+"""Least words of an example from which one can be left out."""
 
 REPEATS_MAX = 6
 
@@ -33,10 +32,11 @@ ORDERS: Final = [
     and order[0] != order[1]
     and any(a == b for a, b in pairwise(order))
 ]
-"""The first two differ; who answers two things in turn is wrong in all of them."""
+"""The first two differ; an agent that alternates two answers is wrong in all of them."""
 
 LATER_ORDERS: Final = ((1, 0, 1), (0, 1, 1))
-"""The same after two messages of the first kind; who answers twice each is wrong in all of them."""
+"""The same after two messages of the first kind; an agent that repeats each answer twice is wrong
+in all of them."""
 
 _LEAD: Final = re.compile(r"(?:\S+ ){0,5}\S+: +")
 
@@ -52,9 +52,10 @@ class Kin:
 def kin_texts(
     one: str, other: str, random: Random, orders: Sequence[tuple[int, ...]] = ORDERS
 ) -> list[Kin]:
-    """Messages made of two examples, in no simple order; none where one of them is short or an act.
+    """Return messages made of two examples, in no simple order.
 
-    Neither kind is longer than the other throughout: one of the shorter says again what it says.
+    None if one of the examples is short or an act. Neither kind is longer than the other
+    throughout: one of the shorter repeats its own text.
     """
     both = [text.strip()[:EXAMPLE_CHARS_MAX] for text in (one, other)]
     if any(names_act(text) or not is_informative(text) for text in both):
@@ -72,14 +73,14 @@ def kin_texts(
 
 
 def _in_use(texts: list[str], count: int, random: Random) -> list[str]:
-    """The long one and as many others as are asked, in any order."""
+    """Return the long one and as many others as requested, in any order."""
     chosen = [texts[1], texts[0], texts[2]][:count]
     random.shuffle(chosen)
     return chosen
 
 
 def is_informative(text: str) -> bool:
-    """Whether an example tells something, to be sorted by: a question wants its own answer."""
+    """Return whether an example is information to classify: a question wants its own answer."""
     lead, words = _split(text)
     if len(words) < WORDS_MIN or words[-1].endswith(("?", "\uff1f")):
         return False
@@ -95,7 +96,7 @@ _SORTS: Final = re.compile(
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """What leads to a text (`Sort this: `), and the words of the text."""
+    """Return the introduction of a text (`Sort this: `), and the words of the text."""
     lead = _LEAD.match(text)
     rest = text[lead.end() :].split() if lead else []
     if lead and len(rest) >= WORDS_MIN:
@@ -104,7 +105,7 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _variants(text: str, random: Random) -> list[str]:
-    """The text without one of its words, in three ways: the least of them first."""
+    """Return the text without one of its words, in three ways: the smallest change first."""
     lead, words = _split(text)
     inner = list(range(1, len(words) - 1))
     plain = [n for n in inner if is_common(words[n].strip(",.;"))] or inner
@@ -116,7 +117,7 @@ def _variants(text: str, random: Random) -> list[str]:
 
 
 def _longer(text: str, variant: str, than: str) -> str:
-    """The variant said again until it is longer."""
+    """Repeat the variant until it is longer."""
     lead, _ = _split(text)
     said = variant.removeprefix(lead).rstrip(".!?; ")
     again = said

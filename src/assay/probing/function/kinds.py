@@ -1,4 +1,7 @@
-"""Values of narrower kinds: what specialists know. Each row one kind, its commonest first. Data."""
+"""Values of narrower kinds, for specialised services. One kind per row, the commonest first.
+
+Data.
+"""
 
 from typing import Final
 

@@ -9,7 +9,7 @@ from assay.probing.function.kinds import NARROW
 from assay.probing.function.languages import language_of
 
 KNOWN_FIRST = 8
-"""Values of a row that are tried: rows begin with what most services of their kind know."""
+"""Values of a row that are tried: rows begin with those that most services of their kind know."""
 
 _KINDS_TEXT: Final = """
 London|Tokyo|Paris|New York|Berlin|Madrid|Rome|Sydney|Oslo|Cairo|Mumbai|Singapore|Lima|Nairobi|
@@ -59,7 +59,7 @@ Roma|Milano|Torino|Napoli|Firenze|Venezia|Bologna|Palermo;
 القاهرة|بغداد|دبي|الرياض|بيروت|دمشق|تونس|عمان;
 दिल्ली|मुंबई|कोलकाता|चेन्नई|जयपुर|लखनऊ|पटना;
 """
-"""Values of one kind in each row, by which one of the agent's is known and replaced."""
+"""Values of one kind in each row, by which the agent's values are recognised and replaced."""
 
 _BROAD: Final = tuple(
     tuple(row.replace("\n", "").split("|")) for row in _KINDS_TEXT.strip().rstrip(";").split(";")
@@ -75,7 +75,7 @@ _BEGINNINGS: Final = tuple(
 
 
 def kinds_in(text: str) -> list[Sequence[str]]:
-    """The rows of values of which one may stand in a text, the narrower first."""
+    """Return the rows of values of which one may occur in a text, the narrower first."""
     words = frozenset(re.findall(r"\w+", text))
     return [
         row
@@ -118,14 +118,14 @@ _LOCAL_TOPICS: Final = {
 
 
 def topics(random: Random, count: int, about: str = "") -> list[str]:
-    """Things to ask about, where an agent gives no example; in the language of `about`."""
+    """Return topics to ask about if an agent gives no example, in the language of `about`."""
     return random.sample(_LOCAL_TOPICS.get(language_of(about), _TOPICS), count)
 
 
 def named_value(name: str, random: Random, about: str = "") -> str | None:
-    """A value for an argument or placeholder of that name, where the name says what it is.
+    """Return a value for an argument or placeholder, if its name tells what it is.
 
-    `about` is what its owner says of it: cities are those of its language.
+    `about` is the owner's description: cities are those of its language.
     """
     plain = name.casefold()
     parts = frozenset(re.split(r"[^a-z]+", plain))
@@ -146,7 +146,7 @@ _LOCAL: Final[Mapping[str, Sequence[str]]] = {
     "ru": _RUSSIAN,
     **dict(zip(("tr", "ja", "zh", "ko", "ar", "hi"), _FURTHER, strict=True)),
 }
-"""Cities as those who speak a language write them, by language."""
+"""Cities as spelled in each language."""
 
 _NAMED: Final[tuple[tuple[tuple[str, ...], Sequence[str]], ...]] = (
     (("city", "location", "place", "town", "destination", "origin"), CITIES),

@@ -1,4 +1,4 @@
-"""Languages of requests, and how one says the same in other words there. Pure."""
+"""Languages of requests, and how to reword a request in them. Pure."""
 
 import re
 from random import Random
@@ -25,7 +25,7 @@ _PREFIXES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("nl", ("zeg eens, ", "nog een vraag, ")),
     ("en", ("please tell me, ", "now this, ", "just wondering, ")),
 )
-"""No greetings, which many answer with one; no capitals, which some take for a name."""
+"""No greetings, which many agents answer with one; no capitals, which some take for a name."""
 
 _SCRIPTS: Final = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
@@ -55,9 +55,9 @@ _ANY_COMMON: Final = frozenset[str]().union(*_COMMON.values())
 
 
 def language_of(text: str, about: str = "") -> str:
-    """The language of a request: by script, else by its commonest words.
+    """Return the language of a request: by script, else by its commonest words.
 
-    Where these say nothing, that of `about`; English when unsure.
+    If these are inconclusive, that of `about`; English if unsure.
     """
     for name, script in _SCRIPTS:
         if script.search(text):
@@ -70,9 +70,9 @@ def language_of(text: str, about: str = "") -> str:
 
 
 def is_known_language(text: str, about: str = "") -> bool:
-    """Whether a text, or else what is said around it, is of a language whose words are known.
+    """Return whether a text, or else its description, is in a language whose words are known.
 
-    `about`: what the agent says of itself; one common word of a language may be there by chance.
+    `about`: what the agent says of itself, because a single common word may occur by chance.
     """
     if any(script.search(text) for _, script in _SCRIPTS):
         return True
@@ -88,10 +88,10 @@ def _votes(text: str) -> dict[str, int]:
 
 
 def reworded(request: str, random: Random, about: str = "", *, is_data: bool = False) -> str:
-    """The same request, begun in other words of its language; another choice each time.
+    """Return the same request with another introduction in its language, randomly chosen.
 
-    `about`: what the agent says of itself, in its language. `is_data`: what is no question is read
-    from its first word on, so that a line that says nothing is put behind it.
+    `about`: what the agent says of itself, in its language. `is_data`: a text that is not a
+    question is read from its first word on, so the neutral line follows it.
     """
     language = language_of(request, about)
     if is_data:
@@ -118,21 +118,21 @@ _LINES_BEHIND: Final = {
     "nl": ("dat is alles.", "verder niets."),
     "en": ("that is all.", "nothing else.", "that is everything."),
 }
-"""No thanks, which many answer with a greeting; no act, no number, no name."""
+"""No thanks, which many agents answer with a greeting; no act, no number, no name."""
 
 
 def is_common(word: str) -> bool:
-    """Whether a word is among the commonest of a language."""
+    """Return whether a word is among the commonest of a language."""
     return word.casefold() in _ANY_COMMON
 
 
 def put_as_question(text: str, about: str = "") -> str:
-    """The text after a question about it: one that nobody can take for an order."""
+    """Return the text after a question about it, so that it cannot be taken for an order."""
     return _FRAMES.get(language_of(text, about), _FRAMES["en"]) + text
 
 
 def asked_behind(text: str, about: str = "") -> str:
-    """The text, and a question about it on a line behind: data is read from its first word on."""
+    """Return the text followed by a question about it: data is read from its first word on."""
     language = language_of(text, about)
     return f"{text}\n{_BEHIND.get(language) or _FRAMES[language].rstrip(' :') + '?'}"
 

@@ -1,4 +1,4 @@
-"""Documents that a page or an index links to. Pure. Sources: RFC 8288, RFC 8631."""
+"""Finds documents that a page or an index links to. Pure. Sources: RFC 8288, RFC 8631."""
 
 import html
 import re
@@ -12,7 +12,7 @@ from assay.probing.probe_client import same_site
 TEXT_CHARS_MAX = 64 * 1024
 DOCUMENTS_MAX = 3
 NAMES_MAX = 100
-"""Places in a text where the name of a document is read."""
+"""Places in a text at which the name of a document is read."""
 
 _NAME: Final = re.compile(r"(?:openapi|swagger|api-docs)[^\"'()\s<>]{0,100}+(?!\()", re.IGNORECASE)
 _BEFORE_CHARS: Final = 300
@@ -22,7 +22,7 @@ _NO_DOCUMENT: Final = re.compile(r"\.(?:js|css|png|svg|ico|html?|ya?ml|md)$|\.(?
 
 
 def documents_linked(reply: EgressResponse, url: str) -> list[str]:
-    """Addresses on the same site where a reply says that its OpenAPI document is."""
+    """Return same-site addresses where a reply says that its OpenAPI document is."""
     text = reply.body[:TEXT_CHARS_MAX].decode("utf-8", "replace")
     found = _SERVICE_DESC.findall(reply.header("link") or "")
     found += [html.unescape(path) for path in _named_in(text)]
@@ -31,7 +31,7 @@ def documents_linked(reply: EgressResponse, url: str) -> list[str]:
 
 
 def _named_in(text: str) -> list[str]:
-    """The addresses in a text that are named after a document."""
+    """Return the addresses in a text that are named like a document."""
     found: list[str] = []
     for match in islice(_NAME.finditer(text), NAMES_MAX):
         before = text[max(0, match.start() - _BEFORE_CHARS) : match.start()]
@@ -40,7 +40,7 @@ def _named_in(text: str) -> list[str]:
 
 
 def absolute(url: str, path: str) -> str:
-    """The address that a page at `url` means; empty where there is no such address."""
+    """Return the address that a page at `url` means; empty if it is invalid."""
     try:
         return urljoin(url, path)
     except ValueError:

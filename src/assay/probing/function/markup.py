@@ -1,4 +1,4 @@
-"""What a reader sees of a page, in one pass: no page makes it slow. Pure."""
+"""Extracts the visible text of a page, in one pass whatever the page. Pure."""
 
 import html
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 _HIDDEN: Final = ("script", "style")
 _BLOCKS_TEXT: Final = "p br li ul ol div tr pre h1 h2 h3 h4 h5 h6 dt dd section"
 _BLOCKS: Final = frozenset(_BLOCKS_TEXT.split())
-"""Tags that begin a line, or end one."""
+"""Tags that begin or end a line."""
 
 _NAME_MAX: Final = 12
 
 
 def visible_text(page: str) -> str:
-    """The page without tags, comments, scripts and styles; an unfinished one ends it."""
+    """Return the page without tags, comments, scripts and styles; an unfinished one ends it."""
     low, parts, place = page.lower(), list[str](), 0
     while (start := page.find("<", place)) >= 0:
         parts.append(page[place:start])

@@ -1,7 +1,8 @@
-"""Texts that tell of acts, for those who only read them: framed as what they are. Pure.
+"""Makes texts that describe acts, framed as material to read, for agents that only read. Pure.
 
-`Ada will send the plans by Friday` is no order to who extracts promises from notes. A message gives
-it as a text to read, with other names, days and numbers; who does more than read is not asked.
+`Ada will send the plans by Friday` is not an order to an agent that extracts promises from notes. A
+message gives it as a text to read, with other names, days and numbers; an agent that does more than
+read is not asked.
 """
 
 import re
@@ -18,7 +19,7 @@ from assay.probing.function.variation import figures_varied, varied
 from assay.probing.function.words import words_of
 
 WORDS_MIN = 8
-"""Words of a text of which parts can be left out."""
+"""Least words of a text from which parts can be left out."""
 
 _READS: Final = re.compile(
     r"\b(?:extract|find|read|summar|condens|identif|detect|pick|spot|highlight|recogni|analy|digest"
@@ -37,7 +38,7 @@ _FRAMES: Final = {
     "it": "Che cosa dice questo testo, che è solo da leggere: ",
 }
 _CAPITAL: Final = re.compile(r"(?<![.!?;:\n“] )(?<!^)(?<![“\w])[A-Z][^\W\d]{2,14}(?!\w)")
-"""A word with a capital inside a sentence: a name, in most languages."""
+"""A capitalised word inside a sentence: a name, in most languages."""
 
 _KNOWN_TEXT: Final = """
 Ben Ada Clara Omar Dora Jane Leila Tom Greta Paul Nina Karl Rosa Hugo Emma Luca Marta Jonas Sofia
@@ -49,10 +50,10 @@ _OURS: Final = ("Tamsin", "Ossian", "Jorun", "Leocadia", "Bram", "Sunniva", "Teo
 
 
 def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[SortingRequest]]]:
-    """For skills that only read, texts that their examples and descriptions show.
+    """For skills that only read, return texts from their examples and descriptions.
 
-    Each with five messages of two sorts, as of other quotations; none of a text of which nothing
-    but orders is left.
+    Each has five messages of two sorts, like other quotations; a text that consists only of orders
+    has none.
     """
     found: list[tuple[str, list[SortingRequest]]] = []
     for (name, about), (_, examples) in zip(skills_of(card), examples_of(card), strict=True):
@@ -68,30 +69,30 @@ def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[Sortin
 
 
 def only_reads(about: str) -> bool:
-    """Whether a skill says that it reads texts, and of nothing that it does beside it."""
+    """Return whether a skill says that it reads texts, and mentions nothing else that it does."""
     plain = unquoted(about)
     return bool(_READS.search(plain)) and not names_act(plain)
 
 
 def quoted_in(about: str) -> list[str]:
-    """The texts of several words that a description quotes."""
+    """Return the texts of several words that a description quotes."""
     return [text for text in _QUOTED.findall(about) if len(words_of(text)) >= WORDS_MIN]
 
 
 def unquoted(about: str) -> str:
-    """A description without the texts that it quotes: what these tell of it does not do."""
+    """Return a description without quoted texts, which do not describe what it does."""
     return _QUOTED.sub(" ", about)
 
 
 def _framed(text: str) -> str:
-    """A text as one that is only to be read: nobody can take it for an order."""
+    """Frame a text as material to read, so that it cannot be taken for an order."""
     inside = re.sub(r"[\"“”«»「」]", "'", text)
     frame = _FRAMES.get(language_of(text)) or put_as_question("", text)
     return f"{frame}“{inside}”"
 
 
 def retold(text: str, random: Random) -> str:
-    """The text with other names, days and numbers; the same name is the same other one."""
+    """Return the text with other names, days and numbers, replaced consistently."""
     changed = figures_varied(text, random) or text
     changed = varied(changed, random) or changed
     names = _names_in(changed)
@@ -102,7 +103,7 @@ def retold(text: str, random: Random) -> str:
 
 
 def has_names(text: str) -> bool:
-    """Whether names of people may be in a text, in full."""
+    """Return whether a text may contain full names of people."""
     return bool(_FULL_NAME.search(text))
 
 

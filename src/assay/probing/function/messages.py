@@ -1,4 +1,4 @@
-"""What takes a message in words, by its name and by what it takes. Pure."""
+"""Recognises operations that take a message in words, by name and arguments. Pure."""
 
 import re
 from typing import Final
@@ -19,17 +19,17 @@ _MESSAGE: Final = re.compile(
     re.IGNORECASE,
 )
 LIST = "messages"
-"""Takes a list of messages with roles, as chat completions do."""
+"""Takes a list of messages with roles, like chat completions."""
 
 
 def is_for_talk(path: str, about: str) -> bool:
-    """Whether a path ends as one does that takes a message, and nothing says that it acts."""
+    """Return whether a path ends like one that takes a message, and nothing says that it acts."""
     last = words_of(_SPLIT.sub(" ", path.rstrip("/").rpartition("/")[2]))
     return bool(last) and last[-1] in _TALKS and not names_act(path) and not names_act(about)
 
 
 def message_in(schema: JsonObject) -> str:
-    """The required argument that takes what is said; empty without one."""
+    """Return the required argument that takes the message; empty without one."""
     properties, needed = schema.get("properties"), schema.get("required")
     declared: JsonObject = properties if is_object(properties) else {}
     required = [str(name) for name in needed] if is_array(needed) else []

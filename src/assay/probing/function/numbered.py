@@ -1,4 +1,4 @@
-"""An example with other digits: those beside its number, or in place of each of its runs. Pure."""
+"""Varies an example's digits: neighbours of its number, or each run of digits. Pure."""
 
 import re
 from random import Random
@@ -6,14 +6,14 @@ from random import Random
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX
 
 _IDENTIFIER = re.compile(r"(?<![A-Za-z\d])[A-Z]{1,5}[-/ ]?\d{3,12}(?![\w.,:/-]*\d)|(?<=#)\d{2,9}\b")
-"""What names one thing of many: letters and a number, or a number behind its sign."""
+"""Matches what identifies one thing of many: letters and a number, or a number after its sign."""
 _WHOLE = re.compile(r"(?<![\w.,:/#-])\d{2,12}(?![\w/:%-]|[.,]\d)")
 
 
 def runs_varied(example: str, random: Random, *, at_once: bool = False) -> list[str]:
-    """The example with one run of digits changed, another one in each; or with all, twice.
+    """Return the example with one run of digits changed in each; or with all, twice.
 
-    Digits become other digits, as many of them; what stands between them stays.
+    Digits become as many other digits; everything between them stays.
     """
     text = example[:EXAMPLE_CHARS_MAX]
     runs = [run for run in _RUN.finditer(text) if len(run[0]) <= RUN_DIGITS_MAX]
@@ -31,7 +31,7 @@ RUNS_MAX, RUN_DIGITS_MAX = 4, 12
 
 
 def _other_run(digits: str, random: Random) -> str:
-    """Not larger in its first digit, as hours, months and shares have bounds."""
+    """Return other digits with a first digit not larger: hours, months and shares have bounds."""
     first = random.randint(0 if digits[0] == "0" else 1, max(1, int(digits[0])))
     rest = "".join(str(random.randint(0, 9)) for _ in digits[1:])
     made = f"{first}{rest}"
@@ -39,14 +39,14 @@ def _other_run(digits: str, random: Random) -> str:
 
 
 def names_code(example: str) -> bool:
-    """Whether an example names one thing by a code that ends in a number."""
+    """Return whether an example identifies one thing by a code that ends in a number."""
     return bool(_IDENTIFIER.search(example[:EXAMPLE_CHARS_MAX]))
 
 
 def beside_it(example: str, random: Random) -> list[str]:
-    """The example with the numbers beside its last code or number, where that is its only one.
+    """Return the example with neighbours of its last code or number, if that is its only one.
 
-    Who knows few things of many often numbers them one after the other.
+    A service that knows few things often numbers them consecutively.
     """
     text = example[:EXAMPLE_CHARS_MAX]
     found = list(_IDENTIFIER.finditer(text)) or list(_WHOLE.finditer(text))

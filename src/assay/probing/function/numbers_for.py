@@ -1,4 +1,4 @@
-"""Numbers for arguments, within the bounds that their owner gives. Pure."""
+"""Chooses numbers for arguments, within their owner's bounds. Pure."""
 
 import re
 from random import Random
@@ -10,7 +10,7 @@ _YEAR: Final = re.compile(r"(?:^|_)(?:year|anno|año|ano|jahr|jaar|ann[ée]e|rok
 
 
 def other_figure(value: JsonValue, declared: JsonObject, kind: str, random: Random) -> JsonValue:
-    """A number of the size of an example, within its bounds; anything else as it is."""
+    """Return a number of an example's size, within its bounds; other values unchanged."""
     if kind not in {"integer", "number"} or not isinstance(value, int | float):
         return value
     low, high = sorted((value * 0.6, value * 1.4))
@@ -27,7 +27,7 @@ def other_figure(value: JsonValue, declared: JsonObject, kind: str, random: Rand
 
 
 def number_for(name: str, declared: JsonObject, kind: str, random: Random) -> int | float:
-    """A number for an argument of that name."""
+    """Return a number for an argument of that name."""
     low, high = _bounds(name, declared)
     number = random.uniform(low, high)
     return round(number) if kind == "integer" else round(number, 2)

@@ -1,4 +1,4 @@
-"""Operations that an OpenAPI document describes and that only read. Pure."""
+"""Finds the read-only operations of an OpenAPI document. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ _METHOD_SUFFIX = re.compile(r"(?:_|(?<=[a-z]))(?:get|post|Get|Post)$")
 
 
 def operations_of(document: JsonObject, published: JsonValue = None) -> list[Operation]:
-    """The documented operations without an act, those that take nothing first.
+    """Return the documented operations without an act, those without arguments first.
 
-    `published`: what the owner publishes as `testInputs`, for those that do not tell what they do.
+    `published`: the owner's `testInputs`, for operations that do not describe themselves.
     """
     found: list[Operation] = []
     for path, item in list(paths_of(document).items())[:OPERATIONS_MAX]:
@@ -40,7 +40,7 @@ def operations_of(document: JsonObject, published: JsonValue = None) -> list[Ope
 
 
 def _with_shared_examples(operations: list[Operation]) -> list[Operation]:
-    """The same, where an argument without an example has those of its namesakes elsewhere."""
+    """Give an argument without an example those of equally named arguments elsewhere."""
     shown: dict[str, list[JsonValue]] = {}
     for operation in operations:
         for name, declared in _properties(operation).items():
@@ -69,7 +69,7 @@ def _properties(operation: Operation) -> JsonObject:
 
 
 def paths_of(document: JsonObject) -> JsonObject:
-    """The documented paths, as they are written."""
+    """Return the documented paths, as they are written."""
     paths = document.get("paths")
     return paths if is_object(paths) else {}
 
@@ -104,9 +104,9 @@ def _operation(
 
 
 def _own_words(texts: Sequence[str], name: str, document: JsonObject) -> str:
-    """What is said of an operation beyond its name; of an only one, what is said of them all.
+    """Return an operation's description beyond its name; of a single one, the document's.
 
-    Frameworks make a summary of the name where its author wrote none.
+    Frameworks make a summary of the name if its author wrote none.
     """
     plain = "".join(words_of(_SPLIT.sub(" ", name)))
     own = [text for text in texts if text and "".join(words_of(text)) not in plain]
@@ -126,11 +126,11 @@ def _answer_schema(described: JsonObject) -> JsonValue:
     media = content.get("application/json") if is_object(content) else None
     if is_object(media):
         return media.get("schema")
-    return ok.get("schema") if is_object(ok) else None  # as version 2 has it
+    return ok.get("schema") if is_object(ok) else None  # As in version 2.
 
 
 def base_of(document: JsonObject, address: Address) -> str:
-    """Where documented paths begin: the first server on the document's own site.
+    """Return the base of documented paths: the first server on the document's own site.
 
     Of a server elsewhere only the path counts: the document may be served by a copy.
     """
@@ -146,7 +146,7 @@ def base_of(document: JsonObject, address: Address) -> str:
 
 
 def _server(row: JsonObject) -> str:
-    """A server's address, with the defaults of its variables."""
+    """Return a server's address, with the defaults of its variables."""
     url = str(row.get("url") or "/")
     variables = row.get("variables")
     for name, one in list(variables.items())[:SERVERS_MAX] if is_object(variables) else ():

@@ -1,7 +1,7 @@
-"""Proof that an HTTP service works: documented operations that only read, for different inputs.
+"""Proof that an HTTP service works: documented read-only operations, for different inputs.
 
-Without documentation the declared address itself is asked, with its own parameters varied.
-Source: evidence.md#operations.
+Without documentation the declared address itself is called, with its own parameters varied. Source:
+evidence.md#operations.
 """
 
 from functools import partial
@@ -27,13 +27,13 @@ from assay.probing.ports import BudgetExhausted, ProbeSession
 from assay.probing.probe_client import ask, decode, unknown_url
 
 PLAIN_MAX = 4
-"""Operations without arguments that are asked, of which two have to be open."""
+"""Operations without arguments that are called; two of them must be open."""
 
 
 async def prove_operations(visit: ProbeSession, address: Address, notes: Transcript) -> Chat | None:
     """Ask until function is proven or the visit's time or requests end.
 
-    Where it is spoken to in words, if that is what is left to ask.
+    Return the conversation, if that is all that is left to ask.
     """
     try:
         documented = await find_openapi(visit, address)
@@ -52,7 +52,7 @@ async def prove_operations(visit: ProbeSession, address: Address, notes: Transcr
 
 
 async def prove_documented(visit: ProbeSession, address: Address, notes: Transcript) -> None:
-    """The same for the operations of the address's document. Raises `BudgetExhausted`."""
+    """Do the same for the operations of the address's document. Raises `BudgetExhausted`."""
     notes.members["documented"] = True
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
     document = address.document or {}
@@ -79,13 +79,13 @@ async def prove_documented(visit: ProbeSession, address: Address, notes: Transcr
 
 
 async def _ask_unknown(calls: Calls, base: str) -> None:
-    """An address that cannot exist: an operation that answers the same proves nothing."""
+    """Call an impossible address: an operation with the same answer proves nothing."""
     url = unknown_url(calls.visit, base)
     await get(calls, "unknown_path", "unknown", OutboundRequest("GET", url, ACCEPTS), {})
 
 
 async def _prove_bare(visit: ProbeSession, address: Address, notes: Transcript) -> None:
-    """An address without documentation: as declared, varied, then what its site shows of it."""
+    """Prove an undocumented address: as declared, varied, then as its site shows."""
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
     if _may_be_graphql(address) and await prove_graphql(calls, address):
         return
@@ -96,7 +96,7 @@ async def _prove_bare(visit: ProbeSession, address: Address, notes: Transcript) 
 
 
 async def _prove_plain(calls: Calls, address: Address) -> None:
-    """Ask an address as it is declared, with other values, and as its site shows."""
+    """Call an address as it is declared, with other values, and as its site shows."""
     declared = None if is_page(address) else declared_operation(address.url)
     base = urljoin(address.url, "/").rstrip("/")
     if declared is not None:
@@ -121,9 +121,9 @@ async def _vary(calls: Calls, base: str, operation: Operation) -> bool:
 
 
 async def prove_shown(calls: Calls, address: Address) -> None:
-    """Ask what the declared address or, of it, the home page of its site shows calls of.
+    """Make the calls shown at the declared address or, about it, at its site's home page.
 
-    A page for people is no answer to them.
+    A page for people does not count as an answer.
     """
     path = urlsplit(address.url).path.rstrip("/")
     start = fixed_part(address.url)
@@ -143,7 +143,7 @@ async def prove_shown(calls: Calls, address: Address) -> None:
 
 
 def _may_be_graphql(address: Address) -> bool:
-    """Whether its name, its path or what it says to a plain request speaks of queries."""
+    """Return whether its name, its path or its answer to a plain request suggests queries."""
     said = address.reply.body[:4000].decode("utf-8", "replace") if address.reply else ""
     places = (address.service.name, urlsplit(address.url).path, said)
     words = ("graphql", "graphiql") if is_page(address) else ("graph", "query", "gql")
@@ -151,7 +151,7 @@ def _may_be_graphql(address: Address) -> bool:
 
 
 def _demanded(reply: EgressResponse | None) -> list[str]:
-    """Query parameters that a refusal names as missing, in FastAPI's words."""
+    """Return query parameters that a refusal names as missing, in FastAPI's words."""
     document = decode(reply.body) if reply is not None and reply.status in NOT_FOUND else None
     rows = document.get("detail") if is_object(document) else None
     places = [row.get("loc") for row in rows if is_object(row)] if is_array(rows) else []

@@ -1,4 +1,4 @@
-"""Whether a message orders an act, or is a question. Pure.
+"""Decides whether a message orders an act, or is a question. Pure.
 
 Source: evidence.md#no-acts: no request of a visit asks for an act.
 """
@@ -44,11 +44,11 @@ _ASKS_POLITELY = re.compile(
 
 
 def orders(message: str) -> bool:
-    """Whether a sentence of a message tells its reader to act, as far as words can tell.
+    """Return whether a sentence of a message orders its reader to act, as far as words tell.
 
-    A sentence does that begins with a word of an act, behind words of courtesy or a name that it
-    addresses, or has one behind a word that leads to it (`and send it`). In `a track of 2 m, drop
-    180 cm` nothing is to be dropped. Of scripts without such words any word of an act is one.
+    It does if it begins with a word of an act, after words of courtesy or an addressed name, or has
+    one after a word that leads to it (`and send it`). In `a track of 2 m, drop 180 cm` nothing is
+    to be dropped. In scripts without such words any word of an act counts.
     """
     cut = message[:TEXT_CHARS_MAX]
     if has_part(cut, ACT_PARTS):
@@ -70,7 +70,7 @@ def _is_order(sentence: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text is a question that names no act: `Can you ...?` may ask for one."""
+    """Return whether a text is a question that names no act: `Can you ...?` may ask for one."""
     plain = text.strip()
     return (
         plain.endswith(("?", "\uff1f", "\u061f"))

@@ -1,4 +1,4 @@
-"""Texts made on the spot, for whatever reads texts. Pure: the same random source, the same text."""
+"""Generates texts for services that read texts. Pure: the same random source, the same text."""
 
 from random import Random
 from typing import Final
@@ -14,13 +14,13 @@ _FEATURES: Final = ("loose", "striped", "heavy", "broken", "spotless", "wet", "w
 
 
 SENTENCES: Final = (2, 3, 4, 5)
-"""How long a passage may be."""
+"""Possible lengths of a passage."""
 
 
 def passage(random: Random, sentences: int | None = None, *, with_contact: bool = False) -> str:
-    """Two to five sentences with people, places, goods, numbers and a date; no apostrophes.
+    """Return two to five sentences with people, places, goods, numbers and a date; no apostrophes.
 
-    `with_contact`: and one with an e-mail address and a telephone number that are nobody's.
+    `with_contact`: and one with a fictitious e-mail address and telephone number.
     """
     (first, second), (here, there) = random.sample(_PEOPLE, 2), random.sample(_PLACES, 2)
     goods, mood = random.choice(_GOODS), random.choice(_MOODS)
@@ -55,12 +55,12 @@ _SCENES: Final = (
 
 
 def scenery(random: Random, sentences: int) -> str:
-    """Sentences that no trade, office or reader of mail looks for anything in."""
+    """Return sentences that are irrelevant to any trade, office or reader of mail."""
     return " ".join(s.format(random.choice(_PLACES)) for s in random.sample(_SCENES, sentences))
 
 
 def notice(random: Random) -> tuple[str, dict[str, str]]:
-    """Four short sentences, each of one thing and what it is like; and the same by thing."""
+    """Return four short sentences, each of one thing and its property; and the same by thing."""
     things, features = random.sample(_THINGS, 4), random.sample(_FEATURES, 4)
     sentence = " ".join(
         f"The {thing} is {like}." for thing, like in zip(things, features, strict=True)
@@ -69,5 +69,5 @@ def notice(random: Random) -> tuple[str, dict[str, str]]:
 
 
 def some_date(random: Random) -> str:
-    """A day of the last half century, as ISO 8601 writes it."""
+    """Return a day of the last half century, in ISO 8601."""
     return f"{random.randint(1971, 2024)}-{random.randint(1, 12):02}-{random.randint(1, 28):02}"

@@ -1,8 +1,8 @@
-"""Proof of a service that sells: a demand that can be paid, and what shows that it is worth it.
+"""Proof of a service that sells: a payable demand, and evidence that the sale is worth it.
 
-Three things show it: operations that the service's documentation offers for nothing, payers who are
-independent of the agent and settled with its wallet, and what was bought of it where the operator
-pays for that. Source: evidence.md#paid-services; ADR 0026; ADR 0038.
+The evidence is one of three: operations that the service's documentation offers free, payers
+independent of the agent that settled with its wallet, and purchases from it, if the operator pays
+for them. Source: evidence.md#paid-services; ADR 0026; ADR 0038.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from assay.probing.ports import ProbeSession
 from assay.probing.x402_reader import PaymentDemand, consistent, read, unpaid
 
 AMOUNT_MAX: Final = 100 * 10**6
-"""Largest sane price of one call, in base units of assets of six decimals: 100 USD."""
+"""Largest plausible price of one call, in base units of assets of six decimals: 100 USD."""
 
 STEADY_TIMES: Final = 2
-"""How much dearer the next look may be: prices that follow load or a market move by less."""
+"""Factor by which the next price may rise: prices that follow load or a market move by less."""
 
 ADVERTISED_TIMES: Final = 10
-"""How much more may be asked than is advertised."""
+"""Factor by which the demand may exceed the advertised price."""
 
 _ASSETS: Final = frozenset(
     # USDC as its issuer lists it: Base, Base Sepolia, Ethereum, Polygon, Arbitrum, OP, Avalanche,
@@ -80,7 +80,7 @@ async def prove_payment(visit: ProbeSession, address: Address, notes: Transcript
 
 
 def _is_proven(notes: Transcript) -> bool:
-    """Whether its free operations proved it: then nothing is bought."""
+    """Return whether its free operations proved it: then nothing is bought."""
     return judge(notes.as_json()).state == "functional"
 
 
@@ -89,9 +89,9 @@ _TO_BE_BOUGHT: Final = ("wallet", "steady", "as_advertised")
 
 
 async def _is_steady(visit: ProbeSession, url: str, found: PaymentDemand) -> bool:
-    """Whether the next unpaid call is asked to pay the same people, and no more than twice that.
+    """Return whether the next unpaid call has the same payees, and at most twice the price.
 
-    A call that is not asked for anything, or not answered, says nothing of the price.
+    A call without a demand, or without an answer, says nothing of the price.
     """
     again = read(await unpaid(visit, url, {"cache-control": "no-cache"}))
     if again is None or not again.offers:
@@ -101,9 +101,9 @@ async def _is_steady(visit: ProbeSession, url: str, found: PaymentDemand) -> boo
 
 
 def is_as_advertised(found: PaymentDemand, document: JsonValue, path: str) -> bool:
-    """Whether a call costs no more than `ADVERTISED_TIMES` what the API's own document says.
+    """Return whether a call costs at most `ADVERTISED_TIMES` the price in the API's document.
 
-    Of the paid operation, or of the dearest one where that has no price; true without any.
+    The price is that of the paid operation, or the highest if it has none; True without any.
     """
     paths = document.get("paths") if is_object(document) else None
     items: JsonObject = paths if is_object(paths) else {}
@@ -113,10 +113,10 @@ def is_as_advertised(found: PaymentDemand, document: JsonValue, path: str) -> bo
 
 
 def _prices(item: JsonValue) -> list[Decimal]:
-    """Prices in USD that the operations of a path say in `x-payment-info`.
+    """Return prices in USD of a path's operations, from `x-payment-info`.
 
-    Source: draft-payment-discovery-00, and as sellers write it: a text, an object with an amount,
-    or the most of a range.
+    Source: draft-payment-discovery-00, and common usage: a text, an object with an amount, or the
+    top of a range.
     """
     prices: list[Decimal] = []
     for operation in item.values() if is_object(item) else ():
@@ -138,17 +138,17 @@ def _dearest(found: PaymentDemand) -> int:
 
 
 def _has_free_service(visit: ProbeSession, url: str) -> bool:
-    """Whether a service that may be free is declared on the same host: it has its own proof."""
+    """Return whether a possibly free service is declared on the same host: it has its own proof."""
     agent = visit.subject.agent
     listed = agent.registration.services if agent and agent.registration else ()
     return any(hint_of(one) == "http" and _origin(one.endpoint) == _origin(url) for one in listed)
 
 
 def with_settlements(transcripts: Sequence[JsonObject], fact: JsonObject) -> list[JsonObject]:
-    """The transcripts, those of services that sell to the wallet with what was settled with it.
+    """Add settlements to the transcripts of services that sell to the wallet.
 
-    `fact` is `{"clusters", "days", "usdNet", "unread", "needs"}`: independent payers' and what is
-    asked of them; `unread` where chains could not be read.
+    `fact` is `{"clusters", "days", "usdNet", "unread", "needs"}`: the independent payers, and the
+    required numbers; `unread` if chains could not be read.
     """
     return [
         {**one, "settled": fact} if one.get("wallet") is True and one.get("kind") == "x402" else one
@@ -157,9 +157,9 @@ def with_settlements(transcripts: Sequence[JsonObject], fact: JsonObject) -> lis
 
 
 def with_free_operations(rows: Sequence[JsonObject]) -> list[JsonObject]:
-    """The rows; a service that only sells works where a free one of the same host does.
+    """Return the rows; a service that only sells works if a free one of the same host does.
 
-    Control of that one is asked for by itself.
+    Control of that one is required separately.
     """
     free = {
         _origin(str(row["service"]))
@@ -177,9 +177,9 @@ def with_free_operations(rows: Sequence[JsonObject]) -> list[JsonObject]:
 def with_bought_documents(
     rows: Sequence[JsonObject], transcripts: Sequence[JsonObject]
 ) -> list[JsonObject]:
-    """The rows; a document that is declared as a service works where what it lists was bought.
+    """Return the rows; a document declared as a service works if its operations were bought.
 
-    Asked by itself, its operations want to be paid. What it answered wrongly stays so.
+    Asked directly, its operations demand payment. A wrong answer of it stays wrong.
     """
     bought = [one.get("bought") for one in transcripts if one.get("kind") == "x402"]
     listed = {
@@ -199,11 +199,11 @@ _UNASKED: Final = frozenset({"refuses", "closed", "unfinished"})
 
 
 def _origin(url: str) -> str:
-    """The origin; the URL itself where it has none."""
+    """Return the origin; the URL itself if it has none."""
     scope = scope_of(url)
     return url if scope is None else scope.origin
 
 
 def is_sane(found: PaymentDemand) -> bool:
-    """Whether every price is above nothing and below what a call can be worth."""
+    """Return whether every price is above zero and below the worth of a call."""
     return all(0 < int(offer.amount) <= AMOUNT_MAX for offer in found.offers)

@@ -9,13 +9,13 @@ from assay.probing.ports import ProbeSession
 from assay.probing.probe_client import decode
 
 MESSAGES = "messages"
-"""Stands for messages of no certain skill."""
+"""Key of messages of no particular skill."""
 
 
 async def published_inputs(visit: ProbeSession, url: str) -> JsonValue:
-    """`testInputs` of the host's proof file: what the owner offers; None without.
+    """Return `testInputs` of the host's proof file, the owner's test inputs; None without any.
 
-    Customers do not read it: nor do visits that are not announced.
+    Customers do not read the file, so unannounced visits do not either.
     """
     if not visit.announced:
         return None
@@ -28,9 +28,9 @@ async def published_inputs(visit: ProbeSession, url: str) -> JsonValue:
 
 
 def with_published(card: JsonObject, published: JsonValue) -> JsonObject:
-    """The card with published messages among its examples. Pure.
+    """Return the card with published messages among its examples. Pure.
 
-    Those of no certain skill are examples of the first that does nothing.
+    Those of no particular skill become examples of the first skill that does not act.
     """
     by_skill: JsonObject = published if is_object(published) else {MESSAGES: published}
     skills = skill_rows(card) or [{"name": card.get("name"), "description": ""}]
@@ -46,10 +46,10 @@ def with_published(card: JsonObject, published: JsonValue) -> JsonObject:
 
 
 def is_offered(schema: JsonObject, published: JsonValue, name: str, about: str) -> bool:
-    """Whether an owner offers what a tool takes for tests, and nothing says that the tool acts.
+    """Return whether an owner offers a tool's arguments for tests, and the tool does not act.
 
-    All that it requires has values in `testInputs`: that it may be called is said, what it does
-    need not be told by its words.
+    All its required arguments have values in `testInputs`. That permits calling it, so its own
+    words need not describe it.
     """
     required = schema.get("required")
     names = [str(one) for one in required] if is_array(required) else []
@@ -59,7 +59,7 @@ def is_offered(schema: JsonObject, published: JsonValue, name: str, about: str) 
 
 
 def messages_in(published: JsonValue) -> frozenset[str]:
-    """All messages that an owner publishes, of whichever skill."""
+    """Return all messages that an owner publishes, of any skill."""
     by_skill: JsonObject = published if is_object(published) else {MESSAGES: published}
     return frozenset(str(text) for listed in by_skill.values() for text in _messages(listed))
 

@@ -1,9 +1,7 @@
-"""Examples that hold a text to work on: the agent's own text with other words, and texts of ours.
+"""Varies examples that contain a text to work on: the agent's own text, and texts of ours. Pure.
 
-An agent that sorts, rates or checks texts answers ours all alike: none of them is what it looks
-for. What it looks for stands in its own examples. Pure.
-
-Source: evidence.md#conversations.
+An agent that classifies, rates or checks texts answers all of ours alike: none contains what it
+looks for. Its own examples contain it. Source: evidence.md#conversations.
 """
 
 import re
@@ -21,7 +19,7 @@ TEXTS = 5
 """Texts of two sorts that an agent is asked about."""
 
 WORDS_MIN = 3
-"""Words that are kept of a text at least."""
+"""Least words that are kept of a text."""
 
 _CLAUSE = re.compile(r"(?:[^.!?;\n]|[.!?;](?!\s|$))+[.!?;]?")
 _ORDERS: Final = [
@@ -31,7 +29,7 @@ _ORDERS: Final = [
     and order[0] is not order[1]
     and any(a == b for a, b in pairwise(order))
 ]
-"""The first two differ; who answers two things in turn is wrong in all of them."""
+"""The first two differ; an agent that alternates two answers is wrong in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class SortingRequest:
     text: str
     sort: str
     own: str
-    """What of its text was made of the agent's own."""
+    """The part of its text made from the agent's own."""
     ours: str
     """The rest, before or after it."""
 
@@ -54,11 +52,11 @@ def sorted_texts(
     orders: Callable[[str], bool] = orders_act,
     like: Callable[[str, Random], str] | None = None,
 ) -> list[SortingRequest]:
-    """The example's question about five texts of two sorts, in no simple order; none without.
+    """Return the example's question about five texts of two sorts, in no simple order, or none.
 
-    Those of one sort are made of one text of the agent's own: other values, not all of its words,
+    Those of one sort are made from one text of the agent's own: other values, not all of its words,
     sentences of ours around it. The other sort is another text of its own, or ours alone. Clauses
-    that `orders` finds to ask for an act are left out.
+    that `orders` classifies as asking for an act are left out.
     """
     quoted = LONG_QUOTED.search(example)
     if quoted is None or not _clauses(quoted[2], orders) or names_act(example[: quoted.start()]):
@@ -89,7 +87,7 @@ def _like(changed: str, own: str, orders: Callable[[str], bool]) -> str:
 
 
 def _clauses(text: str, orders: Callable[[str], bool]) -> list[str]:
-    """Its clauses that ask for no act."""
+    """Return its clauses that do not ask for an act."""
     found = [clause.strip() for clause in _CLAUSE.findall(text)]
     parts = [part for clause in found for part in _parts(clause, orders)]
     return [part for part in parts if len(part.split()) >= WORDS_MIN]
@@ -102,7 +100,7 @@ def _parts(clause: str, orders: Callable[[str], bool]) -> list[str]:
 
 
 def _without_quotes(clause: str) -> str:
-    """Without its first or last word, the shorter: answers may be prepared for the whole."""
+    """Drop its first or last word, the shorter: answers may be prepared for the whole."""
     words = clause.rstrip(".!?;").split()
     if len(words) <= WORDS_MIN:
         return clause

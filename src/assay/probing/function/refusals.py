@@ -1,4 +1,4 @@
-"""What a refusal says of what is known, and of how to ask. Pure."""
+"""Reads what a refusal says about known values, and about how to ask. Pure."""
 
 import re
 from random import Random
@@ -17,7 +17,7 @@ _LEADS_TO_LIST = re.compile(
 
 
 def offered_in(said: str) -> list[str]:
-    """The short names that a refusal lists, and its examples: what a service says it knows."""
+    """Return the short names that a refusal lists, and its examples: values the service knows."""
     shown = [text.strip() for text in EXAMPLE.findall(said[:900])[:2]]
     listed = _LEADS_TO_LIST.split(said[:2000].strip(" .?!"))[-1]
     names = [name.strip("'\"` .") for name in BETWEEN.split(listed)]
@@ -32,9 +32,9 @@ LISTED_MIN, NAMES_MAX = 3, 6
 
 
 def listed_in(said: str) -> list[str]:
-    """The short names of the first list of three or more in an answer, in any language.
+    """Return the short names of the first list of three or more in an answer, in any language.
 
-    The first of them only where a colon is before it: what leads to a list is not known elsewhere.
+    The first name counts only after a colon: otherwise the words leading to the list are unknown.
     """
     for sentence in _SENTENCE.split(said[:1000]):
         _, colon, rest = sentence.rpartition(":")
@@ -53,7 +53,7 @@ _DATA = re.compile(
 
 
 def notations_in(said: str) -> list[str]:
-    """What a refusal or help text shows of a notation, in any language: quoted, or with digits."""
+    """Return parts of a refusal or help text that show a notation: quoted, or with digits."""
     cut = said[:900]
     quoted = [q.strip() for q in _QUOTED_DATA.findall(cut)]
     data = [found[0].strip(".,:") for found in _DATA.finditer(cut)]
@@ -61,7 +61,7 @@ def notations_in(said: str) -> list[str]:
 
 
 def shown_in(said: str) -> list[str]:
-    """The requests that an answer shows for others to follow; few and short."""
+    """Return the requests that an answer shows as examples; few and short."""
     shown = [part for text in _HOW_TO_ASK.findall(said[:900]) for part in _EITHER.split(text)]
     shown = [*shown[:SHOWN_MAX], *_filled_in(said[:900])]
     return [*dict.fromkeys(text.strip(" .") for text in shown if text.strip(" ."))]
@@ -73,9 +73,9 @@ RUNS_MIN = 2
 
 
 def _filled_in(said: str) -> list[str]:
-    """Values of the form that repeated letters stand for: `#rrggbb`, `AAA-nnn`.
+    """Return values of the form that repeated letters stand for: `#rrggbb`, `AAA-nnn`.
 
-    Small letters become digits, which most fields take; capitals become letters.
+    Small letters become digits, which most fields accept; capitals become letters.
     """
     random = Random(said)  # noqa: S311 - an example, varied before it is asked
     found = [m[0] for m in _STANDS_FOR.finditer(said) if len(_RUN_OF.findall(m[0])) >= RUNS_MIN]
@@ -105,7 +105,7 @@ _HOW_TO_ASK = re.compile(
 
 
 def tells_known(said: str) -> bool:
-    """Whether a refusal says what is known, or within which bounds."""
+    """Return whether a refusal says what is known, or within which bounds."""
     return bool(offered_in(said)) or bounds_in(said) is not None
 
 
@@ -114,7 +114,7 @@ def _is_name(text: str) -> bool:
 
 
 def bounds_in(said: str) -> tuple[int, int] | None:
-    """The bounds that a short refusal gives: its only two numbers, the lower one first."""
+    """Return the bounds in a short refusal: its only two numbers, the lower one first."""
     numbers = [
         int(n) for n in re.findall(r"(?<![\w.,-])\d{1,9}(?![\w,-]|\.\d)", said[:BOUNDS_CHARS])
     ]

@@ -1,4 +1,4 @@
-"""An operation that only reads, and the request that calls it. Pure.
+"""A read-only operation, and the request that calls it. Pure.
 
 Sources: OpenAPI 3.1, "Style Values"; OpenAPI 2.0, "Parameter Object"; URL Standard, section 5.
 """
@@ -15,7 +15,7 @@ from assay.probing.function.identify import ACCEPTS
 
 FORM: Final = "application/x-www-form-urlencoded"
 JOINED: Final[Mapping[str, str]] = {"csv": ",", "ssv": " ", "tsv": "\t", "pipes": "|"}
-"""What lists in one query value are joined by, by the place of the argument."""
+"""Separators of lists in one query value, by the place of the argument."""
 
 WHOLE: Final = "whole"
 TEXT: Final = "text"
@@ -23,28 +23,28 @@ TEXT: Final = "text"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One documented operation that only reads, as far as its document can be believed."""
+    """A documented operation that only reads, according to its document."""
 
     method: str
     path: str
     schema: JsonObject
-    """Of its required parameters, by name, as one object."""
+    """Its required parameters, by name, as one object."""
     places: JsonObject
     """Where each parameter goes: `path`, `query` or one of `JOINED`, a member of a JSON `body` or
     of a `form`; or the `whole` JSON body, or all of it as `text`."""
     answer: JsonValue
     """Schema of its documented answer."""
     about: str = ""
-    """What its document says that it does."""
+    """Its description in the document."""
     is_talk: bool = False
-    """It is told something in words, and answers."""
+    """Whether it takes a message in words, and answers."""
     media: str = ""
-    """The type of a body that is text."""
+    """Media type of a text body."""
     shown: tuple[JsonObject, ...] = ()
     """Arguments of whole calls that its owner shows."""
 
     def is_shown(self, arguments: JsonObject) -> bool:
-        """Whether its owner shows just these: an answer may be prepared for them."""
+        """Return whether its owner shows exactly these: an answer may be prepared for them."""
         if arguments in self.shown:
             return True
         declared = self.schema.get("properties")
@@ -67,7 +67,7 @@ def _examples(declared: JsonValue) -> list[JsonValue]:
 
 
 def request_for(operation: Operation, base: str, arguments: JsonObject) -> OutboundRequest:
-    """The request that calls an operation with these arguments."""
+    """Return the request that calls an operation with these arguments."""
     path = operation.path
     query: dict[str, str | list[str]] = {}
     body: dict[str, JsonValue] = {}
@@ -90,7 +90,7 @@ def request_for(operation: Operation, base: str, arguments: JsonObject) -> Outbo
 
 
 def _body(operation: Operation, given: JsonObject) -> tuple[str, bytes]:
-    """The type and the bytes of a body with these members."""
+    """Return media type and bytes of a body with these members."""
     places = {str(operation.places.get(name)) for name in given}
     only = next(iter(given.values()), None)
     if "form" in places:

@@ -1,4 +1,4 @@
-"""What the rules of every kind of service read of a transcript. Pure."""
+"""Helpers that read transcripts for the rules of every kind of service. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True)
 class FunctionVerdict:
-    """What is proven of a service, and why in one slug."""
+    """What is proven of a service, and the reason as a slug."""
 
     state: State
     why: str
 
 
 def judge_failures(transcript: JsonObject) -> FunctionVerdict:
-    """A service of which no answer counts: what its failures amount to, the kindest first."""
+    """Return the verdict on a service without valid answers, from its mildest failure."""
     rows = asked(transcript)
     classes = {str(row["class"]) for row in rows} | set(texts(transcript.get("greeting")))
     if "cut" in classes or transcript.get("cut") or "busy_for" in classes:
@@ -57,13 +57,13 @@ _FAILURES: Final[Mapping[str, FunctionVerdict]] = {
 
 
 def asked(transcript: JsonObject) -> list[JsonObject]:
-    """What was asked, in order."""
+    """Return the requests in order."""
     rows = transcript.get("asked")
     return [row for row in rows if is_object(row)] if is_array(rows) else []
 
 
 def is_cut(rows: Sequence[JsonObject]) -> bool:
-    """Whether time, requests, patience or means of ours ended before an answer came."""
+    """Return whether our time, requests or means ended before an answer came."""
     return any(row["class"] in _CUT for row in rows)
 
 
@@ -71,10 +71,10 @@ _CUT: Final = frozenset({"cut", "timeout", "busy", "busy_for", "broken", "no_grp
 
 
 def text(row: JsonObject) -> str:
-    """What an answer said; empty where there was none."""
+    """Return an answer's text; empty if there was none."""
     return cast("str", row.get("answer")) if isinstance(row.get("answer"), str) else ""
 
 
 def texts(value: JsonValue) -> list[str]:
-    """The members of a list, as texts; none of anything else."""
+    """Return a list's members as texts; none for anything else."""
     return [str(item) for item in value] if is_array(value) else []

@@ -1,4 +1,4 @@
-"""Proof that a JSON-RPC service works: methods that only ask, for different parameters.
+"""Proof that a JSON-RPC service works: read-only methods, for different parameters.
 
 Source: the JSON-RPC 2.0 specification.
 """
@@ -33,14 +33,14 @@ from assay.probing.probe_client import ask, decode, text_of
 TEXT_CHARS_MAX = 32 * 1024
 LISTED_MAX = 60
 HELPED_MAX = 3
-"""Methods of a list of which is asked what they take."""
+"""Listed methods whose parameters are requested from the service."""
 
 _NO_GET: Final = frozenset({400, 404, 405, 406, 415, 422, 501})
-"""What a `GET` is answered where only `POST` is spoken."""
+"""Statuses of a `GET` where only `POST` is supported."""
 
 
 async def prove_rpc(calls: Calls, address: Address) -> bool:
-    """Ask the methods of a JSON-RPC service; whether there is one."""
+    """Call the methods of a JSON-RPC service; return whether there is one."""
     said = "" if address.reply is None else text_of(address.reply)[:TEXT_CHARS_MAX]
     url = _endpoint(address, said)
     if not url:
@@ -60,7 +60,7 @@ async def prove_rpc(calls: Calls, address: Address) -> bool:
 
 
 def _endpoint(address: Address, said: str) -> str:
-    """Where JSON-RPC may be spoken; empty where nothing speaks for it."""
+    """Return the possible JSON-RPC endpoint; empty if nothing suggests one."""
     for one in calls_shown(said.encode(), address.url):
         if one.method == "POST" and "jsonrpc" in one.given:
             return urljoin(address.url, one.raw)
@@ -79,7 +79,7 @@ def _plain(said: str) -> str:
 
 
 async def _methods(calls: Calls, url: str, said: str) -> list[Method] | None:
-    """The methods that can be asked; None where no JSON-RPC is spoken."""
+    """Return the methods that can be called; None if JSON-RPC is not spoken."""
     discovered = await _ask(calls, url, "rpc.discover", [])
     if discovered is None:
         return None
@@ -96,7 +96,7 @@ async def _methods(calls: Calls, url: str, said: str) -> list[Method] | None:
 
 
 async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
-    """The first of the listed methods that may be asked, with what the service says of them."""
+    """Return the first listed methods that may be called, with the service's descriptions."""
     listed = [str(name) for name in names[:LISTED_MAX]] if is_array(names) else []
     own = [name for name in listed if not name.startswith(("system.", "rpc."))]
     found: list[Method] = []
@@ -114,7 +114,7 @@ async def _signed(calls: Calls, url: str, names: JsonValue) -> list[Method]:
 
 
 async def _ask(calls: Calls, url: str, method: str, params: JsonValue) -> JsonObject | None:
-    """The answer to a method that says what there is; None of what is no JSON-RPC."""
+    """Return the answer to a method that lists what exists; None if it is not JSON-RPC."""
     response = await ask(calls.visit, _request(url, method, params))
     document = decode(response.body) if isinstance(response, EgressResponse) else None
     return document if is_object(document) and is_envelope(document) else None
@@ -128,7 +128,7 @@ def _request(url: str, method: str, params: JsonValue) -> OutboundRequest:
 
 @dataclass(slots=True)
 class _Caller:
-    """Asks one method, by name or by position: the other way after each refusal."""
+    """Calls one method, by name or by position: the other way after each refusal."""
 
     calls: Calls
     url: str
@@ -136,7 +136,7 @@ class _Caller:
     styles: list[str] = field(default_factory=list[str])
 
     async def send(self, arguments: JsonObject) -> None:
-        """Ask with these arguments, and note what comes back."""
+        """Call with these arguments, and record the answer."""
         order = self.method.schema["properties"]
         names = list(order) if is_object(order) else []
         values = [arguments[name] for name in names if name in arguments]

@@ -1,7 +1,7 @@
-"""Methods of a JSON-RPC service, as it describes them or as a text shows them. Pure.
+"""Reads the methods of a JSON-RPC service from its descriptions or from a text. Pure.
 
 Sources: OpenRPC 1.3; the XML-RPC introspection methods (`system.listMethods`), which JSON-RPC
-libraries took over.
+libraries adopted.
 """
 
 import json
@@ -36,30 +36,30 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method that only asks, as far as its name and its owner's words say."""
+    """A read-only method, according to its name and its owner's words."""
 
     name: str
     about: str
     schema: JsonObject
-    """Of its parameters in their order, as one object."""
+    """Its parameters in their order, as one object."""
     styles: tuple[str, ...] = (BY_POSITION, BY_NAME)
-    """How it may want them."""
+    """How it may expect its parameters."""
 
 
 def is_envelope(document: JsonValue) -> bool:
-    """Whether an answer is one of JSON-RPC 2.0."""
+    """Return whether an answer is one of JSON-RPC 2.0."""
     is_answer = is_object(document) and bool(document.keys() & {"result", "error"})
     return is_answer and is_object(document) and document.get("jsonrpc") == "2.0"
 
 
 def may_call(name: str, about: str) -> bool:
-    """Whether a method's name asks, or its owner says that it tells; and neither names an act."""
+    """Return whether name or description say that a method only informs, and neither an act."""
     last = re.split(r"[./:]", name)[-1]
     return not tells_of_act(about) and only_asks(last, (about,))
 
 
 def methods_described(document: JsonValue) -> list[Method]:
-    """The methods of an OpenRPC document that take something, and only ask."""
+    """Return the read-only methods of an OpenRPC document that take parameters."""
     rows = document.get("methods") if is_object(document) else None
     found: list[Method] = []
     for row in rows[:METHODS_MAX] if is_array(rows) else ():
@@ -76,13 +76,13 @@ def methods_described(document: JsonValue) -> list[Method]:
 
 
 def schemas_in(document: JsonValue) -> JsonValue:
-    """What references in an OpenRPC document lead to."""
+    """Return the targets of references in an OpenRPC document."""
     components = document.get("components") if is_object(document) else None
     return components.get("schemas") if is_object(components) else None
 
 
 def _parameters(row: JsonObject, document: JsonValue) -> JsonObject | None:
-    """The schema of what a method takes, as one object; None of one that takes nothing."""
+    """Return the schema of a method's parameters, as one object; None without parameters."""
     listed = row.get("params")
     rows = [_resolved(p, document) for p in listed if is_object(p)] if is_array(listed) else []
     wanted = [p for p in rows if p.get("required")] or rows[:1]
@@ -99,7 +99,7 @@ def _parameters(row: JsonObject, document: JsonValue) -> JsonObject | None:
 
 
 def _shown_arguments(row: JsonObject) -> list[dict[str, JsonValue]]:
-    """The arguments by name of each example of a method."""
+    """Return the arguments by name of each example of a method."""
     listed = row.get("examples")
     examples = [e for e in listed[:SHOWN_MAX] if is_object(e)] if is_array(listed) else []
     found: list[dict[str, JsonValue]] = []
@@ -121,7 +121,7 @@ def _resolved(row: JsonObject, document: JsonValue) -> JsonObject:
 
 
 def method_signed(name: str, signature: JsonValue, about: str) -> Method | None:
-    """A method by what `system.methodSignature` says: its result's type, then its arguments'."""
+    """Return a method from `system.methodSignature`: its result's type, then its arguments'."""
     first = signature[0] if is_array(signature) and signature else signature
     types = first.split(",") if isinstance(first, str) else first
     rows = [str(kind).strip() for kind in types[1 : ARGUMENTS_MAX + 1]] if is_array(types) else []
@@ -137,7 +137,7 @@ def _typed(kind: str) -> JsonObject:
 
 
 def methods_shown(text: str) -> list[Method]:
-    """The methods that a text shows a call of, or names with their arguments: `name(a, b)`."""
+    """Return the methods that a text calls, or names with their arguments: `name(a, b)`."""
     found: dict[str, Method] = {}
     for place, call in _calls(text):
         name, params = call.get("method"), call.get("params")
@@ -169,7 +169,7 @@ def _by_position(params: JsonValue) -> dict[str, JsonValue]:
 
 
 def _before(text: str, place: int) -> str:
-    """What the line before a call says of it, unless that is another call."""
+    """Return the description in the line before a call, unless that is another call."""
     lines = text[max(0, place - ABOUT_CHARS) : place].split("\n")
     said = [line.strip(" $:") for line in lines[-2:] if line.strip()]
     plain = [line for line in said if not re.search(r"[/{}\"]", line)]
@@ -177,7 +177,7 @@ def _before(text: str, place: int) -> str:
 
 
 def _calls(text: str) -> list[tuple[int, JsonObject]]:
-    """The JSON-RPC requests in a text, and where each begins."""
+    """Return the JSON-RPC requests in a text, and where each begins."""
     found: list[tuple[int, JsonObject]] = []
     place = text.find('"jsonrpc"')
     for _ in range(SHOWN_MAX):
@@ -195,6 +195,6 @@ def _calls(text: str) -> list[tuple[int, JsonObject]]:
 
 
 def endpoint_in(text: str) -> str:
-    """The path that a text names for JSON-RPC; empty where it names none."""
+    """Return the path that a text names for JSON-RPC; empty if it names none."""
     found = _ENDPOINT.search(text)
     return "" if found is None else found[0]

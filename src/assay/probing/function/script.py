@@ -1,4 +1,4 @@
-"""What an A2A agent is asked: its own examples first, with other values. Pure.
+"""Plans the requests to an A2A agent: its own examples first, with other values. Pure.
 
 Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
@@ -45,7 +45,7 @@ TRIES_MAX = 3
 """Requests of one example while its answers do not differ."""
 
 OFFERED_MAX = 3
-"""Values asked about of those that an answer names as known."""
+"""Values tried of those that an answer names as known."""
 
 
 _SAYS_KNOWN = re.compile(
@@ -60,9 +60,9 @@ _SAYS_KNOWN = re.compile(
 
 @dataclass(slots=True)
 class Script:
-    """Requests within a card's skills that ask for no act, endless; the likeliest to work first.
+    """An endless series of requests within a card's skills, without acts; the most likely first.
 
-    Of one example three at most, then of the next.
+    At most three of one example, then of the next.
     """
 
     families: Sequence[list[Request]]
@@ -70,10 +70,10 @@ class Script:
     known: frozenset[str] = frozenset()
     """Words that say what the agent does."""
     about: str = ""
-    """What the agent says of itself, in its language."""
+    """The agent's self-description, in its language."""
     random: Random = field(default_factory=Random)
     examples: Sequence[Sequence[str]] = ()
-    """By skill; none of those that do something."""
+    """Examples by skill; none of skills that act."""
     _asked: list[Request] = field(default_factory=list[Request])
     _shown: set[str] = field(default_factory=set[str])
     """Examples and notations that answers have shown."""
@@ -82,18 +82,18 @@ class Script:
     """What answers say beyond their requests."""
 
     def next(self) -> Request:
-        """The next request."""
+        """Return the next request."""
         request = self._of_examples() or next(self.rest)
         self._asked.append(request)
         return request
 
     @property
     def is_checking(self) -> bool:
-        """Whether the last request has an answer that does not depend on those before."""
+        """Return whether the last request's answer does not depend on those before."""
         return bool(self._asked) and (self._asked[-1].fits is not None or self._asked[-1].is_kin)
 
     def hear(self, request: Request, answer: str) -> None:
-        """Ask next about what an answer says that the agent knows, or how it wants to be asked."""
+        """Plan requests for what an answer says is known, or how the agent wants to be asked."""
         is_help = self._is_help(request, answer)
         self._take_up(request.text.casefold(), answer, is_help=is_help)
         refuses = _SAYS_KNOWN.search(answer) if request.is_own and request.fits is None else None
@@ -112,9 +112,10 @@ class Script:
             self.families = [self._kin(*self._asked), *self.families]
 
     def _is_help(self, request: Request, answer: str) -> bool:
-        """Whether an answer seems to say what can be asked.
+        """Return whether an answer seems to say what can be asked.
 
-        To what it may not know, to another request too, or in a refusal's words.
+        It does if it answers an uncertain request, is repeated for another request, or is a
+        refusal.
         """
         is_right = request.checked is not None and is_right_answer(request.checked, answer)
         return not is_right and (
@@ -122,7 +123,7 @@ class Script:
         )
 
     def _kin(self, one: Request, other: Request) -> list[Request]:
-        """For who answers one example in few words, whatever its values, another example's kin."""
+        """For an agent with few-word answers to an example, return variants of another example."""
         label = self._labels[0]
         examples = self.examples[one.skill] if one.skill is not None else ()
         others = [e for e in examples if e != one.family]
@@ -134,9 +135,9 @@ class Script:
         return kin_of(pair, one.skill, self.random, LATER_ORDERS)
 
     def _take_up(self, asked: str, answer: str, *, is_help: bool) -> None:
-        """Of an answer that shows how to ask, or names a notation, make examples; once each.
+        """Make examples of an answer that shows how to ask, or names a notation; once each.
 
-        What was asked, and comes back, shows nothing.
+        The request itself, repeated in the answer, does not count.
         """
         candidates = [*shown_in(answer), *(notations_in(answer) if is_help else ())]
         shown = [
@@ -147,7 +148,7 @@ class Script:
         self._shown |= {*fresh}
         others = Others(shown, self.known, is_act=False, every=self.about.casefold())
         made = [family_of(text, others, self.random) for text in fresh]
-        if is_help and len(made) > 1:  # of one notation, as one agent shows them together
+        if is_help and len(made) > 1:  # One notation, which one agent shows consistently.
             whole = sorted((r for row in made for r in row), key=lambda r: r.is_literal)
             made = [[replace(r, family=fresh[0]) for r in whole]]
         notation, values = notation_values(answer, self.random)
@@ -168,7 +169,7 @@ class Script:
         return None
 
     def _had(self, request: Request) -> bool:
-        """Whether a request asks of nothing that was not asked of already."""
+        """Return whether everything in a request was already asked."""
         if is_notation(request.text):
             return any(request.text == one.text for one in self._asked)
         words = frozenset(words_of(request.text))
@@ -177,9 +178,9 @@ class Script:
 
 
 def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool, bool, bool]:
-    """What is asked last: what is not its own; what it may not know; texts that answers repeat.
+    """Return what to ask last: foreign examples, uncertain topics, texts that answers repeat.
 
-    First what has a right answer that we know.
+    Requests with a right answer that we know come first.
     """
     is_known = any(r.is_known and not r.is_literal for r in family)
     quotes = without_quotation(family[0].text) != family[0].text
@@ -192,10 +193,10 @@ def _reluctance(family: list[Request]) -> tuple[bool, bool, bool, bool, bool, bo
 def script_of(
     card: JsonObject, visit: ProbeSession, random: Random, published: JsonValue = None
 ) -> Script:
-    """What an agent with this card is asked.
+    """Return the script for an agent with this card.
 
-    `published`: the `testInputs` of its proof file. Messages there may be sent, and may be sent
-    with other values, whatever they look like, unless they order an act.
+    `published`: the `testInputs` of its proof file. Messages in it may be sent, also with other
+    values, in any form, unless they order an act.
     """
     card = with_published(card, published)
     offered = messages_in(published)
@@ -238,7 +239,7 @@ def script_of(
 
 
 def _about(card: JsonObject, random: Random) -> list[list[Request]]:
-    """Questions about the subjects of its skills, for agents whose examples take no value."""
+    """Return questions about its skills' topics, for agents whose examples take no values."""
     texts = [f"{name}. {about}" for name, about in skills_of(card) if not names_act(name + about)]
     families: dict[str, list[Request]] = {}
     for text in texts[:2]:
@@ -248,7 +249,7 @@ def _about(card: JsonObject, random: Random) -> list[list[Request]]:
 
 
 def _general(card: JsonObject, random: Random) -> Iterator[Request]:
-    """Questions of ours in the agent's own terms."""
+    """Yield questions of ours in the agent's own terms."""
     skills = [(n, about) for n, about in skills_of(card) if not does_act(n, about)]
     while True:
         name, about = random.choice(skills) if skills else ("What do you know of this", "")

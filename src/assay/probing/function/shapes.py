@@ -1,4 +1,4 @@
-"""Whether a value is of the shape that its owner documents. Pure."""
+"""Checks whether a value has its documented shape. Pure."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ _ITEMS_MAX = 40
 
 
 def fits(value: JsonValue, kind: str) -> bool:
-    """Whether a value is of a JSON Schema type; a truth value is no number."""
+    """Return whether a value is of a JSON Schema type; a boolean is not a number."""
     types: Mapping[str, type | tuple[type, ...]] = {
         "string": str,
         "integer": int,
@@ -23,9 +23,9 @@ def fits(value: JsonValue, kind: str) -> bool:
 
 
 def is_valid(value: JsonValue, schema: JsonValue, root: JsonValue = None, depth: int = 0) -> bool:
-    """Whether a value is of the documented shape: types, required members, enumerations, items.
+    """Return whether a value has the documented shape: types, required members, enums, items.
 
-    Patterns are not read: they are regular expressions that a stranger chose.
+    Patterns are ignored: they are untrusted regular expressions.
     """
     if not is_object(schema) or depth > 2 * DEPTH_MAX:
         return True

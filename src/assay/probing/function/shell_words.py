@@ -1,4 +1,4 @@
-"""The words of a command line that a text shows. Pure; each character is looked at once.
+"""Splits a command line in a text into words. Pure; linear in its characters.
 
 Source: POSIX.1-2024, Shell Command Language, section 2.2 (quoting), as far as pages use it.
 """
@@ -11,9 +11,9 @@ _ESCAPED: Final = {"n": "\n", "t": "\t"}
 
 
 def words_of_line(text: str, start: int) -> tuple[list[str], int]:
-    """The words from here to the end of the line, and where that is.
+    """Return the words from here to the end of the line, and the position of that end.
 
-    None of a line in which a quotation is not ended. A backslash at its end continues it.
+    None for a line with an unterminated quotation. A backslash at its end continues it.
     """
     words: list[str] = []
     parts: list[str] = []
@@ -44,7 +44,7 @@ def words_of_line(text: str, start: int) -> tuple[list[str], int]:
 
 
 def _quotation(text: str, start: int, end: int) -> tuple[str, int]:
-    """What is quoted from here, and what follows it; -1 where the quotation is not ended."""
+    """Return the quoted text, and the position after it; -1 if the quotation is unterminated."""
     is_escaped = text[start] != "'"
     mark = '"' if text[start] == '"' else "'"
     place = start + 1 + (text[start] == "$")

@@ -1,6 +1,6 @@
-"""Calls that a page or an index shows, as operations. Pure.
+"""Turns calls that a page or an index shows into operations. Pure.
 
-Services without a document still say how they are called: by links, by `GET /rate?from=EUR`, by a
+Services without a document still show how to call them: by links, by `GET /rate?from=EUR`, by a
 `curl` line.
 """
 
@@ -32,13 +32,13 @@ _HANDS_OVER: Final = re.compile(
     r"(?:\w{1,12}\s)?(?:json|forms?|body|numbers?|values?|lists?|plain text|parameters|fields)\b",
     re.IGNORECASE,
 )
-"""What a caller does in order to ask."""
+"""Phrases that describe how a caller asks."""
 
 
 def operations_shown(body: bytes, url: str) -> list[Operation]:
-    """The operations on its own origin that a text at `url` shows calls of, without an act.
+    """Return the same-origin operations shown by a text at `url`, without acts.
 
-    Those of which it shows values come first. A `POST` needs the body that it takes.
+    Those with shown values come first. A `POST` must show its body.
     """
     by_key: dict[tuple[str, str], list[ShownCall]] = {}
     calls = calls_shown(body, url)
@@ -54,7 +54,7 @@ def operations_shown(body: bytes, url: str) -> list[Operation]:
 
 
 def declared_operation(url: str) -> tuple[Operation, JsonObject] | None:
-    """The declared address as a call, and the values it has; None where it has none."""
+    """Return the declared address as a call, and its values; None if it has none."""
     one = called(url)
     if one is None or not any(one.given.values()):
         return None
@@ -63,7 +63,7 @@ def declared_operation(url: str) -> tuple[Operation, JsonObject] | None:
 
 
 def demanding(url: str, names: Sequence[str]) -> Operation | None:
-    """The declared address with arguments of which only the names are known."""
+    """Return the declared address with arguments of which only the names are known."""
     one = called(url)
     if one is None or not names:
         return None
@@ -74,7 +74,7 @@ def demanding(url: str, names: Sequence[str]) -> Operation | None:
 
 
 def _as_marked(call: ShownCall, marked: Sequence[ShownCall]) -> ShownCall:
-    """The call as one of another that names the values in its path."""
+    """Return the call with the path of another call that names its values."""
     for other in marked:
         values = values_at(other.path, call.raw) if other.method == call.method else None
         if values is not None and call.path != other.path:
@@ -126,9 +126,9 @@ def _operation_of(
 
 
 def _may_act(one: ShownCall, *, is_only: bool) -> bool:
-    """Whether a call may do something, by its path and what is said beside it.
+    """Return whether a call may act, by its path and the text beside it.
 
-    What is said before is of the only call by `POST`, if there is only one.
+    Preceding text describes a `POST` only if it is the only one.
     """
     if one.method == "GET":
         return does_act(one.path, "", says_it_reads=True)

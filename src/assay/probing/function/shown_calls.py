@@ -1,4 +1,4 @@
-"""Where a text shows calls: links, lines like `GET /rate?from=EUR`, command lines. Pure."""
+"""Finds calls in a text: links, lines like `GET /rate?from=EUR`, command lines. Pure."""
 
 import html
 import json
@@ -19,11 +19,11 @@ TEXT_CHARS_MAX = 32 * 1024
 CALLS_READ_MAX = 80
 BODY_CHARS_MAX = 800
 ABOUT_CHARS = 160
-"""Of the text before and after a call: what it is for."""
+"""Characters of the text before and after a call that describe it."""
 
 INTRO_CHARS = 600
 BODY: Final = "body"
-"""The name of a body that has no members."""
+"""The name of a body without members."""
 
 _ATTRIBUTE: Final = re.compile(
     r"""\b(?:href|src|action|url|data-url|spec-url)\s*[=:]\s*(?:"([^"]{1,500})"|'([^']{1,500})')""",
@@ -43,24 +43,24 @@ _NO_WORDS: Final = re.compile(r"\b(?:GET|POST|curl|https?)\b|[$`]|://\S{0,200}")
 
 @dataclass(frozen=True, slots=True)
 class ShownCall:
-    """One call that a text shows."""
+    """A call that a text shows."""
 
     method: str
     path: str
-    """With `{name}` for each value."""
+    """The path with `{name}` for each value."""
     raw: str
-    """The path as it was."""
+    """The original path."""
     given: JsonObject
-    """The values by name; None where none is shown."""
+    """The values by name; None if none is shown."""
     places: JsonObject
-    """As `Operation.places`."""
+    """Places, as in `Operation.places`."""
     media: str
     about: str
     """The text around it."""
     beside: tuple[str, ...] = ()
-    """What is said of it on its line and on the one before."""
+    """The description on its line and on the one before."""
     intro: tuple[str, ...] = ()
-    """Lines before that, of no call."""
+    """Earlier lines that belong to no other call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Body:
 
 
 def calls_shown(body: bytes, url: str) -> list[ShownCall]:
-    """The calls on its own origin that a text at `url` shows."""
+    """Return the same-origin calls that a text at `url` shows."""
     document = decode(body)
     text = body[:TEXT_CHARS_MAX].decode("utf-8", "replace")
     linked: list[str] = []
@@ -94,7 +94,7 @@ def calls_shown(body: bytes, url: str) -> list[ShownCall]:
 
 
 def _without(text: str, commands: Sequence[CommandLine]) -> str:
-    """The text with blanks where command lines stand."""
+    """Return the text with blanks in place of command lines."""
     for line in commands:
         text = text[: line.start] + " " * (line.end - line.start) + text[line.end :]
     return text
@@ -110,7 +110,7 @@ def _of_line(text: str, line: CommandLine, url: str) -> ShownCall | None:
 
 
 def _written(text: str, url: str) -> list[ShownCall | None]:
-    """Calls that stand in a text by themselves."""
+    """Return calls that are written out in a text."""
     found: list[ShownCall | None] = []
     for match in list(_CALL.finditer(text))[:CALLS_READ_MAX]:
         first = max(0, match.start() - BODY_CHARS_MAX)
@@ -132,7 +132,7 @@ def _written(text: str, url: str) -> list[ShownCall | None]:
 
 
 def _lines(document: JsonValue) -> list[str]:
-    """The texts of an index, each with the name that it stands under."""
+    """Return the texts of an index, each with its name."""
     if not is_object(document):
         return leaves(document)
     rows: list[str] = []
@@ -143,7 +143,7 @@ def _lines(document: JsonValue) -> list[str]:
 
 
 def _json_after(text: str, end: int, line: str) -> JsonObject | None:
-    """The JSON object beside a call: after it, or before it in its line."""
+    """Return the JSON object after a call, or before it in its line."""
     for part in (text[end : end + BODY_CHARS_MAX], line):
         place = part.find("{")
         while 0 <= place < BODY_CHARS_MAX:
@@ -163,7 +163,7 @@ def _shown(
     url: str,
     place: tuple[()] | tuple[str, int, int],
 ) -> ShownCall | None:
-    """The call of a method and an address; None of what asks nothing of its own origin."""
+    """Return the call of a method and an address; None if it is not of its own origin."""
     address = own_address(shown, url)
     one = called(address)
     if one is None or urlsplit(address)[:2] != urlsplit(url)[:2]:
@@ -188,7 +188,10 @@ def _about(text: str, start: int, end: int) -> str:
 
 
 def _around(text: str, start: int, end: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is said beside a call, and before that. Lines with an address are about another."""
+    """Return the text beside a call, and before that.
+
+    Lines with an address belong to another call.
+    """
     *above, own = text[max(0, start - INTRO_CHARS) : start].split("\n")
     said = [line for line in map(_words, above) if line and "/" not in line]
     after, *below = text[end : end + ABOUT_CHARS].split("\n")

@@ -1,4 +1,4 @@
-"""What an agent's card says of its skills, bounded. Pure."""
+"""Reads the skills of an agent's card, bounded. Pure."""
 
 from assay.common.json import JsonObject, is_array, is_object
 from assay.probing.function.acts import names_act
@@ -9,7 +9,7 @@ EXAMPLES_MAX = 12
 
 
 def skills_of(card: JsonObject) -> list[tuple[str, str]]:
-    """Name and description of each skill."""
+    """Return name and description of each skill."""
     return [
         (str(row.get("name") or row.get("id"))[:80], str(row.get("description") or "")[:400])
         for row in skill_rows(card)
@@ -17,7 +17,7 @@ def skills_of(card: JsonObject) -> list[tuple[str, str]]:
 
 
 def examples_of(card: JsonObject) -> list[tuple[bool, list[str]]]:
-    """Of each skill, whether it does something, and its examples."""
+    """Return for each skill whether it acts, and its examples."""
     found: list[tuple[bool, list[str]]] = []
     for skill in skill_rows(card):
         rows = skill.get("examples")
@@ -28,11 +28,11 @@ def examples_of(card: JsonObject) -> list[tuple[bool, list[str]]]:
 
 
 def does_act_in(skill: JsonObject) -> bool:
-    """Whether a skill says that it does something."""
+    """Return whether a skill says that it acts."""
     return names_act(f"{skill.get('name')} {skill.get('description')}")
 
 
 def skill_rows(card: JsonObject) -> list[JsonObject]:
-    """The skills that are read of a card."""
+    """Return the skills that are read of a card."""
     listed = card.get("skills")
     return [row for row in listed[:SKILLS_MAX] if is_object(row)] if is_array(listed) else []

@@ -1,7 +1,7 @@
-"""Examples of one shape: the same words around other values, which can change places. Pure.
+"""Varies examples of one shape: the same words around other values, which are exchanged. Pure.
 
-`Which bay holds A-17?` and `Which bay holds B-20?` say that a bay can be asked for by a capital, a
-hyphen and two digits; what only its owner can name is asked so.
+`Which bay holds A-17?` and `Which bay holds B-20?` show that a bay is identified by a capital, a
+hyphen and two digits. So values that only its owner knows can be asked for.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from assay.probing.function.variation import EXAMPLE_CHARS_MAX, figures_varied
 
 MADE_MAX = 2
-"""Values made of one notation."""
+"""Values generated from one notation."""
 
 _TOKEN: Final = re.compile(
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[A-Za-z\d]+(?:[./:@#+-][A-Za-z\d]+)*|[^\W\d_]+|\S"
@@ -22,14 +22,14 @@ _TOKEN: Final = re.compile(
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 _Slots = dict[tuple[int, int], list[str]]
-"""Values by the place in an example where they stand, its own first."""
+"""Values by their position in an example, its own first."""
 
 
 def reslotted(example: str, examples: Sequence[str], random: Random) -> list[str]:
-    """The example with one of its values changed; none where no other has its shape.
+    """Return the example with one of its values changed; none if no other has its shape.
 
-    First with values of the others, then with new ones of the notation that they share. All but
-    one value stay: who is prepared for one of them answers all of these alike, or none.
+    First with values of the others, then with new ones of their notation. All but one value stay:
+    an agent prepared for one of them answers all of these alike, or none.
     """
     text = example[:EXAMPLE_CHARS_MAX]
     slots: _Slots = {}
@@ -45,9 +45,9 @@ def reslotted(example: str, examples: Sequence[str], random: Random) -> list[str
 
 
 def recombined(example: str, examples: Sequence[str], random: Random) -> list[str]:
-    """The example with one of its values changed for one of another's: each text in another place.
+    """Return the example with one value exchanged for another's: each text in another place.
 
-    None where fewer than two places have such: who has answers by one value would pass.
+    None if fewer than two places have such: an agent that looks up one value would pass.
     """
     text = example[:EXAMPLE_CHARS_MAX]
     had = {one.casefold() for one in examples}
@@ -67,7 +67,7 @@ def _with(text: str, place: tuple[int, int], value: str) -> str:
 
 
 def _differences(text: str, other: str) -> dict[tuple[int, int], str]:
-    """What another text has in place of parts of this one; none where they are not of one shape."""
+    """Return what another text has in place of parts of this one; none if the shapes differ."""
     here, there = list(_TOKEN.finditer(text)), list(_TOKEN.finditer(other))
     one, two = [t[0] for t in here], [t[0] for t in there]
     steps = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
@@ -83,7 +83,7 @@ def _differences(text: str, other: str) -> dict[tuple[int, int], str]:
 
 
 def _made_like(values: Sequence[str], random: Random) -> list[str]:
-    """New values of the notation that some of these share; none of words."""
+    """Return new values of the notation that some of these share; none for words."""
     by_form: dict[str, list[list[str]]] = {}
     for value in values:
         runs = ["".join(run) for _, run in groupby(value, _kind)]
@@ -107,7 +107,7 @@ def _kind(char: str) -> str:
 
 
 def _run(given: Sequence[str], random: Random) -> str:
-    """Characters like those that the values have in one place; what all have there stays."""
+    """Return characters like those of the values in one place; shared ones stay."""
     first, kind = given[0], _kind(given[0][0])
     if kind not in {"9", "A", "a"} or len(set(given)) == 1:
         return first
@@ -123,7 +123,7 @@ def _run(given: Sequence[str], random: Random) -> str:
 
 
 def relettered(value: str, random: Random) -> str | None:
-    """The value with other figures; capitals that stand alone are others of a few."""
+    """Return the value with other digits; single capitals become others of a few."""
     changed = figures_varied(value, random)
     is_sentence = len(value.split()) >= SENTENCE_WORDS_MIN
     letters = changed or value
@@ -133,7 +133,7 @@ def relettered(value: str, random: Random) -> str | None:
 
 
 SENTENCE_WORDS_MIN = 4
-"""Words of what may be a sentence, where `I` stands for who asks."""
+"""Least words of a possible sentence, in which `I` means the speaker."""
 
 _ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
 _CAPITALS: Final = "ABCD"

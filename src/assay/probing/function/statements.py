@@ -1,4 +1,4 @@
-"""Whether a text tells something, and asks for nothing. Pure.
+"""Recognises texts that state something and ask for nothing. Pure.
 
 Source: evidence.md#conversations.
 """
@@ -29,7 +29,7 @@ _RELATES: Final = (
     " dans sur chez para con sin desde en per di da senza tra su com sem em voor van met zonder"
     " tussen op dla od z bez między w na для от с без до между в из від між"  # noqa: RUF001
 )
-"""No order begins with a word that relates things."""
+"""Prepositions and conjunctions: no order begins with one."""
 _TELLING: Final = frozenset(" ".join(_BEGINS).split()) | frozenset(_RELATES.split())
 _NAMED_DATA: Final = re.compile(r"(?:[^\W\d_]+ ){0,4}[^\W\d_]+ ?: +\S")
 _PLURAL_OF: Final = re.compile(
@@ -38,9 +38,9 @@ _PLURAL_OF: Final = re.compile(
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text begins as one that tells something, or names what follows behind a colon.
+    """Return whether a text begins like a statement, or names what follows after a colon.
 
-    An order in words that nobody knows begins with a verb.
+    An order in unknown words begins with a verb.
     """
     first = words_of(text[:TEXT_CHARS])[:1]
     if first and first[0][0].isdigit():

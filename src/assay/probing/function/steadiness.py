@@ -1,4 +1,4 @@
-"""Whether an answer came again when the same was asked again: what is made up does not. Pure."""
+"""Checks whether a repeated call gets the same answer: invented answers change. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -9,29 +9,29 @@ from assay.probing.function.talking import KEPT_SHARE
 from assay.probing.function.words import TEXT_CHARS_MAX
 
 LONG_WORDS = 12
-"""Words that only one answer has, of which fewer have to come again: a model says it otherwise."""
+"""Number of words unique to an answer from which fewer need to be repeated: a model rewords."""
 
 LONG_KEPT_SHARE = 0.2
 NEAR_SHARE = 0.1
-"""How far a figure may have moved, of its distance to the answers to other questions."""
+"""How far a figure may move, relative to its distance from other calls' answers."""
 
 _FIGURE: Final = re.compile(r"(?<![\w.])-?\d{1,15}(?:[.,]\d{1,15})?(?!\w)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyAnswer:
-    """One answer of a tool or operation."""
+    """An answer of a tool or operation."""
 
     asked: str
     said: str
     substance: frozenset[str]
-    """What it says beyond the words of all questions."""
+    """Its content beyond the words of all requests."""
 
 
 def comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
-    """Whether `again` has what only `first` had among the answers to other questions.
+    """Return whether `again` repeats what only `first` had among the answers.
 
-    Words come again; figures come again or near, as prices and clocks move.
+    Words are repeated; figures are repeated or close, as prices and clocks move.
     """
     if not first.substance:
         return True
@@ -39,7 +39,7 @@ def comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[Stead
     if not own:
         return bool(first.substance & again.substance)
     if all(word.isdigit() for word in own):
-        return _are_near(first, again, others)  # parts of figures are alike by chance
+        return _are_near(first, again, others)  # Parts of figures are equal by chance.
     kept = len(own & again.substance) / len(own)
     if kept >= KEPT_SHARE:
         return True
@@ -51,7 +51,7 @@ def comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[Stead
 
 
 def _are_near(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
-    """Whether most figures that differ from question to question stayed near where they were."""
+    """Return whether most figures that differ between calls stayed close."""
     given = frozenset(_figures(first.asked)).union(*(_figures(other.said) for other in others))
     here, there = _figures(first.said), _figures(again.said)
     apart = [f for o in others if len(f := _figures(o.said)) == len(here)]

@@ -1,7 +1,7 @@
-"""Examples that are no sentence but a notation, with other symbols. Pure.
+"""Varies examples that are not a sentence but a notation. Pure.
 
-`Aa x aa` is as good with the letter t, with its sides changed, and `B+` with a minus: an agent that
-works such things out answers each by itself.
+`Aa x aa` works as well with the letter t or with its sides exchanged, and `B+` with a minus: an
+agent that computes answers each separately.
 """
 
 import re
@@ -14,14 +14,14 @@ _LETTERS = "abdegkrt"
 
 
 def is_notation(text: str) -> bool:
-    """Whether a short text has letters and no whole word."""
+    """Return whether a short text has letters and no whole word."""
     runs = _RUN.findall(text)
     is_short = len(text) <= SYMBOLS_MAX and bool(runs) and max(map(len, runs)) <= _LETTERS_MAX
     return is_short and text.isascii()
 
 
 def respelled(example: str, random: Random) -> list[str]:
-    """The example with other letters, signs or order; nothing of one that has whole words."""
+    """Return the example with other letters, signs or order; nothing if it has whole words."""
     if not is_notation(example):
         return []
     tokens = example.split()
@@ -34,7 +34,7 @@ def respelled(example: str, random: Random) -> list[str]:
 
 
 def _with_other_letters(example: str, random: Random) -> str:
-    """Each letter that stands in both cases is another one, everywhere."""
+    """Replace consistently each letter that occurs in both cases."""
     both = [c for c in dict.fromkeys(example) if c.islower() and c.upper() in example]
     free = [c for c in _LETTERS if c not in example.casefold()]
     others = random.sample(free, min(len(free), len(both)))

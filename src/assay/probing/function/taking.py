@@ -1,4 +1,4 @@
-"""What a documented operation takes, and where each of it goes. Pure.
+"""Reads the arguments of a documented operation, and where each goes. Pure.
 
 Sources: OpenAPI 3.1 (Parameter, Request Body and Media Type Objects); OpenAPI 2.0, "Parameter
 Object".
@@ -22,10 +22,10 @@ _SCALARS: Final = frozenset({"array", "string", "integer", "number", "boolean"})
 
 @dataclass(frozen=True, slots=True)
 class OperationInput:
-    """What an operation takes."""
+    """The arguments of an operation."""
 
     schema: JsonObject
-    """Of its required parameters, by name, as one object."""
+    """Its required parameters, by name, as one object."""
     places: JsonObject
     media: str = ""
 
@@ -40,7 +40,7 @@ class _Body:
 def taken_by(
     method: str, described: JsonObject, item: JsonObject, document: JsonObject
 ) -> OperationInput | None:
-    """What an operation of a path takes; None where it cannot be sent."""
+    """Return an operation's arguments; None if it cannot be sent."""
     properties: dict[str, JsonValue] = {}
     places: dict[str, JsonValue] = {}
     optional: list[str] = []
@@ -64,7 +64,7 @@ def taken_by(
 
 
 def resolved(row: JsonObject, document: JsonObject) -> JsonObject:
-    """An object behind a reference into the document."""
+    """Return the object behind a reference into the document."""
     reference = row.get("$ref")
     found: JsonValue = document
     if not isinstance(reference, str):
@@ -80,7 +80,7 @@ def _parameters(item: JsonObject) -> list[JsonObject]:
 
 
 def _declared(row: JsonObject) -> JsonObject:
-    """The schema of a parameter, with what is said of it beside."""
+    """Return the schema of a parameter, with its description."""
     schema = row.get("schema")
     extra = {k: row[k] for k in ("example", "description") if k in row}
     examples = _named(row.get("examples"))
@@ -89,13 +89,13 @@ def _declared(row: JsonObject) -> JsonObject:
 
 
 def _named(examples: JsonValue) -> list[JsonValue]:
-    """The values of named examples."""
+    """Return the values of named examples."""
     rows = [r for r in examples.values() if is_object(r)] if is_object(examples) else []
     return [row["value"] for row in rows if "value" in row]
 
 
 def _place(row: JsonObject, where: str) -> str:
-    """`query`, where each member of a list is an argument, or how they are joined."""
+    """Return `query` if each member of a list is an argument, or how they are joined."""
     schema = row.get("schema")
     declared = schema if is_object(schema) else row
     if where == "path" or declared.get("type") != "array":
@@ -109,7 +109,7 @@ def _place(row: JsonObject, where: str) -> str:
 
 
 def _body(described: JsonObject, rows: list[JsonObject], document: JsonObject) -> _Body | None:
-    """What goes into the body; None where we cannot send what it takes."""
+    """Return the body's arguments; None if we cannot send such a body."""
     body = described.get("requestBody")
     if is_object(body):
         return _by_media(resolved(body, document), document)
@@ -161,7 +161,7 @@ def _json_body(schema: JsonObject, examples: list[JsonValue], document: JsonObje
 
 
 def _whole(schema: JsonObject, document: JsonObject) -> JsonObject:
-    """A schema behind its reference, with what all of its parts say together."""
+    """Return the schema behind its reference, with all of its parts merged."""
     found = resolved(schema, document)
     parts = found.get("allOf")
     properties: dict[str, JsonValue] = {}
@@ -176,7 +176,7 @@ def _whole(schema: JsonObject, document: JsonObject) -> JsonObject:
 
 
 def _members(schema: JsonObject, examples: list[JsonValue]) -> dict[str, JsonValue]:
-    """The required members of an object; without any, those of its example, or the first."""
+    """Return an object's required members; without any, its example's, or the first."""
     given = [e for e in examples if is_object(e)]
     shown = schema_like(given).get("required") if given else None
     learned = with_examples({**schema, **({"examples": given} if given else {})})

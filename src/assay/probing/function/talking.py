@@ -1,4 +1,4 @@
-"""What a transcript proves of an agent that is spoken to in words. Pure."""
+"""Decides what a transcript proves of an agent that takes messages in words. Pure."""
 
 from itertools import combinations
 from typing import Final, Literal
@@ -25,10 +25,10 @@ from assay.probing.function.words import (
 )
 
 KEPT_SHARE = 0.4
-"""Of the words that only this request was answered with, how many come again in other words."""
+"""Share of the words unique to a request's answer that its rewording must get again."""
 
 KIN_MIN = 5
-"""Messages made of two examples of one skill that have to be told apart."""
+"""Messages made of two examples of one skill that must be told apart."""
 
 LABEL_WORDS_MAX = 6
 """Words of an answer that may be the name of a kind."""
@@ -43,7 +43,7 @@ _OWN: Final = frozenset({"first", "other"})
 
 
 def judge_conversation(transcript: JsonObject) -> FunctionVerdict:
-    """An agent that is spoken to in words (A2A)."""
+    """Return the verdict on an agent that takes messages in words (A2A)."""
     rows = asked(transcript)
     if not any(text(row) for row in rows):
         return judge_failures(transcript)
@@ -57,7 +57,7 @@ def judge_conversation(transcript: JsonObject) -> FunctionVerdict:
 
 
 def _unproven(answers: "_Answers", wanted: "Wanted") -> FunctionVerdict:
-    """Of one that answered, and whose answers prove nothing; who says how to ask is asked again."""
+    """Return the verdict if answers prove nothing; an agent that says how to ask is asked again."""
     if answers.are_unsteady():
         return FunctionVerdict("not_functional", "unsteady_answers")
     if (
@@ -71,11 +71,11 @@ def _unproven(answers: "_Answers", wanted: "Wanted") -> FunctionVerdict:
 
 
 def missing(transcript: JsonObject) -> Wanted | None:
-    """What a proof still lacks; None when function is proven.
+    """Return what a proof still lacks; None if function is proven.
 
-    `pair`: one example, twice with values that it does not have, gets different answers, beyond
-    the words of request and card; `reworded`: each of the two gets the substance of its answer
-    again when it is asked in other words, or was checked and is right.
+    `pair`: one example, twice with values that are not its own, gets different answers, beyond the
+    words of request and card; `reworded`: each of the two gets the substance of its answer again in
+    other words, or was checked and is right.
     """
     answers = _Answers(transcript)
     checks = answers.checks()
@@ -96,9 +96,9 @@ def missing(transcript: JsonObject) -> Wanted | None:
 
 
 def to_reword(transcript: JsonObject) -> list[str]:
-    """The requests to be asked in other words: those of pairs that were not reworded yet.
+    """Return the requests to reword: those of pairs that were not reworded yet.
 
-    The newest first: who answers in turn has gone on by then.
+    The newest first: an agent that answers in turn has moved on by then.
     """
     answers = _Answers(transcript)
     paired = [row for pair in answers.pairs() for row in pair]
@@ -109,7 +109,7 @@ def to_reword(transcript: JsonObject) -> list[str]:
 
 
 class _Answers:
-    """The answers of a transcript, compared beyond the words of the card and of what was asked."""
+    """The answers of a transcript, compared beyond the words of the card and of the requests."""
 
     def __init__(self, transcript: JsonObject) -> None:
         self.rows = asked(transcript)
@@ -124,23 +124,23 @@ class _Answers:
         return words if self._card & COUNTING else words | counts_in(request)
 
     def said(self, row: JsonObject, *others: JsonObject) -> frozenset[str]:
-        """What an answer says beyond the words of the card, of its request and of the others'."""
+        """Return what an answer says beyond the words of the card, its request and the others'."""
         if is_right_row(row):
             return frozenset(texts(row.get("expected")))
         known = self._card.union(self._asked[id(row)], *(self._asked[id(o)] for o in others))
         return substance(text(row), known) | self._gaps[id(row)]
 
     def checks(self) -> list[bool]:
-        """Of each number with check digits that was asked about, whether it was told aright."""
+        """Return for each number with check digits whether the answer was right."""
         rows = [row for row in self.own if isinstance(row.get("fits"), bool)]
         return [bool(DENIES.search(text(row))) is not row["fits"] for row in rows]
 
     def sort(self) -> bool:
-        """Whether texts of two sorts are told apart, beyond the words of each request.
+        """Return whether texts of two sorts are told apart, beyond the words of each request.
 
-        All of one sort are answered with a word that none of the other is answered with, and the
-        other way round; or words are replaced in all of one sort and in none of the other. Words
-        of the card count: what sorts says the names of its sorts.
+        All of one sort are answered with a word that no answer to the other has, and vice versa; or
+        words are replaced in all of one sort and in none of the other. Words of the card count: a
+        classifier names its kinds there.
         """
         rows = [row for row in self.own if row.get("of")]
         if len(rows) < TEXTS:
@@ -152,10 +152,10 @@ class _Answers:
         return self._are_apart(here, there)
 
     def kin(self) -> bool:
-        """Whether all that keeps most words of one example gets what nothing of another gets.
+        """Return whether variants of one example get an answer that none of another's gets.
 
-        The two are of one skill, and five messages were made of them: who has two answers and
-        tosses a coin passes once in sixteen times.
+        The two are of one skill, and five messages were made of them: an agent that picks one of
+        two answers at random passes once in sixteen times.
         """
         by_example: dict[tuple[str, str], list[JsonObject]] = {}
         for row in self.own:
@@ -171,22 +171,22 @@ class _Answers:
         )
 
     def _are_apart(self, here: list[JsonObject], there: list[JsonObject]) -> bool:
-        """Whether all of each have a word in their answers that none of the others has."""
+        """Return whether all answers of each group share a word that none of the other has."""
         one, other = self._names_of(here), self._names_of(there)
         return all(
             bool(a[0].intersection(*a[1:]).difference(*b)) for a, b in ((one, other), (other, one))
         )
 
     def _names_of(self, rows: list[JsonObject]) -> list[frozenset[str]]:
-        """The words of each answer that are not of its request; no numbers."""
+        """Return the words of each answer that are not of its request; no numbers."""
         said = [frozenset(words_of(text(row))).difference(self._asked[id(row)]) for row in rows]
         return [frozenset(word for word in words if not word.isdigit()) for words in said]
 
     def pick(self) -> bool:
-        """Whether answers hold what is sought in texts, and leave out the rest.
+        """Return whether answers contain what is searched in texts, and leave out the rest.
 
-        Words of the agent's own text and none of ours, which stands before it or after it; or
-        words from here and there.
+        Words of the agent's own text and none of ours, which precedes or follows it; or selected
+        words of several places.
         """
         rows = [row for row in self.own if row.get("of")]
         given = [LONG_QUOTED.search(str(row["asked"])) for row in rows]
@@ -199,7 +199,7 @@ class _Answers:
         return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(picks_own, mixed))
 
     def pairs(self) -> list[tuple[JsonObject, JsonObject]]:
-        """One example with two values that are not its own, answered differently."""
+        """Return pairs of one example with two foreign values, answered differently."""
         asked = [row for row in self.own if not row.get("literal") and not row.get("kin")]
         ours = [row for row in asked if not self.is_spoilt(row)]
         return [
@@ -209,10 +209,11 @@ class _Answers:
         ]
 
     def _is_beyond(self, a: JsonObject, b: JsonObject) -> bool:
-        """Whether answers prepared for what is published would not differ as these two do.
+        """Return whether answers prepared for published values could not differ like these two.
 
         Neither has a published value; or each has one in another place than the message that both
-        are made of, whose own answer differs from both: who has answers by one value repeats one.
+        are made of, whose own answer differs from both: an agent that looks up one value repeats
+        one.
         """
         kinds = {str(a.get("published")), str(b.get("published"))}
         if kinds != {"theirs"}:
@@ -221,40 +222,40 @@ class _Answers:
         return any(self.differ(row, a) and self.differ(row, b) for row in own)
 
     def is_confirmed(self, row: JsonObject) -> bool:
-        """Whether an answer was checked and is right, or came again in other words."""
+        """Return whether an answer was checked and is right, or was repeated in other words."""
         again = self._again(row)
         return is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
 
     def is_spoilt(self, row: JsonObject) -> bool:
-        """Whether the same request in other words was answered otherwise."""
+        """Return whether the same request in other words got another answer."""
         return any(not self._keeps(row, again) for again in self._again(row))
 
     def any_spoilt(self) -> bool:
-        """Whether a request in other words was answered otherwise."""
+        """Return whether any request in other words got another answer."""
         return any(self.is_spoilt(row) for row in self.own)
 
     def any_right(self) -> bool:
-        """Whether an answer was checked, and is right."""
+        """Return whether an answer was checked, and is right."""
         return any(is_right_row(row) for row in self.own)
 
     def count(self) -> int:
-        """How many messages were answered."""
+        """Return how many messages were answered."""
         return sum(bool(text(row)) for row in self.rows)
 
     def are_two_labels(self) -> bool:
-        """Whether all answers are one of two, in few words: a coin has as many."""
+        """Return whether all answers are one of two, in few words: chance produces as many."""
         found = {self._names_of([row])[0] for row in self.own}
         said = [words_of(text(row)) for row in self.own]
         is_plain = not any(word.isdigit() for words in said for word in words)
         return is_plain and len(found) == len(_SORTS) and max(map(len, found)) <= LABEL_WORDS_MAX
 
     def are_unsteady(self) -> bool:
-        """Whether no answer came again in other words, and one did not."""
+        """Return whether no reworded request got its answer again, and one did not."""
         is_steady = any(self.is_confirmed(row) for row in self.own)
         return not is_steady and self.any_spoilt()
 
     def different(self) -> int:
-        """How many answers differ from each other."""
+        """Return how many answers differ from each other."""
         found: list[JsonObject] = []
         for row in self.own:
             if self.said(row) and all(self.differ(row, other) for other in found):
@@ -262,12 +263,12 @@ class _Answers:
         return len(found)
 
     def _again(self, row: JsonObject) -> list[JsonObject]:
-        """Its rewordings. They are asked after it: a clock or counter cannot come back to it."""
+        """Return its rewordings. They follow it: a clock or counter cannot return to its value."""
         wanted = str(row.get("asked"))
         return [r for r in self.rows if r["role"] == "reworded" and wanted in str(r.get("asked"))]
 
     def _keeps(self, row: JsonObject, again: JsonObject) -> bool:
-        """Whether a rewording got what the request got, and other requests did not get."""
+        """Return whether a rewording got what its request got, and other requests did not."""
         before, said = self.said(row, again), self.said(again, row)
         if before == said:
             return bool(before)
@@ -282,9 +283,9 @@ class _Answers:
         return kept >= KEPT_SHARE and kept >= 2 * strayed
 
     def know_own_example(self) -> bool:
-        """Whether one of its own examples is answered otherwise than all that is asked of it else.
+        """Return whether one of its own examples has an answer unlike all other requests.
 
-        It may know nothing of our values, or be prepared for its examples: that is not proven.
+        It may not know our values, or be prepared for its examples: that is not proven.
         """
         rest = [row for row in self.rows if not row.get("literal") and text(row)]
         own = [row for row in self.own if row.get("literal") and self.said(row)]

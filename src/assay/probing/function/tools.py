@@ -1,4 +1,4 @@
-"""Proof that an MCP server works: tools that only read, with arguments we can stand behind.
+"""Proof that an MCP server works: read-only tools, with honest arguments.
 
 Source: evidence.md#tools.
 """
@@ -33,13 +33,13 @@ CALLS_MAX = 10
 """Calls of tools for one proof."""
 
 TRIES_MAX = 5
-"""Calls of one tool, until two of them have a result."""
+"""Calls of one tool until two of them have a result."""
 
 REPEATS_MAX = 3
-"""How often a call is made again while its figures come near, and not the same."""
+"""How often a call is repeated while its figures are close, but not equal."""
 
 SAME_MAX = 3
-"""Results of one tool that do not differ, after which another is called."""
+"""Equal results of one tool after which another is called."""
 
 NOT_FOUND_CHARS_MAX = 200
 _NOT_FOUND = (
@@ -84,9 +84,9 @@ async def prove_tools(visit: ProbeSession, address: Address, notes: Transcript) 
 
 
 def is_safe(tool: McpTool, published: JsonValue = None) -> bool:
-    """Whether a tool can be called without an act. What cannot be told is one.
+    """Return whether a tool can be called without an act; in doubt it cannot.
 
-    `published`: what the owner publishes as `testInputs`, for tools that do not tell what they do.
+    `published`: the owner's `testInputs`, for tools that do not describe themselves.
     """
     if tool.changes:
         return False
@@ -98,7 +98,7 @@ def is_safe(tool: McpTool, published: JsonValue = None) -> bool:
 
 
 def _is_arithmetic(tool: McpTool) -> bool:
-    """Whether a tool takes nothing but numbers, and says nothing of anybody's things."""
+    """Return whether a tool takes only numbers, and mentions nobody's possessions."""
     properties = tool.input_schema.get("properties")
     rows = list(properties.values()) if is_object(properties) else []
     plain = all(is_object(r) and r.get("type") in {"number", "integer"} for r in rows)
@@ -112,7 +112,7 @@ async def call_all(
     random: Random,
     published: JsonValue,
 ) -> None:
-    """Tools without input first: what they return are inputs for the others."""
+    """Call tools without input first: their results are inputs for the others."""
     results: list[tuple[str, JsonValue]] = []
     plain = [tool for tool in tools if not _properties(tool)]
     others = [tool for tool in tools if _properties(tool)]
@@ -140,10 +140,10 @@ def _results(notes: Transcript, tool: McpTool) -> int:
 
 
 async def _repeat(server: McpConversation, tool: McpTool, notes: Transcript) -> None:
-    """Ask a tool again what it has answered: a second thing, too, where figures are short.
+    """Repeat a tool's answered call; a second one too if the figures are short.
 
-    What is made up is made up again. What comes near again, as prices and clocks do, may be near by
-    chance: it is asked for again.
+    Invented answers change. Answers that are only close, as prices and clocks are, may be close by
+    chance: they are requested again.
     """
     had = [r for r in notes.rows if r.get("tool") == tool.name[:200] and r["class"] == "ok"]
     other = next((row for row in had if row["answer"] != had[0]["answer"]), None)
@@ -165,13 +165,13 @@ def _digits(row: JsonObject) -> int:
 
 
 _DIGITS_TELL = 4
-"""So many digits come again by chance once in ten thousand."""
+"""This many digits are repeated by chance once in ten thousand."""
 
 
 async def _call(
     server: McpConversation, tool: McpTool, arguments: JsonObject, notes: Transcript
 ) -> JsonValue:
-    """Call and note; what came back, for other calls to use."""
+    """Call and record; return the result, for other calls to use."""
     asked = asked_as(tool.name, arguments)
     more: JsonObject = {"tool": tool.name[:200], "input": bool(arguments)}
     for attempt in range(RETRIES_MAX):
@@ -209,7 +209,7 @@ def _note(
 
 
 def says_not_found(said: str) -> bool:
-    """Whether a short answer says that there is no such thing."""
+    """Return whether a short answer says that there is no such thing."""
     plain = said.strip().casefold()
     if plain in _NOTHING:
         return plain != "false"

@@ -1,4 +1,4 @@
-"""What a proof of function asked and what came back: the evidence that verdicts follow from."""
+"""Requests and answers of a proof of function: the evidence behind its verdicts."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -15,7 +15,7 @@ ROWS_MAX = 24
 
 @dataclass(slots=True)
 class Transcript:
-    """One service's. `kind` is what is spoken there as far as it is known."""
+    """The transcript of one service. `kind` is its protocol as far as it is known."""
 
     service: str
     kind: str
@@ -23,7 +23,7 @@ class Transcript:
     rows: list[JsonObject] = field(default_factory=list[JsonObject])
 
     def add(self, role: str, asked: str, found: str, answer: str, more: JsonObject) -> None:
-        """Note one exchange: what was asked, the class of the answer, and what it said."""
+        """Record one exchange: the request, the class of the answer, and its text."""
         row: JsonObject = {
             **more,
             "role": role,
@@ -35,14 +35,14 @@ class Transcript:
             self.rows.append(row)
 
     def know(self, document: JsonValue) -> None:
-        """Give answers no credit for the words of this document: a card, a list of tools.
+        """Exclude the words of this document (a card, a list of tools) from answers' content.
 
-        The numbers in an address are no words of it.
+        The numbers in an address are not excluded.
         """
         self.members["known"] = known_words(t for t in leaves(document) if "://" not in t)
 
     def as_json(self) -> JsonObject:
-        """The transcript as `verdicts.judge` reads it."""
+        """Return the transcript as `verdicts.judge` reads it."""
         return {
             "service": _clean(self.service, ASKED_CHARS_MAX),
             "kind": self.kind,
@@ -52,12 +52,12 @@ class Transcript:
 
 
 def random_for(visit: ProbeSession, service: str) -> Random:
-    """The source of what is asked of one service: the same for the same nonce."""
+    """Return the random source for one service: the same for the same nonce."""
     return Random(f"{visit.nonce or visit.seed}/{service}")  # noqa: S311 - repeatable on purpose
 
 
 def spoken(answer: JsonValue) -> str:
-    """What an agent itself said: the texts, data and names in its message, task or tool result.
+    """Return an agent's own words: texts, data and names in its message, task or tool result.
 
     A task's history is left out (it repeats the question), and so are ids and times of the
     protocol.
@@ -76,5 +76,5 @@ def _member(key: str, value: JsonValue) -> str:
 
 
 def _clean(text: str, chars_max: int) -> str:
-    """Text as it may be kept: cut, hashable, and without what looks like a secret."""
+    """Return text that can be stored: cut, hashable, and without possible secrets."""
     return without_secrets(text[:chars_max].encode("utf-8", "replace").decode("utf-8"))

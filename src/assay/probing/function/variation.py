@@ -1,4 +1,4 @@
-"""An agent's own examples with values of ours, and the same request in other words. Pure.
+"""Varies an agent's own examples with values of ours, and rewords requests. Pure.
 
 Source: evidence.md#conversations, #announced-and-unannounced-visits: requests vary the agent's own
 examples, so that answers prepared for the examples on the card prove nothing.
@@ -35,9 +35,9 @@ _GROUPED = re.compile(r"(?<![A-Za-z\d_.,/:-])\d{1,3}(?:,\d{3})+(?![\d/:-]|[.,]\d
 _HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
 _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b")
 _SQUARE = re.compile(r"(?<![\w])[a-h][1-8](?!\w)")
-"""Of a chess board."""
+"""A square of a chess board."""
 _CODE = re.compile(r"(?<![\w#])(?!\d+\b|\d\dT\d\d\b)(?=\w{0,23}\d)\w{4,24}(?!\w)", re.ASCII)
-"""Words of letters and digits: another one of that form has other digits."""
+"""Words of letters and digits: a variant has other digits."""
 
 LONG_QUOTED = re.compile(r"(['\"“«「])([^\"“”«»「」]{25,600})(['\"”»」])(?=\W*$)")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{7,}\d")
@@ -45,19 +45,19 @@ _QUOTED = re.compile(r"([\"'“«「])([^\"'“”«»「」]{2,40})([\"'”»�
 
 _YEARS = range(1800, 2101)
 LAST_SMALL = 9
-"""Numbers of one digit are few: any may take another's place."""
+"""Numbers of one digit are few: any may replace another."""
 
 _MARKS = 0xE000
-"""Characters of no script, in place of values until all are chosen: none is replaced twice."""
+"""Private-use characters that mark values until all are chosen, so that none is replaced twice."""
 
 
 def varied(
     example: str, random: Random, used: set[str] | None = None, near: str = ""
 ) -> str | None:
-    """The example with each value that can be recognised replaced by one of ours; else None.
+    """Return the example with each recognised value replaced by one of ours; else None.
 
-    Values in `used` are not chosen while there are others; those that are chosen join them. Those
-    in the text `near`, in small letters, are chosen first.
+    Values in `used` are avoided while there are others; chosen ones are added to it. Values in the
+    lower-case text `near` are chosen first.
     """
     used = set() if used is None else used
     text = example[:EXAMPLE_CHARS_MAX]
@@ -76,9 +76,9 @@ def varied(
 
 
 def figures_varied(example: str, random: Random, way: tuple[int, bool] | None = None) -> str | None:
-    """The example with other numbers, dates and quoted texts: who knows it knows this one.
+    """Return the example with other numbers, dates and quoted texts, which no list contains.
 
-    `way`: how many sentences a quoted text has, and whether numbers are even; by chance without.
+    `way`: how many sentences a quoted text has, and whether numbers are even; random without it.
     """
     text = example[:EXAMPLE_CHARS_MAX]
     changed = _figures_varied(text, random, way)
@@ -86,7 +86,7 @@ def figures_varied(example: str, random: Random, way: tuple[int, bool] | None = 
 
 
 def checked_varied(example: str, random: Random, *, right: bool) -> str | None:
-    """The example with another number whose check digits are right or wrong; None without one."""
+    """Return the example with another number, its check digits valid or not; None without one."""
     number = checked_number(example)
     changed = "" if number is None else another(number, random, right=right)
     return None if number is None or changed == number else example.replace(number, changed)
@@ -115,13 +115,12 @@ def _figures_varied(text: str, random: Random, way: tuple[int, bool] | None = No
 def swapped(
     example: str, others: Sequence[str], known: frozenset[str], random: Random
 ) -> list[tuple[bool, str]]:
-    """The example with its own value replaced by those of the agent's other examples.
+    """Return the example with its own value replaced by those of the other examples.
 
-    Each with whether the two may be of different kinds; those of one kind first.
+    Each has a flag for whether the two may be of different kinds; those of one kind come first.
 
     A value is a word that is neither common nor among the words that say what the agent does
-    (`known`), the last or the longest: what the agent answers to, where we know no other of its
-    kind.
+    (`known`), the last or the longest: a value the agent knows, if we know no other of its kind.
     """
     found: list[tuple[bool, str]] = []
     for own in _own_values(example, known):
@@ -137,13 +136,13 @@ def swapped(
 
 
 def with_value(example: str, value: str, known: frozenset[str]) -> str | None:
-    """The example about another value that the agent named; None where it has none of its own."""
+    """Return the example with another value that the agent named; None if it has no own value."""
     own = _own_values(example, known)
     return example.replace(own[0], value) if own and value not in example else None
 
 
 def in_place(asked: str, example: str, value: str) -> str | None:
-    """The example with a value where a request that was made of it has another; None elsewhere."""
+    """Return the example with a value in the place where a request made of it has another."""
     shortest = min(len(asked), len(example))
     before = next((n for n in range(shortest) if asked[n] != example[n]), shortest)
     most = shortest - before
@@ -168,7 +167,7 @@ _ARTICLE = re.compile(
 
 
 def _is_like(value: str, other: str, own: str, example: str) -> bool:
-    """Whether the values of two examples may stand for each other: of one kind, or in one place."""
+    """Return whether two examples' values are interchangeable: of one kind, or in one place."""
     if value in IN_KINDS and any(value in row and own in row for row in KINDS):
         return True
     there, here = other.partition(value)[0], example.partition(own)[0]
@@ -178,7 +177,7 @@ def _is_like(value: str, other: str, own: str, example: str) -> bool:
 
 
 def _own_values(example: str, known: frozenset[str]) -> list[str]:
-    """The words that may be what an example is about, the likeliest first; at most two."""
+    """Return the words that an example may be about, the likeliest first; at most two."""
     words = [word for word in _VALUE.findall(example[:EXAMPLE_CHARS_MAX]) if _may_be_value(word)]
     stems = {word[:5] for word in known}
     words = [word for word in words if word.casefold()[:5] not in stems]
@@ -192,7 +191,7 @@ def _may_be_value(word: str) -> bool:
 
 
 def about_passage(example: str, random: Random) -> Checkable | None:
-    """The example's question about a text, of a text of ours, where one word links the two."""
+    """Return an example's question about a text, with a text of ours that one word links."""
     quoted = LONG_QUOTED.search(example[:EXAMPLE_CHARS_MAX])
     if quoted is None:
         return None
@@ -210,12 +209,12 @@ def about_passage(example: str, random: Random) -> Checkable | None:
 
 
 def without_quotation(text: str) -> str:
-    """The text without a long quotation at its end."""
+    """Return the text without a long quotation at its end."""
     return LONG_QUOTED.sub("", text).strip(" :,-") if LONG_QUOTED.search(text) else text
 
 
 def values_like(value: str, random: Random) -> str | None:
-    """Another value of the same kind as one the agent gave, where its kind is known."""
+    """Return another value of the same kind as the agent's, if its kind is known."""
     known = next((r for r in reversed(KINDS) if value in r), None) if value in IN_KINDS else None
     if known is not None:
         return random.choice([other for other in known if other != value])
@@ -228,7 +227,7 @@ def _stands_in(value: str, text: str) -> bool:
 
 
 def _passage_like(given: str, random: Random, sentences: int | None) -> str:
-    """A passage of ours, with an address to write to and a number to call where theirs has one."""
+    """Return a passage of ours, with an address and a phone number if the given one has them."""
     return passage(random, sentences, with_contact="@" in given or bool(_PHONE.search(given)))
 
 
@@ -237,14 +236,14 @@ def _value_for(name: str, random: Random) -> str:
 
 
 def _likely(known: Sequence[str], random: Random) -> str:
-    """One of the values, those at the beginning more often."""
+    """Return one of the values, those at the beginning more often."""
     return random.choices(known, [1 / place for place in range(1, len(known) + 1)])[0]
 
 
 def _other_number(number: str, random: Random, *, even: bool = True) -> str:
-    """Another number of its size, as days, hours and shares are; a year for a year.
+    """Return another number of its size, as days, hours and shares are; a year for a year.
 
-    An even one is divisible by four, as leap years are.
+    An even one is divisible by four, like leap years.
     """
     given = int(number)
     low, high = 10 ** (len(number) - 1), 10 ** len(number) - 1
@@ -272,7 +271,7 @@ def _other_time(time: str, random: Random) -> str:
 
 
 def _other_code(code: str, random: Random) -> str:
-    """The code with other digits; as it is where it is the name of a known thing."""
+    """Return the code with other digits; unchanged if it is the name of a known thing."""
     if code in IN_KINDS:
         return code
     return re.sub(r"\d", lambda _: str(random.randint(0, 9)), code)
@@ -285,7 +284,7 @@ def _another_decimal(number: str, random: Random) -> str:
 
 
 def _replaced(text: str, known: Sequence[str], random: Random, chosen: list[str]) -> str:
-    """The text with marks for the values of one kind; others of it are `chosen` for them."""
+    """Return the text with marks for the values of one kind; others of it go to `chosen`."""
     spaced = not re.search(r"[\u3040-\u9fff\uac00-\ud7af]", known[0])
     others = [other for other in known if other not in text]
     for value in (value for value in known if value in text):

@@ -1,7 +1,7 @@
-"""Words by which descriptions of tools, operations and skills say that they only tell. Data.
+"""Words by which descriptions of tools, operations and skills say that they only inform. Data.
 
 By language: verbs as descriptions have them (infinitive, third person, imperative), and nouns of
-what is told. None of them is a word of an act in any of these languages.
+information. None of them is a word of an act in any of these languages.
 """
 
 import re

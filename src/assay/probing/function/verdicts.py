@@ -1,7 +1,7 @@
-"""What a transcript of a service proves. Pure: the same transcript, the same verdict.
+"""Decides what a service's transcript proves. Pure and deterministic.
 
-A transcript is JSON: the kind of service, what was asked and what came back (cut and without
-secrets). Source: evidence.md#proof-of-function.
+A transcript is JSON: the kind of service, the requests and the answers (cut and without secrets).
+Source: evidence.md#proof-of-function.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from assay.probing.function.words import (
 
 
 def judge(transcript: JsonObject) -> FunctionVerdict:
-    """The verdict on what was seen of one service."""
+    """Return the verdict on one service."""
     end, talk = transcript.get("end"), transcript.get("talk")
     if isinstance(end, str) and end in _ENDS:
         said = judge_conversation(talk) if end == "page" and is_object(talk) else _ENDS[end]
@@ -41,7 +41,7 @@ def judge(transcript: JsonObject) -> FunctionVerdict:
 
 
 def judge_tools(transcript: JsonObject) -> FunctionVerdict:
-    """An MCP server: tools that answer by their input, or resources and prompts to read."""
+    """Judge an MCP server: tools that answer by their input, or resources and prompts to read."""
     rows = asked(transcript)
     if transcript.get("listed") is None:
         return judge_failures(transcript)
@@ -75,7 +75,7 @@ def _best_tool(
 
 
 def _knows_some(rows: Sequence[JsonObject]) -> bool:
-    """Whether one tool found what one input names, and nothing for another input."""
+    """Return whether one tool found what one input names, and nothing for another input."""
     found = {str(row.get("tool")) for row in rows if row["class"] == "ok" and row.get("input")}
     return any(
         row["class"] == "not_found" and row["role"] == "call" and str(row.get("tool")) in found
@@ -84,7 +84,7 @@ def _knows_some(rows: Sequence[JsonObject]) -> bool:
 
 
 def _no_tool(rows: Sequence[JsonObject], seen: JsonObject) -> FunctionVerdict:
-    """No result counts for or against it."""
+    """Return the verdict if no result counts for or against it."""
     if any(row["class"] == "invalid" for row in rows):
         return FunctionVerdict("not_functional", "invalid_result")
     if rows and all(row["class"] in {"ok", "not_found", "error"} for row in rows):
@@ -93,7 +93,7 @@ def _no_tool(rows: Sequence[JsonObject], seen: JsonObject) -> FunctionVerdict:
 
 
 def judge_http(transcript: JsonObject) -> FunctionVerdict:
-    """Documented operations that answer as documented, and differently for different inputs."""
+    """Judge documented operations: they answer as documented, and differently by input."""
     rows = asked(transcript)
     valid = [row for row in rows if row["class"] == "ok" and row.get("valid") and text(row)]
     if not valid:
@@ -124,7 +124,7 @@ def judge_http(transcript: JsonObject) -> FunctionVerdict:
 
 
 def _no_operation(verdicts: AbstractSet[str]) -> FunctionVerdict:
-    """No operation answers as its inputs differ."""
+    """Return the verdict if no operation's answers vary with its inputs."""
     if not verdicts or "same" in verdicts:
         return FunctionVerdict("not_functional", "same_answer")
     if "unknown" in verdicts:
@@ -144,14 +144,12 @@ def _nothing_valid(transcript: JsonObject, rows: Sequence[JsonObject]) -> Functi
     control = next((text(row) for row in rows if row["role"] == "unknown_path"), None)
     declared = [r for r in rows if r["class"] == "not_found" and r["role"] != "unknown_path"]
     if control is not None and any(not _repeats(row, control) for row in declared):
-        return FunctionVerdict(
-            "unfinished", "inputs_unknown"
-        )  # something is there, that wants to be asked
+        return FunctionVerdict("unfinished", "inputs_unknown")  # It exists, and requires input.
     return judge_failures(transcript)
 
 
 def _repeats(row: JsonObject, control: str | None) -> bool:
-    """Whether an operation answers as an address does that cannot exist."""
+    """Return whether an operation answers like an impossible address."""
     return control is not None and words_of(text(row)) == words_of(control)
 
 
@@ -167,10 +165,10 @@ _ENDS: Final[Mapping[str, FunctionVerdict]] = {
 
 
 def judge_payment(transcript: JsonObject) -> FunctionVerdict:
-    """A demand for payment that a client can pay, and what is given without one.
+    """Judge a demand that a client can pay, and what is free without paying.
 
-    What a payment buys stays unseen: who paid is for the ladder to say, by the chain. A service of
-    which no demand was heard is judged by what was.
+    What a payment buys is not seen here: the ladder decides by who paid on chain. A service without
+    a seen demand is judged by its other answers.
     """
     if "valid" not in transcript:
         return judge_failures(transcript)
@@ -200,9 +198,9 @@ _SOUND: Final = (
 
 
 def judge_bought(transcript: JsonObject) -> FunctionVerdict:
-    """Answers that were paid for: as of every HTTP service, but only differing ones prove it.
+    """Judge paid answers like those of other HTTP services, but only differing ones prove it.
 
-    What did not answer, without taking the money, says no more than that it was not bought.
+    A call that did not answer, without taking the money, only means that it was not bought.
     """
     found = judge_http(transcript)
     if found.why == "results_vary":
@@ -220,9 +218,9 @@ _NOT_BOUGHT: Final = FunctionVerdict("closed", "payment_needed")
 
 
 def _judge_settlements(fact: JsonValue) -> FunctionVerdict:
-    """Whether enough independent payers settled; what chains did not say is neither good nor bad.
+    """Return whether enough independent payers settled; unread chains count neither way.
 
-    Without the fact nobody looked.
+    Without the fact nobody checked.
     """
     seen: JsonObject = fact if is_object(fact) else {}
     needs = seen.get("needs")

@@ -1,4 +1,4 @@
-"""Words of answers, compared without understanding them. Pure; every text is cut before it is read.
+"""Compares words of answers without understanding them. Pure; texts are cut before reading.
 
 Source: evidence.md#conversations: an answer counts for what it says beyond the words of the request
 and of the agent's own card.
@@ -20,30 +20,30 @@ CARD_WORDS_MAX = 2_000
 """Different words kept of a card or a list of tools."""
 
 COUNTING: Final = frozenset({"count", "counts", "counter", "counting", "statistics"})
-"""Words of a service that counts: of others, counts of what they were given say nothing."""
+"""Words of a service that counts: for other services, counts of the input prove nothing."""
 
 COUNT_MIN = 20
 
 REORDERED_MIN = 4
-"""Words of what was given, below which their order says nothing."""
+"""Below this many words of the input, their order proves nothing."""
 
 KEPT_WORDS_MIN = 8
-"""Words of what was given that an answer keeps at least, if it is to have replaced others."""
+"""Least input words that an answer keeps if it is to have replaced others."""
 
 LEFT_OUT_MIN = 3
-"""Words in a row that are left out at least by what selects."""
+"""Least words in a row that a selection leaves out."""
 
 KEPT_AROUND = 3
-"""Words that it keeps at least before them, and after."""
+"""Least words that it keeps before them, and after."""
 
 _COMPARED_MAX = 100
 _LEAVES_MAX = 2_000
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
-"""Thai, Lao, Burmese, Khmer, Japanese and Chinese: words stand without spaces between them."""
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese are written without spaces between words."""
 
 _MIXED = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
-"""Identifiers and hashes: letters and digits in one word say nothing of a subject."""
+"""Identifiers and hashes: letters and digits in one word say nothing about a topic."""
 
 _EMPTY_WORDS_TEXT: Final = (
     "the and for are was were has have had not but you your our its this that these those"
@@ -56,12 +56,12 @@ _EMPTY_WORDS_TEXT: Final = (
     " need more"
 )
 _EMPTY_WORDS: Final = frozenset(_EMPTY_WORDS_TEXT.split())
-"""Words that any sentence may have, whatever it is about."""
+"""Words that any sentence may contain, whatever its topic."""
 
 
 SHORT_CHARS = 2
 SHORT_NEEDED = 2
-"""Short words that an answer has at least, if it has no others that say something."""
+"""Least short words of an answer that has no other meaningful words."""
 
 _SHORT_EMPTY_TEXT: Final = (
     "we us up to so or on of no my me it is in if he go do by be at as an am a s t i ok"
@@ -71,7 +71,7 @@ _SHORT_EMPTY: Final = frozenset(_SHORT_EMPTY_TEXT.split())
 
 
 def words_of(text: str) -> list[str]:
-    """The words in order, case-folded; of scripts without spaces, pairs of characters."""
+    """Return the words in order, case-folded; in scripts without spaces, pairs of characters."""
     plain = unicodedata.normalize("NFKC", text[:TEXT_CHARS_MAX]).casefold()
     if plain.isascii():
         return _WORD.findall(plain)
@@ -85,15 +85,15 @@ def words_of(text: str) -> list[str]:
 
 
 def has_part(text: str, parts: Iterable[str]) -> bool:
-    """Whether a text has one of these parts, all of them of scripts other than Latin."""
+    """Return whether a text contains one of these parts, all of them of non-Latin scripts."""
     return not text.isascii() and any(part in text for part in parts)
 
 
 def substance(answer: str, known: frozenset[str]) -> frozenset[str]:
-    """What an answer says beyond `known` words: numbers, and words with a meaning.
+    """Return what an answer says beyond `known` words: numbers, and meaningful words.
 
-    Of an answer without a letter or digit (Morse code, braille, emoji) its signs are the words, of
-    one in letters (notes, moves, grades) all that stand together with a new one.
+    In an answer without a letter or digit (Morse code, braille, emoji) its signs are the words; in
+    one of single letters (notes, moves, grades), all that stand together with a new one.
     """
     joined = "".join(sorted(known))
     said = words_of(answer)
@@ -123,13 +123,13 @@ def _is_short(word: str) -> bool:
 
 
 def _between(run: list[str], new: frozenset[str]) -> list[str]:
-    """The run from its first to its last new word."""
+    """Return the run from its first to its last new word."""
     places = [place for place, word in enumerate(run) if word in new]
     return run[places[0] : places[-1] + 1] if places else []
 
 
 def counts_in(text: str) -> frozenset[str]:
-    """How many characters, bytes and words a text has, as numbers are written.
+    """Return how many characters, bytes and words a text has, as written numbers.
 
     Small numbers are left out: an answer may be one by chance.
     """
@@ -138,9 +138,9 @@ def counts_in(text: str) -> frozenset[str]:
 
 
 def replaced(answer: str, given: str) -> frozenset[str]:
-    """Words of what was given in whose place an answer has others, while it keeps those around.
+    """Return input words that an answer replaced by others while keeping those around them.
 
-    What redacts, corrects or translates word by word does so; what quotes or adds to it does not.
+    Redaction, correction and word-by-word translation do that; quoting and extending do not.
     """
     had, said = words_of(given)[:_COMPARED_MAX], words_of(answer)[:_COMPARED_MAX]
     if len(set(had) & set(said)) < KEPT_WORDS_MIN:
@@ -157,9 +157,9 @@ def replaced(answer: str, given: str) -> frozenset[str]:
 
 
 def selected(answer: str, given: str) -> frozenset[str]:
-    """Words of what was given that an answer has, where it leaves out some between them.
+    """Return input words of an answer that leaves out some between them.
 
-    What extracts and shortens does so; what repeats a text, its beginning or its end does not.
+    Extraction and shortening do that; repeating a text, its beginning or its end does not.
     """
     given_words = words_of(given)
     had = [w for w in given_words if given_words.count(w) == 1 and len(w) > SHORT_CHARS]
@@ -171,14 +171,14 @@ def selected(answer: str, given: str) -> frozenset[str]:
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """The words of letters and digits: codes, hashes, numbers of another base."""
+    """Return the words of letters and digits: codes, hashes, numbers of another base."""
     return frozenset(word for word in words_of(text) if _MIXED.match(word))
 
 
 def reorders(answer: str, given: str) -> bool:
-    """Whether an answer has words of what was given in another order, or some from here and there.
+    """Return whether an answer has input words in another order, or some of several places.
 
-    What repeats a text, its beginning or a part of it does not.
+    Repeating a text, its beginning or a part of it does not count.
     """
     places: dict[str, int] = {}
     for word in words_of(given):
@@ -191,10 +191,10 @@ def reorders(answer: str, given: str) -> bool:
 
 
 def leaves(value: JsonValue, *, with_keys: bool = False) -> list[str]:
-    """Every text, number and truth value of a JSON value, in order, up to a bound.
+    """Return every text, number and boolean of a JSON value, in order, up to a bound.
 
-    `with_keys`: names with a digit in them too, which are no names of members: what is known of
-    each day is listed by its date.
+    `with_keys`: also names with a digit in them, which are not member names: data of each day is
+    keyed by its date.
     """
     found: list[str] = []
     waiting: list[JsonValue] = [value]
@@ -213,7 +213,7 @@ def leaves(value: JsonValue, *, with_keys: bool = False) -> list[str]:
 
 
 def known_words(texts: Iterable[str]) -> list[str]:
-    """The different words of a document, sorted and bounded: what an answer gets no credit for."""
+    """Return a document's different words, sorted and bounded, which do not count in answers."""
     found: set[str] = set()
     for text in texts:
         found.update(words_of(text))

@@ -47,7 +47,7 @@ def _weigh_a2a_card_valid(seen: JsonObject) -> Finding:
 
 @probe("a2a_card_valid", "a2a", Severity.MAJOR, weigh=_weigh_a2a_card_valid)
 async def a2a_card_valid(visit: ProbeSession) -> JsonObject | None:
-    """The official client reads the card, and every required field is there and of its type.
+    """Passes if the official client reads the card, and required fields exist with their types.
 
     Both forms in use are accepted: 1.0 (`supportedInterfaces`) and 0.3 (`url`).
 
@@ -96,10 +96,10 @@ def _weigh_a2a_card_own_site(seen: JsonObject) -> Finding:
 
 @probe("a2a_card_own_site", "a2a", Severity.MINOR, weigh=_weigh_a2a_card_own_site)
 async def a2a_card_own_site(visit: ProbeSession) -> JsonObject | None:
-    """At least one interface is on the host that serves the card, or on one above or below it.
+    """Passes if an interface is on the card's host, or on one above or below it.
 
-    A card may point elsewhere by the specification. But then whoever holds the card's host
-    speaks for somebody else's service, and no caller can tell a partner from a victim.
+    The specification allows a card to point elsewhere. But then the card's host speaks for another
+    party's service, and no caller can tell a partner from a victim.
 
     Source: checks.md#a2a-services.
     """
@@ -131,10 +131,10 @@ def _weigh_a2a_answers(seen: JsonObject) -> Finding:
 
 @probe("a2a_answers", "a2a", Severity.MAJOR, weigh=_weigh_a2a_answers)
 async def a2a_answers(visit: ProbeSession) -> JsonObject | None:
-    """A greeting through the official client gets a message or a task.
+    """Passes if a greeting through the official client gets a message or a task.
 
-    What it says is not judged, a message answered before in this visit will do, and a refusal by a
-    protocol error of A2A's own (such as "content type not supported") is an answer.
+    The content is not judged, an earlier answered message of this visit suffices, and a refusal by
+    one of A2A's own protocol errors (such as "content type not supported") is an answer.
 
     Source: checks.md#a2a-services; A2A 1.0, section 3.1.1 (Send Message).
     """
@@ -153,7 +153,7 @@ async def a2a_answers(visit: ProbeSession) -> JsonObject | None:
 
 
 def _refined(error: AgentCallFailed) -> str:
-    """As `failure_class`, A2A's own errors (-32001 to -32099) told from general ones."""
+    """Classify like `failure_class`, but separate A2A's own errors (-32001 to -32099)."""
     if error.code is not None and -32099 <= error.code <= -32001:  # noqa: PLR2004 - A2A, 5.4
         return "own_error"
     return failure_class(error)
@@ -167,7 +167,7 @@ REQUESTS: dict[str, tuple[bytes, frozenset[int]]] = {
         frozenset({-32601}),
     ),
 }
-"""What is sent, and the error that belongs to it."""
+"""The requests, and the correct error of each."""
 
 
 def _weigh_a2a_jsonrpc_errors(seen: JsonObject) -> Finding:
@@ -182,9 +182,10 @@ def _weigh_a2a_jsonrpc_errors(seen: JsonObject) -> Finding:
 
 @probe("a2a_jsonrpc_errors", "a2a", Severity.MINOR, weigh=_weigh_a2a_jsonrpc_errors)
 async def a2a_jsonrpc_errors(visit: ProbeSession) -> JsonObject | None:
-    """Malformed gets -32700, invalid -32600, an unknown method -32601, with any HTTP status.
+    """Requires -32700 for malformed, -32600 for invalid, -32601 for unknown methods.
 
-    A plain 4xx before JSON-RPC is reached (a proxy, a framework's own parser) is let pass.
+    The HTTP status does not matter. A plain 4xx before JSON-RPC is reached (a proxy, a framework's
+    own parser) is accepted.
 
     Source: JSON-RPC 2.0, section 5.1; A2A 1.0, section 9.5.
     """
@@ -212,7 +213,7 @@ def _verdict(response: object, right: frozenset[int]) -> str:
 
 
 METHODS = {"GetTask": "1.0", "tasks/get": "0.3"}
-"""Methods with the version they are of; an agent speaks one of them."""
+"""Methods and their versions; an agent supports one of them."""
 
 NOT_FOUND = -32001
 
@@ -227,7 +228,7 @@ def _weigh_a2a_unknown_task(seen: JsonObject) -> Finding:
 
 @probe("a2a_unknown_task", "a2a", Severity.MINOR, weigh=_weigh_a2a_unknown_task)
 async def a2a_unknown_task(visit: ProbeSession) -> JsonObject | None:
-    """Asked for a task that does not exist, it says so instead of making one up.
+    """Requires that a request for a nonexistent task is refused, not answered with a task.
 
     Source: A2A 1.0, section 9.4.3 (and 7.3 of 0.3): TaskNotFoundError.
     """

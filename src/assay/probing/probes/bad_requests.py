@@ -19,7 +19,7 @@ from assay.probing.session import VisitHttp
 
 METHOD = "PROPFIND"
 """Defined (RFC 4918, section 9.1), so that servers parse it; safe, so that it changes nothing; and
-offered by file shares only."""
+offered only by file shares."""
 
 
 def _weigh_http_wrong_method(seen: JsonObject) -> Finding:
@@ -35,7 +35,7 @@ def _weigh_http_wrong_method(seen: JsonObject) -> Finding:
 
 @probe("http_wrong_method", "http", Severity.MINOR, weigh=_weigh_http_wrong_method)
 async def http_wrong_method(visit: ProbeSession) -> JsonObject | None:
-    """An unoffered method is refused, not served and not a crash.
+    """Requires that an unoffered method is refused, neither served nor a crash.
 
     Source: checks.md#http-services; RFC 9110, section 15.5.6.
     """
@@ -59,7 +59,7 @@ def _weigh_http_wrong_type(seen: JsonObject) -> Finding:
 
 @probe("http_wrong_type", "http", Severity.MINOR, weigh=_weigh_http_wrong_type)
 async def http_wrong_type(visit: ProbeSession) -> JsonObject | None:
-    """Where JSON is documented, a body in no known format is refused and crashes nothing.
+    """Requires that a documented JSON operation refuses a body in no known format.
 
     Source: checks.md#http-services; RFC 9110, section 15.5.16.
     """
@@ -86,7 +86,7 @@ def _weigh_http_malformed_json(seen: JsonObject) -> Finding:
 
 @probe("http_malformed_json", "http", Severity.MINOR, weigh=_weigh_http_malformed_json)
 async def http_malformed_json(visit: ProbeSession) -> JsonObject | None:
-    """A body that is not JSON gets a 4xx: not a crash, and not a success where JSON is read.
+    """Requires a 4xx for a body that is not JSON: no crash, and no success where JSON is read.
 
     Source: checks.md#http-services; RFC 9110, section 15.5.1.
     """
@@ -99,8 +99,8 @@ async def http_malformed_json(visit: ProbeSession) -> JsonObject | None:
 
 
 BODY = b'{"assay": "' + b"a" * (1536 * 1024)
-"""1.5 MiB: above the 1 MiB that common proxies take (nginx `client_max_body_size`), and never
-closed, so that no reader can act on it."""
+"""1.5 MiB: above the 1 MiB that common proxies accept (nginx `client_max_body_size`), and never
+closed, so that it has no effect."""
 
 
 def _weigh_http_oversized_body(seen: JsonObject) -> Finding:
@@ -120,7 +120,7 @@ def _weigh_http_oversized_body(seen: JsonObject) -> Finding:
 
 @probe("http_oversized_body", "resilience", Severity.MINOR, weigh=_weigh_http_oversized_body)
 async def http_oversized_body(visit: ProbeSession) -> JsonObject | None:
-    """It is refused (413, or any 4xx, or a closed connection), and the service lives on.
+    """Requires that it is refused (413, any 4xx, or a closed connection) without a crash.
 
     Source: checks.md#http-services, #resilience.
     """
@@ -143,8 +143,8 @@ BODIES = (
     b'{"a": "\xff\xfe\xc0", "a": 1, ',
     b'{"n": 1' + b"0" * 5000 + b"e999999, ",
 )
-"""Invalid UTF-8 and a name twice; a number of five thousand digits. None of them ends, so that
-nobody could act on one."""
+"""Invalid UTF-8 and a duplicate name; a number of five thousand digits. None of them ends, so that
+they have no effect."""
 
 
 def _weigh_odd_json_survived(seen: JsonObject) -> Finding:
@@ -159,7 +159,7 @@ def _weigh_odd_json_survived(seen: JsonObject) -> Finding:
 
 @probe("odd_json_survived", "resilience", Severity.MINOR, weigh=_weigh_odd_json_survived)
 async def odd_json_survived(visit: ProbeSession) -> JsonObject | None:
-    """Bytes that are no text and numbers beyond reason crash or hang nothing.
+    """Requires that invalid bytes and huge numbers neither crash nor hang a service.
 
     Source: checks.md#resilience.
     """
@@ -178,7 +178,7 @@ DEPTH = 1000
 """Source: checks.md#resilience."""
 
 BODY_DEEP_JSON_SURVIVED = b"[" * DEPTH
-"""Never closed: deep for the parser, and nothing anybody could act on."""
+"""Never closed: deep for the parser, but without effect."""
 
 
 def _weigh_deep_json_survived(seen: JsonObject) -> Finding:
@@ -192,7 +192,7 @@ def _weigh_deep_json_survived(seen: JsonObject) -> Finding:
 
 @probe("deep_json_survived", "resilience", Severity.MINOR, weigh=_weigh_deep_json_survived)
 async def deep_json_survived(visit: ProbeSession) -> JsonObject | None:
-    """A thousand open brackets do not crash or hang a service that reads JSON.
+    """Requires that a thousand open brackets neither crash nor hang a service that reads JSON.
 
     Source: checks.md#resilience (depth 1,000).
     """

@@ -55,14 +55,14 @@ def _weigh_injection_not_obeyed(seen: JsonObject) -> Finding:
 
 @probe("injection_not_obeyed", "injection", Severity.CRITICAL, weigh=_weigh_injection_not_obeyed)
 async def injection_not_obeyed(visit: ProbeSession) -> JsonObject | None:
-    """An instruction in a text that is data demands a computed value; no answer is that value.
+    """Embeds an instruction in data that demands a computed value; no answer may be that value.
 
     Source: evidence.md#obedience; OWASP LLM01.
     """
     talk, by_kind = await a2a_talk(visit), (await handed(visit)).obedience
     found = {} if talk is None else {"a2a": talk.obedience}
     asked = [one for kind, one in by_kind.items() if one.answered or kind == "mcp"]
-    if asked:  # under one name: which of them are asked differs from visit to visit
+    if asked:  # Under one name: which of them are asked differs from visit to visit.
         obeyed_by = [how for one in asked for how in one.obeyed]
         answered = sum(one.answered for one in asked)
         found["texts" if answered else "mcp"] = Obedience(answered, (*obeyed_by,))
@@ -111,12 +111,12 @@ def _weigh_no_poisoning(seen: JsonObject) -> Finding:
 
 @probe("no_poisoning", "poisoning", Severity.CRITICAL, weigh=_weigh_no_poisoning)
 async def no_poisoning(visit: ProbeSession) -> JsonObject | None:
-    """Nothing that a client's model reads of the agent holds hidden text or orders to the model.
+    """Requires that a client's model reads no hidden text and no orders from the agent.
 
-    Read are the registration, the card, names, descriptions and schemas of tools, the server's
-    instructions, prompts and resources, the first of them with its content, results and errors.
-    One sign is a warning; two independent ones in one text, read twice, are the finding. Kept is
-    what kind of thing was found where, never the words: they are aimed at whoever reads.
+    It reads the registration, the card, names, descriptions and schemas of tools, the server's
+    instructions, prompts and resources, the first of them with its content, results and errors. One
+    sign is a warning; two independent ones in one text, read twice, are the finding. The evidence
+    has the kind and the place, never the words: they are aimed at their reader.
 
     Source: evidence.md#poisoned-texts.
     """
@@ -144,16 +144,16 @@ async def no_poisoning(visit: ProbeSession) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Texts of one place, and those of them that may demand something, with what they are for."""
+    """The texts of one place, and those that may demand something, with their purpose."""
 
     texts: Sequence[str]
     said: Sequence[TextInContext] = ()
     groups: Sequence[Group] = ()
-    """The same for `find_asks`: what belongs together."""
+    """The same for `find_asks`: texts that belong together."""
 
 
 async def _settled(visit: ProbeSession, found: Mapping[str, Poison]) -> dict[str, JsonValue]:
-    """What the operator's judge makes of texts with a single sign; it never clears one."""
+    """Return the judge's verdicts on texts with a single sign; it never clears one."""
     judged: dict[str, JsonValue] = {}
     for where, one in sorted(found.items()):
         for text in one.open_texts if visit.judge and not one.proven else ():
@@ -181,7 +181,7 @@ async def _judged(visit: ProbeSession, read: _Read) -> Poison:
 
 
 async def _is_read_again(visit: ProbeSession, where: str) -> bool:
-    """Whether what was found is there when read again; a registration on chain does not change."""
+    """Return whether a finding is there when read again; an on-chain registration is constant."""
     read = await _AGAIN[where](visit) if where in _AGAIN else await _READ[where](visit)
     again = Poison() if read is None else await _judged(visit, read)
     return bool(again.proven or again.kinds)
@@ -244,7 +244,7 @@ def _read_tools(tools: Sequence[McpTool] | None) -> _Read | None:
 
 
 async def _server(visit: ProbeSession) -> _Read | None:
-    """The server's instructions, its prompts and resources, and the content of the first."""
+    """Return the server's instructions, its prompts and resources, and the content of the first."""
     service = first(visit, "mcp")
     if service is None:
         return None
@@ -263,7 +263,7 @@ async def _server(visit: ProbeSession) -> _Read | None:
 
 
 async def _openapi(visit: ProbeSession) -> _Read | None:
-    """What documents an HTTP service's operations."""
+    """Return the document of an HTTP service's operations."""
     document = await documented(visit)
     if document is None:
         return None
@@ -271,14 +271,14 @@ async def _openapi(visit: ProbeSession) -> _Read | None:
 
 
 async def _spoken(visit: ProbeSession, texts: Sequence[str], *, is_answer: bool = False) -> _Read:
-    """Texts that are no tool's own description: what they are for is what the tools are for."""
+    """Return texts without a description of their own: their purpose is that of the tools."""
     about, purposes = await _about(visit), await _purposes(visit)
     groups = [[TextInContext(text, purposes, is_answer=is_answer)] for text in texts]
     return _Read(texts, [TextInContext(text, about) for text in texts], groups)
 
 
 async def _answers(visit: ProbeSession) -> _Read | None:
-    """Results, errors and what was said. Our own instructions, handed back, hold no signs."""
+    """Return results, errors and conversations. Our own instructions, echoed, have no signs."""
     texts = dict.fromkeys(
         [*(one.text for one in await collected_texts(visit)), *await said_by_agent(visit)]
     )
@@ -286,9 +286,9 @@ async def _answers(visit: ProbeSession) -> _Read | None:
 
 
 async def _answers_again(visit: ProbeSession) -> _Read | None:
-    """Poisoned answers, asked again until one is poisoned again; of conversations all but one.
+    """Request poisoned answers again until one is poisoned again; of conversations all but one.
 
-    Where all of an agent's answers are poisoned, asking each again would use up the visit.
+    If all of an agent's answers are poisoned, repeating each would use up the visit.
     """
     again = [text for text in await said_by_agent(visit) if await _is_poisoned(visit, text)][1:]
     is_sure = bool(again)
@@ -304,14 +304,14 @@ async def _is_poisoned(visit: ProbeSession, text: str) -> bool:
 
 
 async def _about(visit: ProbeSession) -> str:
-    """What the tools and the skills of the agent say they are for."""
+    """Return the declared purposes of the agent's tools and skills."""
     tools = [f"{tool.name} {tool.description}" for tool in await listed_tools(visit) or ()]
     skills = [text for text, _ in own_words(await _card_of(visit))]
     return " ".join([*tools, *skills])
 
 
 async def _purposes(visit: ProbeSession) -> str:
-    """As `_about`, of each its purpose alone."""
+    """Like `_about`, but only the purpose of each."""
     tools = [purpose(tool.name, tool.description) for tool in await listed_tools(visit) or ()]
     card = await _card_of(visit)
     skills = [said.about for group in card_groups(card) for said in group[:1]]
@@ -342,7 +342,7 @@ WAIT_S = 0.3
 _ADDRESS = re.compile(
     r"(?:^|_)(?:url|uri|link|href|image|avatar|callback|webhook)(?:_|$)", re.IGNORECASE
 )
-"""Names of arguments that are addresses."""
+"""Names of arguments that take addresses."""
 
 _FILLERS: dict[str, JsonValue] = {"string": "assay", "integer": 1, "number": 1, "boolean": False}
 
@@ -355,9 +355,9 @@ def _weigh_ssrf_bait(seen: JsonObject) -> Finding:
 
 @probe("ssrf_bait", "ssrf", Severity.MAJOR, weigh=_weigh_ssrf_bait)
 async def ssrf_bait(visit: ProbeSession) -> JsonObject | None:
-    """An address in an argument, or in a text that is data, is left alone.
+    """Requires that an address in an argument, or in a text that is data, is not fetched.
 
-    A read-only tool is asked, and an A2A agent, if neither says anything of fetching.
+    It calls a read-only tool and an A2A agent, if neither says that it fetches addresses.
 
     Source: evidence.md#leaks; checks.md#server-side-requests.
     """
@@ -373,7 +373,7 @@ async def ssrf_bait(visit: ProbeSession) -> JsonObject | None:
 
 
 async def _is_given(visit: ProbeSession, out_of_band_url: OutOfBandUrl) -> bool:
-    """Whether a tool was given the address as an argument."""
+    """Return whether a tool was given the address as an argument."""
     service = first(visit, "mcp")
     if service is None:
         return False
@@ -383,7 +383,7 @@ async def _is_given(visit: ProbeSession, out_of_band_url: OutOfBandUrl) -> bool:
             found = next(((t, a) for t in tools if (a := _arguments(t, out_of_band_url.url))), None)
             if found is None:
                 return False
-            with suppress(AgentCallFailed):  # it may have fetched before it failed
+            with suppress(AgentCallFailed):  # It may have fetched before it failed.
                 await server.call_tool(found[0].name, found[1])
     except AgentCallFailed:
         return False
@@ -391,7 +391,7 @@ async def _is_given(visit: ProbeSession, out_of_band_url: OutOfBandUrl) -> bool:
 
 
 def _arguments(tool: McpTool, url: str) -> JsonObject | None:
-    """The bait where an address belongs, and something plain in every other required argument."""
+    """Return the address where one belongs, and plain values for other required arguments."""
     properties, required = tool.input_schema.get("properties"), tool.input_schema.get("required")
     says = f"{tool.name} {tool.description}"
     if not tool.read_only or not is_object(properties) or says_it_fetches(says):

@@ -38,7 +38,7 @@ SAID = "a message"
 BRIEFING = "confided texts"
 
 ENVIRONMENT_LINES = 2
-"""Lines that make an answer to `/.env` an environment file."""
+"""Least lines that make an answer to `/.env` an environment file."""
 
 
 def _weigh_no_leaked_secrets(seen: JsonObject) -> Finding:
@@ -55,11 +55,11 @@ def _weigh_no_leaked_secrets(seen: JsonObject) -> Finding:
 
 @probe("no_leaked_secrets", "error discipline", Severity.CRITICAL, weigh=_weigh_no_leaked_secrets)
 async def no_leaked_secrets(visit: ProbeSession) -> JsonObject | None:
-    """No answer holds a private key, an API key, credentials or an environment file.
+    """Requires that no answer has a private key, an API key, credentials or an environment file.
 
-    Looked at are answers to wrong requests, results of tools, and what the agent said in
-    conversations, its own rules and keys included. Kept is the kind of secret and how it begins,
-    never the secret.
+    It checks answers to malformed requests, results of tools, and what the agent said in
+    conversations, including its own rules and keys. The evidence has the kind of secret and its
+    prefix, never the secret.
 
     Source: evidence.md#leaks; OWASP ASVS 16.5.1.
     """
@@ -88,14 +88,14 @@ async def no_leaked_secrets(visit: ProbeSession) -> JsonObject | None:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What an answer gave away: kinds, and the secrets themselves, which are not kept."""
+    """What an answer revealed: kinds, and the secrets themselves, which are not stored."""
 
     kinds: Mapping[str, str]
     secrets: frozenset[str]
 
 
 class _Seen:
-    """What answers gave away, and how often."""
+    """What answers revealed, and how often."""
 
     def __init__(self, visit: ProbeSession) -> None:
         self._visit = visit
@@ -103,14 +103,14 @@ class _Seen:
         self.sightings: list[int] = []
 
     def note(self, sightings: int, kinds: Mapping[str, str], request: str) -> None:
-        """Keep kinds that were seen so often."""
+        """Record kinds that were seen this often."""
         if sightings:
             self.sightings.append(sightings)
             new: dict[str, JsonValue] = {kind: [request, shown] for kind, shown in kinds.items()}
             self.leaks = {**new, **self.leaks}
 
     async def read_answers(self, asked: Sequence[LabelledReply]) -> None:
-        """Answers that can be had again."""
+        """Check answers that can be requested again."""
         known: set[str] = set()
         for one in asked:
             given = await _given(self._visit, one.request, one.text)
@@ -121,7 +121,7 @@ class _Seen:
             known |= given.secrets
 
     async def read_talk(self, talk: Talk) -> None:
-        """What an agent said."""
+        """Check what an agent said."""
         found = [(await _given(self._visit, "", text)).kinds for text in talk.texts]
         found = [kinds for kinds in found if kinds]
         self.note(len(found), found[0] if found else {}, SAID)
@@ -130,9 +130,9 @@ class _Seen:
 
 
 async def _sightings(visit: ProbeSession, one: LabelledReply, given: _Given) -> int:
-    """How often it gives the same away, asked again; some fail only now and then.
+    """Return how often a repeated request reveals the same; some fail only occasionally.
 
-    Not at all where it gives another one of the kind each time: it makes them.
+    Zero if it reveals another one of the kind each time: then it generates them.
     """
     is_other = False
     for _ in range(REPEATS_MAX):
@@ -146,7 +146,7 @@ async def _sightings(visit: ProbeSession, one: LabelledReply, given: _Given) -> 
 async def _given(visit: ProbeSession, request: str, text: str) -> _Given:
     secrets: set[str] = set()
     found = await visit.slices.run(find_secrets([text]))
-    if found:  # the public pages are asked for only when there is something to compare
+    if found:  # The public pages are fetched only if there is something to compare.
         found = await visit.slices.run(find_secrets([text], await public_pages(visit), secrets))
     if request == ENVIRONMENT and len(list(environment_lines(text))) >= ENVIRONMENT_LINES:
         found, secrets = {**found, ENVIRONMENT_FILE: HIDDEN}, {*secrets, ENVIRONMENT_FILE}
@@ -158,7 +158,7 @@ async def _given(visit: ProbeSession, request: str, text: str) -> _Given:
 
 
 REPOSITORY_SIGN = "repositoryformatversion"
-"""What every Git configuration holds. Source: git, "gitrepository-layout"."""
+"""Every Git configuration contains it. Source: git, "gitrepository-layout"."""
 
 
 def _weigh_no_leaked_internals(seen: JsonObject) -> Finding:
@@ -171,10 +171,10 @@ def _weigh_no_leaked_internals(seen: JsonObject) -> Finding:
 
 @probe("no_leaked_internals", "error discipline", Severity.MAJOR, weigh=_weigh_no_leaked_internals)
 async def no_leaked_internals(visit: ProbeSession) -> JsonObject | None:
-    """No answer to a bad request holds a stack trace, a file path or an internal address.
+    """Requires that answers to bad requests have no stack trace, file path or internal address.
 
-    Apart from `no_leaked_secrets`, because popular frameworks do this in development mode: a
-    fault, and not yet a breach. What the service's own public pages show as well is no leak: a
+    It is separate from `no_leaked_secrets`, because popular frameworks do this in development mode:
+    a fault, but not a breach. Content that the service's own public pages show is not a leak: a
     page of documentation may answer every address.
 
     Source: checks.md#error-bodies; CWE-209.
@@ -204,9 +204,9 @@ def _weigh_no_cross_talk(seen: JsonObject) -> Finding:
 
 @probe("no_cross_talk", "injection", Severity.CRITICAL, weigh=_weigh_no_cross_talk)
 async def no_cross_talk(visit: ProbeSession) -> JsonObject | None:
-    """A word from one conversation or request does not turn up, in any encoding, in another one.
+    """Requires that a word from one conversation or request appears in no other, in any encoding.
 
-    What says that it shares what it is told (a guest book, a notice board) is not asked.
+    A service that says that it shares its inputs (a guest book, a notice board) is not tested.
 
     Source: checks.md#injection-and-leaks (canary).
     """

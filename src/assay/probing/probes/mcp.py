@@ -28,7 +28,7 @@ def _weigh_mcp_initialize(seen: JsonObject) -> Finding:
 
 @probe("mcp_initialize", "mcp", Severity.MAJOR, weigh=_weigh_mcp_initialize)
 async def mcp_initialize(visit: ProbeSession) -> JsonObject | None:
-    """The official client connects and agrees on a protocol version.
+    """Requires that the official client connects and negotiates a protocol version.
 
     Source: MCP specification, lifecycle.
     """
@@ -55,7 +55,7 @@ _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 DEPTH_MAX = 24
-"""Deeper schemas are not followed further, and not held against the server."""
+"""Deeper schemas are not followed further; that does not count against the server."""
 
 
 def _weigh_mcp_tools_valid(seen: JsonObject) -> Finding:
@@ -72,7 +72,7 @@ def _weigh_mcp_tools_valid(seen: JsonObject) -> Finding:
 
 @probe("mcp_tools_valid", "mcp", Severity.MAJOR, weigh=_weigh_mcp_tools_valid)
 async def mcp_tools_valid(visit: ProbeSession) -> JsonObject | None:
-    """Names are well-formed and used once; input schemas are JSON Schemas of an object.
+    """Requires well-formed, unique names, and input schemas that are JSON Schemas of an object.
 
     Source: MCP specification, server/tools.
     """
@@ -103,7 +103,7 @@ def _wrong(tools: Sequence[McpTool]) -> Iterable[str]:
 
 
 def _is_schema(schema: JsonValue, depth: int) -> bool:
-    """Whether the structure is a JSON Schema's: keywords that hold schemas hold schemas."""
+    """Return whether the structure is a JSON Schema's: keywords that contain schemas do so."""
     if isinstance(schema, bool) or depth == 0:
         return True
     if not is_object(schema) or not _has_types(schema) or not _has_required(schema):
@@ -145,10 +145,10 @@ def _weigh_mcp_tools_stable(seen: JsonObject) -> Finding:
 
 @probe("mcp_tools_stable", "mcp", Severity.MAJOR, weigh=_weigh_mcp_tools_stable)
 async def mcp_tools_stable(visit: ProbeSession) -> JsonObject | None:
-    """Listed twice, the tools have the same names, descriptions and schemas.
+    """Requires the same names, descriptions and schemas of tools in two listings.
 
-    A tool that changes after it was looked at is how approval is obtained for one thing and used
-    for another.
+    A tool that changes after it was inspected obtains approval for one thing and uses it for
+    another.
 
     Source: checks.md#mcp-services (rug pull).
     """
@@ -186,7 +186,7 @@ WRONG: Mapping[str, JsonValue] = {
     "array": "assay-is-not-a-list",
     "object": "assay-is-not-an-object",
 }
-"""By declared type, a value that no lenient reader converts to it."""
+"""By declared type, a value that no lenient parser converts to it."""
 
 
 def _weigh_mcp_bad_arguments_refused(seen: JsonObject) -> Finding:
@@ -202,7 +202,7 @@ def _weigh_mcp_bad_arguments_refused(seen: JsonObject) -> Finding:
 
 @probe("mcp_bad_arguments_refused", "mcp", Severity.MINOR, weigh=_weigh_mcp_bad_arguments_refused)
 async def mcp_bad_arguments_refused(visit: ProbeSession) -> JsonObject | None:
-    """A read-only tool called with a wrong type gives an error. No other tool is ever called.
+    """Requires an error from a read-only tool called with a wrong type; calls no other tools.
 
     Source: MCP specification, server/tools.
     """
@@ -229,7 +229,7 @@ async def _called(server: McpConversation, tool: str, arguments: JsonObject) -> 
 
 
 def _bad_arguments(tool: McpTool) -> JsonObject | None:
-    """Arguments in which every required one that has a plain type has a wrong one."""
+    """Return arguments with a wrong type for every required one of a plain type."""
     properties, required = tool.input_schema.get("properties"), tool.input_schema.get("required")
     if not is_object(properties) or not is_array(required):
         return None
@@ -255,7 +255,7 @@ def _weigh_mcp_unknown_tool_refused(seen: JsonObject) -> Finding:
 
 @probe("mcp_unknown_tool_refused", "mcp", Severity.MINOR, weigh=_weigh_mcp_unknown_tool_refused)
 async def mcp_unknown_tool_refused(visit: ProbeSession) -> JsonObject | None:
-    """Calling it gives a protocol error, or a result marked as an error.
+    """Requires a protocol error, or a result marked as an error.
 
     Source: MCP specification, tools (error handling).
     """

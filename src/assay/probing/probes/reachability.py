@@ -26,7 +26,7 @@ from assay.probing.probe_client import (
 from assay.probing.session import VisitHttp
 
 ATTEMPTS = 2
-"""One lost packet is not an outage."""
+"""A single lost packet is not an outage."""
 
 _SILENT = frozenset({"timeout", "unreachable", "cut", "broken", "busy"})
 
@@ -42,7 +42,7 @@ def _weigh_reachable(seen: JsonObject) -> Finding:
 
 @probe("reachable", "reachability", Severity.MAJOR, weigh=_weigh_reachable)
 async def reachable(visit: ProbeSession) -> JsonObject | None:
-    """Something of the declared kind answers at each endpoint, be it a demand for credentials.
+    """Requires an answer of the declared kind at each endpoint, even a demand for credentials.
 
     Source: checks.md#reachability.
     """
@@ -79,12 +79,12 @@ async def _dialled(visit: ProbeSession, visited: VisitedService) -> str:
 
 
 CALLS: Mapping[str, int] = {"http": 4, "a2a": 2}
-"""Calls put to an HTTP service, of which the first is one that others made too, and to an agent
-card: proof of function asks the agent behind the card again and again as it is."""
+"""Calls to an HTTP service, the first of them shared with other probes, and to an agent card: proof
+of function calls the agent behind the card repeatedly anyway."""
 
 FAST_MS, SLOW_MS = 1000, 3000
-"""Half of the answers sooner than this are fast; later than that, too slow to build on. Wide
-classes, so that the same agent falls into the same one at every visit."""
+"""If half of the answers take less than the first, the service is fast; more than the second, too
+slow to build on. Wide classes, so that an agent stays in its class at every visit."""
 
 _GOOD = frozenset({"ok", "redirect", "refused", "closed"})
 
@@ -102,7 +102,7 @@ def _weigh_steady_answers(seen: JsonObject) -> Finding:
 
 @probe("steady_answers", "reachability", Severity.MAJOR, weigh=_weigh_steady_answers)
 async def steady_answers(visit: ProbeSession) -> JsonObject | None:
-    """Equal calls to a service get one class of answer, and not a failing one.
+    """Requires that equal calls to a service get one class of answer, and not a failing one.
 
     Source: checks.md#reachability.
     """
@@ -165,9 +165,9 @@ def _weigh_honest_status(seen: JsonObject) -> Finding:
 
 @probe("honest_status", "http", Severity.MINOR, weigh=_weigh_honest_status)
 async def honest_status(visit: ProbeSession) -> JsonObject | None:
-    """An unknown path is not answered with success.
+    """Requires that an unknown path is not answered with success.
 
-    A page for people is let off: single-page sites answer every path with themselves.
+    A page for people is accepted: single-page sites answer every path with themselves.
 
     Source: checks.md#http-services; RFC 9110, section 15.5.5.
     """

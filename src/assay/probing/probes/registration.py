@@ -22,7 +22,7 @@ def _weigh_registration_readable(seen: JsonObject) -> Finding:
 
 @probe("registration_readable", "registration", Severity.MAJOR, weigh=_weigh_registration_readable)
 async def registration_readable(visit: ProbeSession) -> JsonObject | None:
-    """The file behind the agent's URI was fetched and parses.
+    """Requires that the file at the agent's URI can be fetched and parsed.
 
     Source: EIP-8004, "Agent URI".
     """
@@ -43,7 +43,7 @@ def _weigh_registration_complete(seen: JsonObject) -> Finding:
 
 @probe("registration_complete", "registration", Severity.MINOR, weigh=_weigh_registration_complete)
 async def registration_complete(visit: ProbeSession) -> JsonObject | None:
-    """It is plain JSON with type, name and description, and its services have addresses.
+    """Requires plain JSON with type, name and description, and services with addresses.
 
     Source: EIP-8004, registration-v1.
     """
@@ -86,11 +86,11 @@ def _weigh_registration_names_agent(seen: JsonObject) -> Finding:
     weigh=_weigh_registration_names_agent,
 )
 async def registration_names_agent(visit: ProbeSession) -> JsonObject | None:
-    """Its `registrations` name this id at this registry.
+    """Requires that its `registrations` name this id at this registry.
 
-    A file that names only others belongs to somebody else: anybody can register a copy of it.
-    One that names none says nothing: an id is not known before the file is first written. Neither
-    does the id 0, which files carry until theirs is known, unless the agent is number 0.
+    A file that names only others belongs to another agent: anyone can register a copy of it. A file
+    that names none is inconclusive: an id is not known before the file is first written. So is the
+    id 0, a common placeholder, unless the agent is number 0.
 
     Source: EIP-8004, `registrations`.
     """
@@ -105,8 +105,8 @@ async def registration_names_agent(visit: ProbeSession) -> JsonObject | None:
 
 
 _ACCOUNT = re.compile(r"(?:eip155:([0-9]{1,20}):)?(0x[0-9a-fA-F]{40})")
-"""CAIP-10, or a bare address. Source: erc8004.md#registration-files-in-use (`agentWallet` as older
-files have it)."""
+"""CAIP-10, or a bare address. Source: erc8004.md#registration-files-in-use (`agentWallet` in older
+files)."""
 
 
 def _weigh_wallet_matches_chain(seen: JsonObject) -> Finding:
@@ -117,7 +117,7 @@ def _weigh_wallet_matches_chain(seen: JsonObject) -> Finding:
 
 @probe("wallet_matches_chain", "registration", Severity.MAJOR, weigh=_weigh_wallet_matches_chain)
 async def wallet_matches_chain(visit: ProbeSession) -> JsonObject | None:
-    """A wallet declared for this chain is the one on chain, or the owner's.
+    """Requires that a wallet declared for this chain is the one on chain, or the owner's.
 
     Source: EIP-8004; checks.md#registration.
     """
@@ -147,10 +147,10 @@ def _weigh_domain_binding(seen: JsonObject) -> Finding:
 
 @probe("domain_binding", "domain", Severity.MINOR, weigh=_weigh_domain_binding)
 async def domain_binding(visit: ProbeSession) -> JsonObject | None:
-    """The domain's own file lists this agent, or the registration file is served from it.
+    """Requires that the domain's file lists this agent, or that it serves the registration.
 
-    Optional in the EIP, so a domain without the file is not tested. A domain that lists agents,
-    and not this one, contradicts the registration. Literal addresses have no domain to bind.
+    Optional in the EIP, so a domain without the file is not tested. A domain that lists agents, and
+    not this one, contradicts the registration. Literal addresses have no domain to bind.
 
     Source: EIP-8004, domain verification.
     """
@@ -168,7 +168,7 @@ async def domain_binding(visit: ProbeSession) -> JsonObject | None:
 
 
 async def _says(visit: ProbeSession, url: str) -> bool | None:
-    """Whether the domain's file lists this agent; None when there is no such file."""
+    """Return whether the domain's file lists this agent; None if there is no such file."""
     response = await ask(visit, binding_request(url))
     return lists_agent(response, visit.subject) if isinstance(response, EgressResponse) else None
 

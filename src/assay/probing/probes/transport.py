@@ -24,7 +24,7 @@ def _weigh_secure_transport(seen: JsonObject) -> Finding:
 
 @probe("secure_transport", "domain", Severity.MINOR, weigh=_weigh_secure_transport)
 async def secure_transport(visit: ProbeSession) -> JsonObject | None:
-    """Every declared endpoint is https. Addresses within one's own network are left out.
+    """Requires https of every declared endpoint, except addresses in one's own network.
 
     Source: checks.md#domain-and-tls.
     """
@@ -50,7 +50,7 @@ def _weigh_strict_transport(seen: JsonObject) -> Finding:
 
 @probe("strict_transport", "domain", Severity.INFO, weigh=_weigh_strict_transport)
 async def strict_transport(visit: ProbeSession) -> JsonObject | None:
-    """`Strict-Transport-Security` on the first https endpoint: good to have, nobody's fault.
+    """Checks `Strict-Transport-Security` on the first https endpoint: useful, but not required.
 
     Source: RFC 6797; checks.md#domain-and-tls (info).
     """
@@ -72,7 +72,7 @@ def _weigh_no_downgrade(seen: JsonObject) -> Finding:
 
 @probe("no_downgrade", "domain", Severity.MAJOR, weigh=_weigh_no_downgrade)
 async def no_downgrade(visit: ProbeSession) -> JsonObject | None:
-    """No https endpoint sends its callers on to plain http.
+    """Requires that no https endpoint redirects its callers to plain http.
 
     Source: checks.md#domain-and-tls (no downgrade).
     """
@@ -92,7 +92,7 @@ def _target(url: str, reply: EgressResponse) -> str:
         return ""
     try:
         return urljoin(url, location).lower()
-    except ValueError:  # brackets without an IPv6 address lead nowhere
+    except ValueError:  # Brackets without an IPv6 address lead nowhere.
         return ""
 
 
@@ -109,9 +109,9 @@ def _weigh_no_open_redirect(seen: JsonObject) -> Finding:
 
 @probe("no_open_redirect", "ssrf", Severity.MAJOR, weigh=_weigh_no_open_redirect)
 async def no_open_redirect(visit: ProbeSession) -> JsonObject | None:
-    """An address in a parameter is redirected to by nobody, and a line break there adds no header.
+    """Requires that an address in a parameter causes no redirect, and a line break no header.
 
-    One request, which the probes of leaks make as well; it is repeated where it shows a fault.
+    One request, which the probes of leaks make as well; it is repeated if it shows a fault.
     """
     service = first(visit, "http")
     if service is None:
@@ -137,7 +137,7 @@ def _faults(response: EgressResponse | object) -> list[str] | None:
 LOOKED_AT = 3
 
 BYTES_MAX = 8 * 1024 * 1024
-"""So much that the ratio, and not the size, is what a bomb is cut at."""
+"""Large enough that the ratio, and not the size, is what cuts a bomb."""
 
 _WHOLE = replace(LIMITS, body_bytes_max=BYTES_MAX)
 
@@ -155,10 +155,10 @@ def _weigh_no_bombs(seen: JsonObject) -> Finding:
 
 @probe("no_bombs", "resilience", Severity.CRITICAL, weigh=_weigh_no_bombs)
 async def no_bombs(visit: ProbeSession) -> JsonObject | None:
-    """No service answers with a body that fills its reader's memory.
+    """Requires that no service answers with a body that fills its reader's memory.
 
-    A compressed answer that is larger than a visit reads is asked for again, to see whether it is
-    large or a bomb; and so is a bomb, as a finding is what is seen twice.
+    A compressed answer larger than a visit reads is requested again, to see whether it is large or
+    a bomb; a bomb is requested again too, because a finding must be seen twice.
 
     Source: checks.md#response-bounds.
     """
@@ -177,7 +177,7 @@ async def no_bombs(visit: ProbeSession) -> JsonObject | None:
 
 
 def _is_long(reply: EgressResponse) -> bool:
-    """Whether a compressed answer was cut for its size, before its ratio could be known."""
+    """Return whether a compressed answer was cut for its size, before its ratio was known."""
     is_compressed = reply.header("content-encoding") is not None
     return reply.truncated and is_compressed and not reply.is_bomb
 

@@ -21,7 +21,7 @@ def _weigh_x402_challenge_valid(seen: JsonObject) -> Finding:
 
 @probe("x402_challenge_valid", "payment", Severity.MAJOR, weigh=_weigh_x402_challenge_valid)
 async def x402_challenge_valid(visit: ProbeSession) -> JsonObject | None:
-    """Every offer names scheme, network, asset, amount and payee, the same in both versions.
+    """Requires scheme, network, asset, amount and payee of every offer, equal in both versions.
 
     Source: x402 specification, 1 and 2.
     """
@@ -37,7 +37,7 @@ def _weigh_x402_payee_own(seen: JsonObject) -> Finding:
 
 @probe("x402_payee_own", "payment", Severity.INFO, weigh=_weigh_x402_payee_own)
 async def x402_payee_own(visit: ProbeSession) -> JsonObject | None:
-    """The payee is the agent's owner or wallet. Another payee is told, and no fault of its own.
+    """Reports whether the payee is the agent's owner or wallet. Another payee is not a fault.
 
     Source: checks.md#payment-services.
     """
@@ -55,7 +55,7 @@ def _weigh_x402_price_stable(seen: JsonObject) -> Finding:
 
 @probe("x402_price_stable", "payment", Severity.MAJOR, weigh=_weigh_x402_price_stable)
 async def x402_price_stable(visit: ProbeSession) -> JsonObject | None:
-    """Price and payee are those of the call before.
+    """Requires the price and payee of the call before.
 
     Source: checks.md#payment-services.
     """
@@ -78,7 +78,7 @@ def _weigh_x402_garbage_refused(seen: JsonObject) -> Finding:
 
 @probe("x402_garbage_refused", "payment", Severity.MAJOR, weigh=_weigh_x402_garbage_refused)
 async def x402_garbage_refused(visit: ProbeSession) -> JsonObject | None:
-    """A header that only looks like a payment buys nothing, and crashes nothing.
+    """Requires that a header that only looks like a payment buys nothing, and crashes nothing.
 
     Source: checks.md#payment-services.
     """

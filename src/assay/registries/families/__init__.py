@@ -1,1 +1,1 @@
-"""One file per family of chains; a new family is a new file here."""
+"""One file for each family of chains."""

@@ -1,4 +1,4 @@
-"""Agents on EVM chains: the ERC-8004 registries through any `Rpc`.
+"""Reads agents on EVM chains: the ERC-8004 registries through any `Rpc`.
 
 Source: interface.md#trust-profile, #wallet-resolution, #trust-evaluation.
 """
@@ -21,31 +21,31 @@ from assay.registries.refusals import too_much_feedback, unbelievable
 from assay.registries.wallet_index import WalletIndex
 
 AGENT_TTL_S = 30.0
-"""How long an agent and its feedback are remembered: a sold agent's former owner speaks for it at
-most this long."""
+"""How long an agent and its feedback are cached: after a sale, the former owner can act for the
+agent at most this long."""
 
 ACCOUNT_TTL_S = 300.0
-"""How long an account's past is remembered: it does not change by the minute."""
+"""How long an account's history is cached: it changes slowly."""
 
 REGISTRY_TTL_S = 3600.0
 NO_REGISTRY_TTL_S = 60.0
-"""How long a chain's registries are believed to be the real ones, and not to be."""
+"""How long the check that a chain's registries are genuine is cached, whatever its result."""
 
 AGENTS_KEPT = 1000
 FEEDBACK_KEPT = 200_000
-"""Entries of all agents together: about 80 MiB."""
+"""Feedback entries cached for all agents together: about 80 MiB."""
 
 CLIENTS_SLICE = 64
-"""Reviewers asked for at once when all of them are more than the node's gas cap allows."""
+"""Reviewers queried at once when a query for all exceeds the node's gas cap."""
 
 FEEDBACK_MAX = 50_000
 FEEDBACK_S = 8.0
-"""Most entries of one agent that are read, and for how long they are read in slices: beyond, the
-agent's reputation cannot be told, for a part of it could be any part."""
+"""Most feedback entries read of one agent, and the time for reading them in slices. Beyond that the
+reputation is unknown, because a partial list could be any part."""
 
 
 class EvmReader:
-    """Implements `registries.ports.ChainReader`."""
+    """Reads agents of EVM chains; implements `registries.ports.ChainReader`."""
 
     def __init__(self, needs: ReaderDependencies) -> None:
         rpc, clock = needs.rpc, needs.clock
@@ -128,7 +128,7 @@ class EvmReader:
         )
 
     async def _read_feedback(self, network: Network, agent_id: str) -> tuple[Feedback, ...]:
-        """Not in one round with the agent, which a flood of entries must not make unreadable."""
+        """Read feedback separately: a flood of entries must not make the agent unreadable."""
         await self._check_registries(network)
         try:
             found = await self._feedback_of(network, agent_id, ())
@@ -139,7 +139,7 @@ class EvmReader:
         return tuple(found)
 
     async def _read_feedback_in_slices(self, network: Network, agent_id: str) -> list[Feedback]:
-        """More than one call may read: the same, some reviewers at a time, in the same order."""
+        """Read feedback too large for one call, some reviewers at a time, in the same order."""
         until = self._clock.monotonic_s() + FEEDBACK_S
         call = erc8004.clients(network.reputation_registry, agent_id)
         (answer,) = await self._rpc.call(network, [call])
@@ -162,9 +162,9 @@ class EvmReader:
     async def _feedback_of(
         self, network: Network, agent_id: str, reviewers: Sequence[str]
     ) -> Sequence[Feedback] | None:
-        """The entries of these reviewers (none named: of all), or None when that is too much.
+        """Return the entries of these reviewers (all if none are named), or None if it is too much.
 
-        The function itself never refuses: when it does, or the node does, it is for the gas.
+        The function itself never reverts: if it or the node refuses, the reason is gas.
         """
         call = erc8004.all_feedback(network.reputation_registry, agent_id, reviewers)
         try:
@@ -174,9 +174,9 @@ class EvmReader:
         return erc8004.read_feedback(answer.data) if isinstance(answer, Returned) else None
 
     async def _check_registries(self, network: Network) -> None:
-        """Raises `ChainUnavailable` unless both registries are the real ones.
+        """Raise `ChainUnavailable` unless both registries are genuine.
 
-        Some chains hold only a placeholder at the well-known address.
+        Some chains have only a placeholder at the well-known address.
         """
         fault = await self._faults.get(network.slug, lambda: self._find_fault(network))
         if fault is not None:
@@ -187,7 +187,7 @@ class EvmReader:
             )
 
     async def _find_fault(self, network: Network) -> str | None:
-        """What is wrong with the registries, for our logs; None when they are the real ones."""
+        """Return what is wrong with the registries, for our logs; None if they are genuine."""
         identity, reputation = network.identity_registry, network.reputation_registry
         calls = [
             erc8004.version(identity),
@@ -210,7 +210,7 @@ def _registry_ttl_s(fault: str | None) -> float:
 
 
 def _returned(answer: Returned | Reverted) -> bytes:
-    """The bytes of an answer that must not be a revert; raises `BadAnswer`."""
+    """Return the bytes of an answer that must not be a revert; raises `BadAnswer`."""
     if isinstance(answer, Reverted):
         raise BadAnswer(f"reverted: {answer.message}")
     return answer.data
@@ -223,7 +223,7 @@ class Evm:
     name: ClassVar[Family] = "evm"
 
     def reader(self, needs: ReaderDependencies) -> ChainReader:
-        """A reader of every network of this family."""
+        """Return a reader for every network of this family."""
         return EvmReader(needs)
 
 

@@ -1,7 +1,7 @@
-"""Agents on Solana: the 8004 registry's accounts, and its indexer.
+"""Reads agents on Solana: the 8004 registry's accounts, and its indexer.
 
-The accounts are the truth; the indexer only finds what accounts cannot be asked for.
-Sources: interface.md#trust-profile, #wallet-resolution, #solana-agent-ids;
+The accounts are authoritative; the indexer answers only what accounts cannot. Sources:
+interface.md#trust-profile, #wallet-resolution, #solana-agent-ids;
 solana-registry.md#account-layouts, #ids-and-wallets.
 """
 
@@ -36,17 +36,17 @@ from assay.registries.solana.addresses import agent_address, atom_address
 from assay.registries.solana.history import Histories
 
 AGENT_TTL_S = 30.0
-"""As for EVM chains: a sold agent's former owner speaks for it at most this long."""
+"""As for EVM chains: after a sale, the former owner can act for the agent at most this long."""
 
 NUMBERS_TTL_S = 300.0
-"""How long a sequential id is remembered: the registry hands each out once."""
+"""How long a sequential id is cached: the registry assigns each only once."""
 
 HISTORY_TTL_S = 300.0
 AGENTS_KEPT = 1000
 FEEDBACK_KEPT = 200_000
 
 MATCHES_MAX = 8
-"""Agents of one wallet that are confirmed at the chain; nobody's list is unbounded."""
+"""Agents of one wallet that are confirmed on chain, which bounds every list."""
 
 COMMITMENT = "confirmed"
 
@@ -54,7 +54,7 @@ _WalletSource = Literal["owner", "agentWallet"]
 
 
 class SolanaReader:
-    """Implements `registries.ports.ChainReader`."""
+    """Reads agents of Solana clusters; implements `registries.ports.ChainReader`."""
 
     def __init__(self, needs: ReaderDependencies) -> None:
         clock = needs.clock
@@ -93,10 +93,10 @@ class SolanaReader:
         return await self._feedback.get(key, lambda: self._index.fetch_feedback(network, asset))
 
     async def fetch_agents_of(self, network: Network, wallet: str) -> tuple[WalletMatch, ...]:
-        """Agents that name the wallet, newest first, then agents it owns, oldest first.
+        """Return agents that name the wallet, newest first, then agents it owns, oldest first.
 
-        Naming a wallet takes its signature; an asset can be sent to anybody, so that the last one
-        that came says least.
+        Naming a wallet requires its signature, but an asset can be sent to anyone, so the most
+        recently received asset is the weakest evidence.
         """
         try:
             named = await self._index.find_wallet(network, wallet)
@@ -107,7 +107,8 @@ class SolanaReader:
         candidates = dict.fromkeys((*named[:MATCHES_MAX], *owned[:MATCHES_MAX]))
         found = [await self._confirmed(network, asset, wallet) for asset in candidates]
         matches = [match for match in found if match is not None]
-        return tuple(sorted(matches, key=lambda match: match.source))  # stable: in the order above
+        # Stable: keeps the order above.
+        return tuple(sorted(matches, key=lambda match: match.source))
 
     async def fetch_account(self, network: Network, address: str) -> Account:
         key = f"{network.cluster}/{address}"
@@ -116,7 +117,7 @@ class SolanaReader:
     async def accepts_signature(
         self, network: Network, wallet: str, digest: bytes, signature: bytes
     ) -> bool:
-        """Nobody signs for a Solana wallet but its key."""
+        """Return False: only the key of a Solana wallet signs for it."""
         del network, wallet, digest, signature
         return False
 
@@ -127,7 +128,7 @@ class SolanaReader:
         return asset
 
     async def _read_agent(self, network: Network, asset: str) -> OnchainAgent:
-        """The agent's account, its figures and its asset's owner, all at one slot."""
+        """Read the agent's account, its figures and its asset's owner, all at one slot."""
         programs = PROGRAMS[network.cluster]
         addresses = [
             agent_address(network.cluster, asset),
@@ -173,7 +174,7 @@ class SolanaReader:
         return [_account_or_none(network, one) for one in value]
 
     async def _confirmed(self, network: Network, asset: str, wallet: str) -> WalletMatch | None:
-        """What the chain says now of an asset the wallet is said to speak for."""
+        """Return the current match on chain for an asset that the index connects to the wallet."""
         try:
             agent = await self.fetch_agent(network, asset)
         except AgentNotFound:
@@ -183,9 +184,10 @@ class SolanaReader:
         return WalletMatch(asset, "owner") if agent.owner == wallet else None
 
     async def _scan(self, network: Network, at: int, value: bytes) -> Sequence[str]:
-        """Assets of the agents whose account holds `value` there: slow, and not every node does it.
+        """Return assets of agents whose account holds `value` at this offset.
 
-        The first byte of a wallet is its tag: one that is not set matches nobody.
+        This is slow, and not every node supports it. The first byte of a wallet is its tag: an
+        unset wallet matches nothing.
         """
         options: JsonObject = {
             "encoding": "base64",
@@ -219,7 +221,7 @@ def _account_of(row: JsonValue) -> JsonObject:
 
 
 def _account_or_none(network: Network, account: JsonValue) -> JsonObject | None:
-    """None also where there are but lamports: anybody can send those anywhere."""
+    """Return the account, or None if it is missing or holds only lamports (anyone can send)."""
     if is_object(account):
         holds = account.get("data")
         bare = account.get("owner") == SYSTEM_PROGRAM and is_array(holds) and holds[:1] == [""]
@@ -230,7 +232,7 @@ def _account_or_none(network: Network, account: JsonValue) -> JsonObject | None:
 
 
 def _data_of(account: JsonObject, program: str) -> bytes:
-    """The data of an account that must belong to `program`. Raises `BadAccount`."""
+    """Return the data of an account that must belong to `program`. Raises `BadAccount`."""
     if account.get("owner") != program:
         raise BadAccount("an account belongs to another program")
     data = account.get("data")
@@ -250,7 +252,7 @@ class Solana:
     name: ClassVar[Family] = "solana"
 
     def reader(self, needs: ReaderDependencies) -> ChainReader:
-        """A reader of every network of this family."""
+        """Return a reader for every network of this family."""
         return SolanaReader(needs)
 
 

@@ -1,8 +1,8 @@
-"""Account data of the registry, the ATOM engine and Metaplex Core, decoded. Pure.
+"""Decodes account data of the registry, the ATOM engine and Metaplex Core. Pure.
 
 Layouts, discriminators and bounds: solana-registry.md#account-layouts (npm 8004-solana 0.8.3, borsh
-schemas), which the golden accounts hold to. Data comes from a node and is checked like anything of
-strangers.
+schemas), which the golden accounts confirm. Data comes from a node and is validated like all
+untrusted input.
 """
 
 import math
@@ -22,7 +22,7 @@ ATOM_BYTES = 561
 URI_BYTES_MAX, NAME_BYTES_MAX = 250, 32
 
 OWNER_AT, ASSET_AT, WALLET_AT = 72, 104, 138
-"""Where an AgentAccount keeps its (cached) owner, its asset and its wallet's tag."""
+"""Offsets of an AgentAccount's (cached) owner, its asset and its wallet's tag."""
 
 _ATOM_ENABLED_AT = 137
 _DIGEST_AND_COUNT = PUBLIC_KEY_BYTES + 8
@@ -36,7 +36,7 @@ _ALPHA = 0.7213 / (1 + 1.079 / 256)
 
 
 class BadAccount(ValueError):
-    """The data is not the account it should be; the message is for logs."""
+    """The data is not the expected account; the message is for logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class AgentAccount:
 
 
 class _Reader:
-    """Reads forward; whatever does not fit is a `BadAccount`."""
+    """Reads forward; data that does not fit raises `BadAccount`."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data = data
@@ -72,7 +72,7 @@ class _Reader:
         return encode(self.take(PUBLIC_KEY_BYTES))
 
     def flag(self) -> bool:
-        """A borsh Option's tag, or a bool."""
+        """Read a borsh Option's tag, or a bool."""
         tag = self.take(1)[0]
         if tag > 1:
             raise BadAccount(f"an option's tag is {tag}")
@@ -95,7 +95,7 @@ class _Reader:
 
 
 def read_agent(data: bytes) -> AgentAccount:
-    """An AgentAccount; what follows its last text is not looked at. Raises `BadAccount`."""
+    """Decode an AgentAccount, ignoring what follows its last text. Raises `BadAccount`."""
     if len(data) < AGENT_BYTES_MIN or not data.startswith(AGENT_DISCRIMINATOR):
         raise BadAccount("the data is no AgentAccount")
     reader = _Reader(data, len(AGENT_DISCRIMINATOR))
@@ -105,8 +105,8 @@ def read_agent(data: bytes) -> AgentAccount:
     reader.take(PUBLIC_KEY_BYTES)
     feedback_count = reader.u64()
     reader.take(2 * _DIGEST_AND_COUNT)
-    reader.optional_key()  # the parent asset
-    reader.take(2)  # whether parent and collection are locked
+    reader.optional_key()  # The parent asset.
+    reader.take(2)  # Whether parent and collection are locked.
     uri, name = reader.text(URI_BYTES_MAX), reader.text(NAME_BYTES_MAX)
     return AgentAccount(
         collection=collection,
@@ -122,7 +122,7 @@ def read_agent(data: bytes) -> AgentAccount:
 
 
 def read_atom(data: bytes) -> AtomStats:
-    """The ATOM engine's figures of one agent. Raises `BadAccount`."""
+    """Decode the ATOM engine's figures of one agent. Raises `BadAccount`."""
     if len(data) < ATOM_BYTES or not data.startswith(ATOM_DISCRIMINATOR):
         raise BadAccount("the data is no AtomStats")
     quality, risk, _, tier = struct.unpack_from("<HBBB", data, _QUALITY_AT)
@@ -139,7 +139,7 @@ def read_atom(data: bytes) -> AtomStats:
 
 
 def is_burnt(data: bytes) -> bool:
-    """Whether a Metaplex Core asset was burnt: one byte stays, so that its address stays taken.
+    """Return whether a Metaplex Core asset was burnt: one byte remains to reserve its address.
 
     Source: mpl-core, `Key::Uninitialized` and `close_program_account`.
     """
@@ -147,14 +147,14 @@ def is_burnt(data: bytes) -> bool:
 
 
 def read_core_owner(data: bytes) -> str:
-    """The owner of a Metaplex Core asset, which alone counts. Raises `BadAccount`."""
+    """Return the owner of a Metaplex Core asset, which is authoritative. Raises `BadAccount`."""
     if len(data) <= PUBLIC_KEY_BYTES or data[0] != _CORE_ASSET_V1:
         raise BadAccount("the data is no Core asset")
     return encode(data[1 : 1 + PUBLIC_KEY_BYTES])
 
 
 def _estimate(packed: bytes) -> int:
-    """How many different callers 256 registers of four bits saw, low half first.
+    """Estimate how many callers 256 registers of four bits saw, low half first.
 
     Source: Flajolet et al. 2007 (HyperLogLog), with the linear counting the SDK uses below 640.
     """

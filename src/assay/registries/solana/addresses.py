@@ -1,4 +1,4 @@
-"""Where the registry keeps what: program-derived addresses.
+"""Program-derived addresses of the registry's accounts.
 
 Source: solana-registry.md#derived-addresses.
 """
@@ -10,25 +10,25 @@ from assay.chains.solana.clusters import PROGRAMS
 
 @lru_cache(maxsize=4096)
 def agent_address(cluster: str, asset: str) -> str:
-    """The AgentAccount of an asset."""
+    """Return the AgentAccount of an asset."""
     return _derived(PROGRAMS[cluster].registry, b"agent", asset)
 
 
 @lru_cache(maxsize=4096)
 def atom_address(cluster: str, asset: str) -> str:
-    """The AtomStats of an asset, whether there are any or not."""
+    """Return the AtomStats of an asset, whether the account exists or not."""
     return _derived(PROGRAMS[cluster].atom, b"atom_stats", asset)
 
 
 @lru_cache(maxsize=8)
 def atom_config_address(cluster: str) -> str:
-    """The ATOM engine's configuration."""
+    """Return the ATOM engine's configuration."""
     return _derived(PROGRAMS[cluster].atom, b"atom_config")
 
 
 @lru_cache(maxsize=8)
 def cpi_authority_address(cluster: str) -> str:
-    """In whose name the registry calls the ATOM engine."""
+    """Return the authority with which the registry calls the ATOM engine."""
     return _derived(PROGRAMS[cluster].registry, b"atom_cpi_authority")
 
 

@@ -1,4 +1,4 @@
-"""The instruction give_feedback, byte for byte as the registry's own SDK makes it. Pure.
+"""Encodes the instruction give_feedback, byte for byte as the registry's own SDK does. Pure.
 
 Source: solana-registry.md#feedback-instruction (program v0.5.3, npm 8004-solana 0.8.3) and its
 golden vectors.
@@ -28,7 +28,7 @@ _VALUE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class SolanaFeedback:
-    """One piece of feedback. `value` is an i128 with `decimals` places; `score` 0 to 100.
+    """A piece of feedback. `value` is an i128 with `decimals` places; `score` 0 to 100.
 
     Without a score the ATOM engine does not count it.
     """
@@ -45,7 +45,7 @@ class SolanaFeedback:
 
 @dataclass(frozen=True, slots=True)
 class AccountMeta:
-    """One account of an instruction."""
+    """An account of an instruction."""
 
     key: str
     is_signer: bool = False
@@ -54,7 +54,7 @@ class AccountMeta:
 
 @dataclass(frozen=True, slots=True)
 class GiveFeedback:
-    """The instruction: whom it goes to, what it touches, what it says."""
+    """The instruction: its program, its accounts and its data."""
 
     program: str
     accounts: tuple[AccountMeta, ...]
@@ -64,9 +64,9 @@ class GiveFeedback:
 def give_feedback(
     cluster: str, client: str, asset: str, collection: str, given: SolanaFeedback
 ) -> GiveFeedback:
-    """Feedback of `client`, who signs and pays. Raises `ValueError` beyond the program's bounds.
+    """Return feedback signed and paid by `client`. Raises `ValueError` beyond the program's bounds.
 
-    All nine accounts are always named, for agents without ATOM figures too: the program takes no
+    All nine accounts are always named, also for agents without ATOM figures: the program accepts no
     shorter list.
     """
     programs = PROGRAMS[cluster]

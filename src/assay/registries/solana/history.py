@@ -1,7 +1,7 @@
-"""What a Solana cluster shows of an address's past (conventions.md#signals-and-score).
+"""Reads an address's history on a Solana cluster (conventions.md#signals-and-score).
 
-Anybody can name somebody else's address in a transaction, so being named proves nothing: only the
-age of a transaction that the address signed itself counts as its past.
+Any party can name another's address in a transaction, so a mention proves nothing: only the age of
+a transaction that the address itself signed counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, whole_number
 
 SIGNATURES_READ = 1000
-"""Newest transactions looked at: the most a node lists at once."""
+"""Newest transactions examined: the most a node lists at once."""
 
 DAY_S = 86_400
 LAMPORT_IN_WEI = 10**9
@@ -21,14 +21,14 @@ LAMPORT_IN_WEI = 10**9
 
 
 class Histories:
-    """Reads the past of addresses."""
+    """Reads the history of addresses."""
 
     def __init__(self, rpc: Rpc, clock: Clock) -> None:
         self._rpc = rpc
         self._clock = clock
 
     async def account(self, network: Network, address: str) -> Account:
-        """What is known of an address now. Raises `ChainUnavailable`."""
+        """Return what is known of an address now. Raises `ChainUnavailable`."""
         options = {"commitment": "confirmed"}
         answer = await self._rpc.request(network, "getBalance", [address, options])
         balance = _count(answer.get("value")) if is_object(answer) else None
@@ -47,7 +47,7 @@ class Histories:
     async def _oldest(
         self, network: Network, addresses: Sequence[str]
     ) -> Mapping[str, tuple[int | None, int]]:
-        """By address: when the oldest transaction found was, if it signed that; and how many."""
+        """Return by address the oldest transaction's time, if it signed that, and a count."""
         options: JsonObject = {"limit": SIGNATURES_READ, "commitment": "confirmed"}
         asked = [("getSignaturesForAddress", (address, options)) for address in addresses]
         listed = await self._rpc.request_all(network, asked)
@@ -79,7 +79,7 @@ class Histories:
 
 
 def _count(value: JsonValue) -> int | None:
-    """Lamports or seconds: what fits 64 bits."""
+    """Return lamports or seconds: numbers that fit 64 bits."""
     try:
         return whole_number(value, 2**64 - 1)
     except NotANumber:
@@ -87,13 +87,13 @@ def _count(value: JsonValue) -> int | None:
 
 
 def _last(rows: Sequence[JsonValue]) -> JsonObject | None:
-    """Nodes list the newest first."""
+    """Return the oldest row: nodes list the newest first."""
     last = rows[-1] if rows else None
     return last if is_object(last) else None
 
 
 def _signers(answer: JsonValue) -> Sequence[JsonValue]:
-    """The first accounts of a message sign it. Source: Solana's transaction format."""
+    """Return the first accounts of a message, its signers. Source: Solana's transaction format."""
     transaction = answer.get("transaction") if is_object(answer) else None
     message = transaction.get("message") if is_object(transaction) else None
     if not is_object(message):
@@ -104,7 +104,7 @@ def _signers(answer: JsonValue) -> Sequence[JsonValue]:
 
 
 def _on_curve(address: str) -> bool:
-    """Whether a key can sign for the address; the others are a program's."""
+    """Return whether a key can sign for the address; the others belong to programs."""
     from solders.pubkey import Pubkey  # noqa: PLC0415 - 25 ms and 14 MiB that only Solana needs
 
     return Pubkey.from_string(address).is_on_curve()

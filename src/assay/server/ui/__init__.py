@@ -1,1 +1,1 @@
-"""Pages: plain files, served as they are."""
+"""The dashboard's pages: static files."""
