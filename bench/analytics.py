@@ -35,7 +35,7 @@ from assay.analytics.model import BatchId, CallLogEntry, LogFilter  # noqa: E402
 from assay.analytics.queries import Analytics, ReportPage  # noqa: E402
 from assay.analytics.store_analytics import SqlAnalyticsStore  # noqa: E402
 from assay.analytics.store_calls import SqlCallStore  # noqa: E402
-from assay.analytics.store_rebuild import SqlRollupProof  # noqa: E402
+from assay.analytics.store_rollups import SqlRollupProof  # noqa: E402
 from assay.common.errors import Unavailable  # noqa: E402
 from assay.common.ids import new_id  # noqa: E402
 from assay.db.engine import Database, to_us  # noqa: E402

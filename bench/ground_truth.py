@@ -50,7 +50,6 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from bench.ground_truth_matrix import Row, print_matrix, verdict_of  # noqa: E402
 from bench.ground_truth_proxy import proxies  # noqa: E402
 
-from assay.__main__ import Web  # noqa: E402
 from assay.app import App, address_of_key, assemble, sign_message  # noqa: E402
 from assay.cli.serve import listen, serving  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
@@ -209,7 +208,7 @@ async def running(options: argparse.Namespace, specs: Sequence[Spec]) -> AsyncGe
             settings = settings.model_copy(update={"visit_proxies": tuple(ways)})
         door, settings = stack.enter_context(listen(settings))
         app = await stack.enter_async_context(assemble(settings, clock))
-        await stack.enter_async_context(serving(Web(), app, door))
+        await stack.enter_async_context(serving(app, door))
         http = await stack.enter_async_context(
             httpx2.AsyncClient(base_url=settings.address, timeout=120, trust_env=False)
         )

@@ -27,12 +27,12 @@ class Budget:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    "files": Budget(270, 818),
-    "code lines": Budget(30_000, 74_500),
+    "files": Budget(270, 724),
+    "code lines": Budget(30_000, 73_950),
     f"functions over {FUNCTION_LINES} lines": Budget(0, 1),
-    f"files over {FILE_LINES} lines": Budget(0, 4),
+    f"files over {FILE_LINES} lines": Budget(0, 3),
     "protocols": Budget(30, 114),
-    "files of webhooks outside their folder": Budget(2, 3),
+    "files of webhooks outside their folder": Budget(2, 2),
     "internal imports of a file, at the median": Budget(8, 8),
 }
 """Why most goals are not reached: ADR 0044."""

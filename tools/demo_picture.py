@@ -15,8 +15,7 @@ from rich.console import Console
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from assay.cli.demo import table_of  # noqa: E402 - the checkout's own code
-from assay.cli.demo_client import GradedAgent  # noqa: E402
+from assay.cli.demo import GradedAgent, table_of  # noqa: E402 - the checkout's own code
 
 
 def main() -> None:

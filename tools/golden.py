@@ -40,8 +40,8 @@ from tools.golden_text import as_json, as_lines, without_prose  # noqa: E402
 
 # All that is known of the service by name: what is imported here, and the table below. Where the
 # code gives one of these another name, it is changed here and in the import; no golden file is.
-from assay.__main__ import Web  # noqa: E402
 from assay.app import assemble  # noqa: E402
+from assay.app.web import openapi_document  # noqa: E402
 from assay.audit.service import Action  # noqa: E402
 from assay.caller_behaviour.scenarios import SCENARIOS  # noqa: E402
 from assay.cli.main import build as build_commands  # noqa: E402
@@ -114,7 +114,7 @@ class _Running:
 def _running() -> _Running:
     async def look() -> _Running:
         async with assemble(load(log_level="error"), serving=False) as app:
-            document = Web().openapi_document(app)
+            document = openapi_document(app)
             return _Running(document, tuple(app.probes), app.rules.document())
 
     with tempfile.TemporaryDirectory() as data, golden_evidence.only_data_in(data):
@@ -182,7 +182,7 @@ def labels() -> str:
 
 
 def _verdicts() -> Mapping[str, Any]:
-    commands = build_commands(Web())
+    commands = build_commands()
     return golden_evidence.verdicts(GOLDEN / "evidence", commands, migrated_sqlite)
 
 
@@ -208,7 +208,7 @@ def _subclasses(kind: type[ServiceError]) -> Iterable[type[ServiceError]]:
 
 SUBJECTS: Final[Mapping[str, Callable[[], str]]] = {
     "audit_actions.txt": lambda: as_lines(get_args(Action)),
-    "cli.txt": lambda: as_lines(golden_cli.rows(build_commands(Web()))),
+    "cli.txt": lambda: as_lines(golden_cli.rows(build_commands())),
     "errors.txt": errors,
     "labels.json": labels,
     "log_events.txt": log_events,

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from assay.accounts.login_notes import RECORDED_EACH, RECORDED_OF_ACCOUNT, LoginNotes
-from assay.common.cost_windows import DAY_S
+from assay.accounts.logins import RECORDED_EACH, RECORDED_OF_ACCOUNT, LoginNotes
+from assay.common.costs import DAY_S
 from tests.support.fakes.clock import FrozenClock
 from tests.support.live_service import TestService, start_test_service
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.credential_ports import MailMessage
-from assay.accounts.smtp import SmtpMailer, smtp_server
+from assay.accounts.mail import SmtpMailer, smtp_server
 from assay.common.errors import Unavailable
 from tests.support.certificates import TestAuthority
 from tests.support.mail import mail_server
@@ -56,7 +56,7 @@ async def test_a_server_without_tls_gets_nothing_unless_it_is_switched_off() -> 
 
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.accounts.smtp.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("assay.accounts.mail.TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         mailer = SmtpMailer(smtp_server(f"smtp+plain://127.0.0.1:{port}"), "a@b.cc")

@@ -14,8 +14,8 @@ from assay.accounts.ports import SignUp
 from assay.accounts.store_allowance import SqlAllowanceStore
 from assay.accounts.store_api_keys import SqlApiKeyStore
 from assay.accounts.store_operators import SqlOperatorStore
+from assay.admin.store_account_end import SqlUnusedAccounts
 from assay.admin.store_retention import SqlRetention
-from assay.admin.store_unused import SqlUnusedAccounts
 from assay.analytics.store_calls import SqlCallStore
 from assay.app.retention import Retention
 from assay.audit.service import TERMINAL, Action, Actor, note

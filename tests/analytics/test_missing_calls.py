@@ -14,11 +14,9 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from assay.analytics.model import LogFilter, Stats
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_call_rows import BOUGHT_BY
-from assay.analytics.store_calls import SqlCallStore
+from assay.analytics.store_calls import BOUGHT_BY, SqlCallStore
 from assay.analytics.store_missing_calls import AT_ONCE, GRACE, SqlMissingCalls
-from assay.analytics.store_rebuild import SqlRollupProof
-from assay.analytics.store_rollups import RollupWriter
+from assay.analytics.store_rollups import RollupWriter, SqlRollupProof
 from assay.common.errors import Unavailable
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import payments

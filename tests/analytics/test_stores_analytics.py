@@ -14,7 +14,7 @@ from sqlalchemy import text
 from assay.analytics.model import CallKind, CallLogEntry, CallSums, LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.common.clock import DAY_US
 from assay.db.engine import Database, to_us
 from assay.payments.model import LedgerEntry, PaymentState

@@ -12,7 +12,7 @@ from assay.analytics.model import BatchId, CallLogEntry
 from assay.analytics.ports import CallsRefused
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.common.errors import Unavailable
 from assay.db.engine import Database, to_us
 from tests.support.fakes.calls import PAYER, call, changed

@@ -2,7 +2,7 @@
 
 import json
 
-from assay.app.unannounced import callback_addresses
+from assay.app.visits import callback_addresses
 from assay.net.egress.url import EgressPolicy
 from assay.probing.push_results import BODY_BYTES_MAX
 from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 from sqlalchemy import text
 
-from assay.accounts import key_tags
-from assay.accounts.key_tags import KeyTags, RefusedKeys
+from assay.accounts import api_keys
+from assay.accounts.api_keys import KeyTags, RefusedKeys
 from assay.accounts.traffic import UNLIMITED
 from assay.app.web import build
 from assay.common.quota_lease import QuotaLease
@@ -330,8 +330,8 @@ async def test_processes_that_share_their_limits_lock_no_operator_out_either(
 
 
 def test_what_is_remembered_of_keys_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_tags, "KNOWN_MAX", 100)
-    monkeypatch.setattr(key_tags, "REFUSED_MAX", 100)
+    monkeypatch.setattr(api_keys, "KNOWN_MAX", 100)
+    monkeypatch.setattr(api_keys, "REFUSED_MAX", 100)
     tags, gone, clock = KeyTags(("s" * 40,)), RefusedKeys(5), FrozenClock()
     digests = [number.to_bytes(32) for number in range(1000)]
     tags.remember(digests)

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from assay.accounts.model import Role
-from assay.common.cost_windows import DAY_S
-from assay.common.costs import Bearer, Cost, address_bearer
+from assay.common.costs import DAY_S, Bearer, Cost, address_bearer
 from tests.support.fakes.calls import call
 from tests.support.live_service import (
     OWNER_KEY,

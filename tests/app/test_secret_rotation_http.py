@@ -13,7 +13,7 @@ from joserfc.jwk import KeySet
 from mpp import Challenge, Credential
 
 from assay.app.secrets import SecretName, rotate_secret
-from assay.cli import secrets
+from assay.cli.maintenance import change_secret
 from assay.evaluation.recompute import Audit
 from assay.settings import SettingsError, load
 from tests.support.fakes.clock import FrozenClock
@@ -158,14 +158,14 @@ def test_the_command_says_what_is_to_be_done_and_never_the_secret(
 ) -> None:
     monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path))
     for name in NAMES:
-        assert secrets.rotate(name, compromised=False) == 0
+        assert change_secret(name, compromised=False) == 0
     said = capsys.readouterr().out
     assert "Restart every process" in said
     assert "assay wrappers reseal" in said
     values = json.loads((tmp_path / "secrets.json").read_text()).values()
     assert not any(part in said for value in values for part in value.split("@") if part)
     monkeypatch.setenv("ASSAY_JWT_SECRET", OLD)
-    assert secrets.rotate("jwt", compromised=False) == 78
+    assert change_secret("jwt", compromised=False) == 78
     assert "ASSAY_JWT_SECRET" in capsys.readouterr().err
 
 

@@ -107,6 +107,11 @@ async def open_account(street: Street, email: str) -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 async def street(service: TestService) -> Street:
+    return await populated(service)
+
+
+async def populated(service: TestService) -> Street:
+    """Two accounts of which one has an API key, a wrapper, a webhook, a call and a payment."""
     made = Street(service)
     made.alice = await open_account(made, ALICE)
     token = made.alice["dashboardToken"]

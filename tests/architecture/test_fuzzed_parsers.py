@@ -50,8 +50,8 @@ NOT_FUZZED = {
     "probing/lexicon.py": OURS,
     **dict.fromkeys(
         (
-            *("cli/connections_note.py", "cli/demo.py", "cli/demo_client.py", "cli/evidence.py"),
-            *("cli/first_sale.py", "cli/pay.py", "cli/unsafe_keys.py"),
+            *("cli/unsafe_connections.py", "cli/demo.py", "cli/demo.py", "cli/evidence.py"),
+            *("cli/first_sale.py", "cli/pay.py", "cli/unsafe_secrets.py"),
         ),
         LOCAL,
     ),

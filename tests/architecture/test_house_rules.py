@@ -23,12 +23,14 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 50
 LONG_FILES = {
     "assay/chains/networks.py": "a table: one row a chain",
-    "assay/cli/main.py": "a list: one entry a command",
     "assay/settings.py": "a list: one entry a setting",
     "assay/app/__init__.py": "the composition root: every part is named in this room only",
 }
 LONG_FUNCTIONS = {
-    "assay/cli/main.py:build": "a list: one entry a command",
+    "assay/cli/check.py:check": "a command: one argument an option",
+    "assay/cli/sell.py:sell": "a command: one argument an option",
+    "assay/cli/wrappers.py:add": "a command: one argument an option",
+    "assay/cli/wrappers.py:edit": "a command: one argument an option",
     "assay/db/migrations/versions/0001_first.py:upgrade": "a schema, table by table",
     "assay/db/migrations/versions/0002_wrappers.py:upgrade": "a schema, table by table",
     "assay/db/migrations/versions/0003_evidence.py:upgrade": "a schema, table by table",
@@ -157,15 +159,15 @@ def test_the_locks_name_no_address() -> None:
 def test_help_does_not_import_the_service() -> None:
     """What makes `assay --help` answer at once."""
     code = (
-        "import sys; from assay.__main__ import Web\n"
-        "from assay.cli.main import build; build(Web())\n"
+        "import sys; from assay.cli.main import build\n"
+        "build()(['--help']); build()(['accounts', '--help'])\n"
         "print([m for m in ('fastapi', 'sqlalchemy', 'pydantic', 'httpx2', 'mcp', 'a2a', 'eth_abi')"
         " if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_serving_imports_no_agent_library_before_it_needs_one() -> None:

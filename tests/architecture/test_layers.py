@@ -25,8 +25,6 @@ ALLOWED = {
 EXCEPTIONS = {
     "app.web": "fastapi|starlette: puts all routes together",
     "app.openapi": "fastapi|starlette, pydantic: writes the document of all routes",
-    "cli.unsafe_files": "pydantic: secrets among the settings",
-    "cli.unsafe_keys": "pydantic: secrets among the settings",
     "cli.unsafe_secrets": "pydantic: secrets among the settings",
     "gate.routes": "pydantic: reads requests on the fast path",
     "probing.clients.mcp": "pydantic: results of the stock library",
@@ -99,7 +97,7 @@ BORROWED = {
     "admin.store_account_end": "accounts, audit: all that is an account's ends in one transaction",
     "admin.store_retention": "analytics, evaluation, payments, wrappers: removes old rows by turns",
     "analytics.store_analytics": "payments: what is being settled",
-    "key_agents.store_scarce": "reputation: what was spent at other sellers",
+    "key_agents.store": "reputation: what was spent at other sellers",
 }
 """Stores and routes that use those of other features, with the reason."""
 

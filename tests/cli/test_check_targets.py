@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from jsonschema import Draft202012Validator
 
-from assay.cli.check_formats import FORMATS, Report
+from assay.cli.check import FORMATS, Report
 from assay.evaluation.behaviour import findings
 from assay.evaluation.unregistered import UnregisteredAgent
 from tests.support.fakes.agents import registration_file, running

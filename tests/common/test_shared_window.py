@@ -7,7 +7,7 @@ from typing import Protocol
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.common.shared_window import COUNTED_S, Grant, SharedWindow, WindowRequest
+from assay.common.quota_lease import COUNTED_S, Grant, SharedWindow, WindowRequest
 from assay.net.valkey import ValkeyWindow, _key
 from assay.net.valkey_address import state_address
 from tests.support.fakes.clock import FrozenClock

@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from assay.common import costs as kit_costs
-from assay.common.cost_windows import DAY_S, CostKey
-from assay.common.costs import EVERYBODY, Bearer, Cost, CostLedger
+from assay.common.costs import DAY_S, EVERYBODY, Bearer, Cost, CostKey, CostLedger
 from assay.common.errors import Unavailable
 from assay.db import store_costs as cost_store
 from assay.db.engine import Database

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from assay.analytics.model import LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.db.engine import Database, to_us
 
 AT = to_us(datetime(2026, 3, 1, 12, tzinfo=UTC))

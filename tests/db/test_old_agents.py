@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.store_calls import SqlCallStore
-from assay.analytics.store_old_agents import SqlOldAgents
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_retention import SqlOldAgents
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.app.retention import Retention
 from assay.db.engine import Database, to_us
 from assay.db.store_costs import SqlCostStore

@@ -14,8 +14,8 @@ from assay.analytics.queries import Analytics, ReportPage
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_missing_calls import SqlMissingCalls
-from assay.analytics.store_old_calls import SqlOldCalls
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_retention import SqlOldCalls
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.app.retention import Retention
 from assay.common.clock import DAY_US
 from assay.db.engine import Database, to_us

@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from assay.common.errors import Unavailable
-from assay.common.shared_state import SharedState
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState, SharedState
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
 from tests.support.databases import migrated

@@ -27,7 +27,7 @@ AT_ONCE = 50
 
 
 @dataclass
-class Graded:
+class GradedAgent:
     """An agent, what it was found to be, and what that cost it."""
 
     ground: Ground
@@ -85,23 +85,23 @@ def registered(chain: LocalChain, ground: Ground, number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def truth(chain: LocalChain, server: Served) -> Iterator[list[Graded]]:
+def truth(chain: LocalChain, server: Served) -> Iterator[list[GradedAgent]]:
     """One after the other, so that each is measured alone."""
     with (
         grounds() as found,
         httpx2.Client(base_url=server.address, timeout=40, trust_env=False) as http,
     ):
-        graded: list[Graded] = []
+        graded: list[GradedAgent] = []
         for number, ground in enumerate(found):
             agent_id = registered(chain, ground, number)
             before, begun = ground.heard(), time.monotonic()
             told = http.post(f"/operator/trigger-sandbox/{agent_id}").json()
             seconds, requests = time.monotonic() - begun, ground.heard() - before
-            graded.append(Graded(ground, agent_id, told, seconds, requests))
+            graded.append(GradedAgent(ground, agent_id, told, seconds, requests))
         yield graded
 
 
-def test_good_agents_pass_and_critical_ones_never_do(truth: list[Graded]) -> None:
+def test_good_agents_pass_and_critical_ones_never_do(truth: list[GradedAgent]) -> None:
     print()  # noqa: T201 - the table is what this test is read for
     for one in sorted(truth, key=lambda g: -g.told["score"]):
         failed = [p["name"] for p in one.told["testSummary"]["probes"] if p["outcome"] == "fail"]
@@ -122,7 +122,7 @@ def test_good_agents_pass_and_critical_ones_never_do(truth: list[Graded]) -> Non
     assert [g.ground.name for g in truth if g.ground.truth == "critical" and g.worth >= 35] == []
 
 
-def test_who_is_honest_and_cannot_prove_it_is_held_and_not_blamed(truth: list[Graded]) -> None:
+def test_who_is_honest_and_cannot_prove_it_is_held_and_not_blamed(truth: list[GradedAgent]) -> None:
     """A shop that only payers see, and a server whose host names no agent."""
     by_name = {g.ground.name: g.told for g in truth if g.ground.truth == "unproven"}
     for name, told in by_name.items():
@@ -138,7 +138,7 @@ def test_who_is_honest_and_cannot_prove_it_is_held_and_not_blamed(truth: list[Gr
         assert set(states.values()) <= {"unknown"}
 
 
-def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
+def test_flaws_cost_points_and_are_named(truth: list[GradedAgent]) -> None:
     by_name = {g.ground.name: g for g in truth}
     whole = by_name["stock parts, all services"]
     expected = {
@@ -160,18 +160,18 @@ def test_flaws_cost_points_and_are_named(truth: list[Graded]) -> None:
     assert sum(p["family"] == "payment" for p in fair) >= 3
 
 
-def test_a_visit_stays_within_its_requests_and_its_time(truth: list[Graded]) -> None:
+def test_a_visit_stays_within_its_requests_and_its_time(truth: list[GradedAgent]) -> None:
     assert [g.ground.name for g in truth if g.requests > REQUESTS_MAX] == []
     assert [g.ground.name for g in truth if g.seconds > SECONDS_MAX + 2] == []
 
 
-def test_the_reference_server_was_among_them(truth: list[Graded]) -> None:
+def test_the_reference_server_was_among_them(truth: list[GradedAgent]) -> None:
     needs_node()
     assert any("npm" in g.ground.name for g in truth)
 
 
 def test_fifty_evaluations_at_once_stay_within_bounds(
-    chain: LocalChain, server: Served, truth: list[Graded]
+    chain: LocalChain, server: Served, truth: list[GradedAgent]
 ) -> None:
     stock = truth[0].ground
     agents = [registered(chain, stock, len(truth) + n) for n in range(AT_ONCE)]

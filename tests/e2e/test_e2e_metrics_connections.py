@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from assay.cli.ops_protocol import CONNECTIONS_MAX
+from assay.cli.ops import CONNECTIONS_MAX
 from tests.support.assay import Served, served
 from tests.support.shop import NO_CHAIN
 

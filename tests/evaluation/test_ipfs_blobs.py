@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
 
 BOX = SecretBox.from_secrets("s" * 40)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from assay.common.errors import InvalidRequest
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.control.store import SqlControlStore
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import control_keys, service_credentials

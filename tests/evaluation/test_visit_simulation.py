@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from assay.app.unannounced import EvaluatedControl
+from assay.app.visits import EvaluatedControl
 from assay.chains.networks import Networks
-from assay.common.shared_state_memory import MemorySharedState
-from assay.common.single_flight import SingleFlight
+from assay.common.cache import SingleFlight
+from assay.common.shared_state import MemorySharedState
 from assay.db.engine import Database
 from assay.evaluation import enrolment
 from assay.evaluation.accumulation import VisitHistory

@@ -10,8 +10,7 @@ from assay.chains.evm.logs import _log
 from assay.chains.evm.multicall import decode_aggregate3, encode_aggregate3
 from assay.chains.model import ChainUnavailable
 from assay.common import base58
-from assay.common.canonical_json import canonical_bytes
-from assay.common.json import is_array, is_nested_beyond, is_object
+from assay.common.json import canonical_bytes, is_array, is_nested_beyond, is_object
 from assay.net.data_uri import DataUriError, read_data_uri
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.payments.x402.transaction_sender import quantity

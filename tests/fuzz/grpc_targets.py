@@ -8,7 +8,7 @@ from typing import Any
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as v03
 from a2a.types import a2a_pb2 as v10
 
-from assay.common.shared_state_bounds import KEY_CHARS_MAX, VALUE_CHARS_MAX
+from assay.common.shared_state import KEY_CHARS_MAX, VALUE_CHARS_MAX
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.grpc_address import grpc_origins
 from assay.net.egress.http2 import READ_BYTES, Http2Exchange

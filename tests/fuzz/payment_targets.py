@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.common.canonical_json import canonical_bytes
+from assay.common.json import canonical_bytes
 from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
 from assay.payments.mpp import tempo_fees

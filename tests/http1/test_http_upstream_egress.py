@@ -6,7 +6,7 @@ import pytest
 
 from assay.common.clock import SystemClock
 from assay.common.errors import InvalidRequest
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.http1.client import UpstreamPool
 from assay.http1.model import Target, UpstreamFailed, UpstreamRequest
 from assay.net.egress.dial import UpstreamDialer

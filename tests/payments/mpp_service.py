@@ -9,7 +9,7 @@ from assay.app.payment_chains import payment_chains
 from assay.common.clock import SystemClock
 from assay.common.ids import new_id
 from assay.common.keyring import MacKeys
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.payments.finality import View, Witness
 from assay.payments.model import ClaimedPayment, LedgerEntry, Quote, Replay, StoredResponse
 from assay.payments.mpp.charges import TempoCharges

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from assay.app.control import control_records
+from assay.common.cache import SingleFlight
 from assay.common.clock import SystemClock
 from assay.common.json import JsonObject
-from assay.common.single_flight import SingleFlight
 from assay.control import rules
 from assay.control.identity import Control
 from assay.control.store import SqlControlStore

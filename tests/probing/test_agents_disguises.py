@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from assay.common.clock import SystemClock
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX

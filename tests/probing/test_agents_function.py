@@ -7,8 +7,8 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from assay.common.canonical_json import canonical_bytes
 from assay.common.clock import SystemClock
+from assay.common.json import canonical_bytes
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.function import collect_function, function_rows

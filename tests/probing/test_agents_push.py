@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.common.clock import SystemClock
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.db.engine import Database
 from assay.evaluation.signal_sources import Sources
 from assay.net.egress.client import GuardedHttp

@@ -6,7 +6,7 @@ import pytest
 
 from assay.common.clock import SystemClock
 from assay.common.json import JsonObject, is_object
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.recheck import RECHECK_REQUESTS, recheck

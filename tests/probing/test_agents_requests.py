@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.common.clock import SystemClock
 from assay.common.json import is_array, is_object
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
 from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX

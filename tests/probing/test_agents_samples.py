@@ -6,8 +6,8 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from assay.common.canonical_json import canonical_bytes
 from assay.common.clock import SystemClock
+from assay.common.json import canonical_bytes
 from assay.evaluation.behaviour import findings
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies

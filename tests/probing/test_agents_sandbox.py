@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.common.canonical_json import canonical_bytes
 from assay.common.clock import SystemClock
+from assay.common.json import canonical_bytes
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
 from assay.evaluation.model import Evidence

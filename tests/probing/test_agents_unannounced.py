@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from assay.common.clock import SystemClock
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signal_sources import Sources

@@ -17,7 +17,7 @@ from assay.app.paid_calls import PaidCallParts
 from assay.app.payment_chains import payment_chains
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.evm.transactions import TransactionSigner
-from assay.cli.paid_calls import paid_calls_said
+from assay.cli.doctor import paid_calls_said
 from assay.common.clock import SystemClock
 from assay.db.engine import Database
 from assay.net.egress.client import GuardedHttp

@@ -18,7 +18,7 @@ from assay.db.schema.everything import (
     wrapper_revisions,
     wrappers,
 )
-from assay.key_agents.store_scarce import PERSON_DAYS, SqlAttestedPeople, SqlPurchases
+from assay.key_agents.store import PERSON_DAYS, SqlAttestedPeople, SqlPurchases
 from assay.reputation.payers import Money, payers_of
 from assay.reputation.ports import LedgerPayment
 from assay.reputation.store_events import SqlEventStore

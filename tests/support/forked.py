@@ -29,7 +29,6 @@ ROOT = Path(__file__).parents[2]
 
 SERVICE = (
     "assay.__main__",
-    "assay.cli.account_security",
     "assay.cli.accounts",
     "assay.cli.doctor",
     "assay.cli.evidence",

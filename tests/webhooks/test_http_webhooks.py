@@ -16,7 +16,7 @@ import pytest
 
 from assay.common.egress_budget import EgressUse
 from assay.common.ids import new_id
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.common.tasks import Tasks
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy

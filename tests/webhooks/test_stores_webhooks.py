@@ -17,7 +17,7 @@ from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.audit.store import SqlAuditStore
 from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.ids import new_id
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.db.engine import Database
 from assay.db.schema.everything import webhook_agents, webhooks
 from assay.evaluation.model import Evaluation, Grade, Snapshot
@@ -28,8 +28,7 @@ from assay.webhooks.payload import secret_bytes
 from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import NewWebhook, Webhooks, place
 from assay.webhooks.store import SqlWebhookStore
-from assay.webhooks.store_delivery_turns import PAGE
-from assay.webhooks.store_outbox import AT_ONCE, WebhookOutbox
+from assay.webhooks.store_outbox import AT_ONCE, PAGE, WebhookOutbox
 from tests.support.fakes.clock import FrozenClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -1,17 +1,22 @@
 """API keys: 32 random bytes, shown once, kept as SHA-256.
 
 Source: interface.md#api-key-record, #api-keys; conventions.md#accounts.
+
+An API key of ours is told from a guess before the store is asked: a key ends with a tag that only
+holders of the service's secrets can make, and keys that have held before are remembered. Neither
+grants anything: the store decides, and it is asked for those at once. For everything else it is
+asked as often as the limit of guesses allows.
 """
 
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from assay.accounts.fields import short_text
-from assay.accounts.key_tags import KNOWN_MAX, KeyTags, RefusedKeys
 from assay.accounts.model import (
     API_KEY_PREFIX,
     DEFAULT_SCOPES,
@@ -27,9 +32,73 @@ from assay.accounts.model import (
 )
 from assay.accounts.ports import ApiKeyStore, OperatorStore
 from assay.audit.service import TERMINAL, Actor, note
+from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.ids import new_id
+from assay.common.keyring import MacKeys, SecretRing
+
+TAG_CHARS: Final = 16
+"""Hexadecimal digits of a tag: one of 2^64, while guesses are limited."""
+
+KNOWN_MAX: Final = 100_000
+"""Keys remembered as having held; the one unused for longest is forgotten first."""
+
+REFUSED_MAX: Final = 10_000
+"""Keys remembered as not holding; the oldest is forgotten first."""
+
+
+class KeyTags:
+    """Tags keys, and recognises tagged ones and those that have held before."""
+
+    def __init__(self, secrets: SecretRing) -> None:
+        self._keys = MacKeys(b"assay.api-key|", secrets)
+        self._known: BoundedMap[bytes, bool] = BoundedMap(KNOWN_MAX)
+
+    def tagged(self, key: str) -> str:
+        """The key with its tag behind it."""
+        return key + self._keys.mac(key.encode()).hex()[:TAG_CHARS]
+
+    def is_ours(self, key: str, digest: bytes) -> bool:
+        """Whether the key has a tag of ours, or its digest is known. No I/O."""
+        if digest in self._known:
+            return True
+        said, tag = key[:-TAG_CHARS], key[-TAG_CHARS:]
+        try:
+            return self._keys.is_mac(said.encode("utf-8", "replace"), bytes.fromhex(tag))
+        except ValueError:
+            return False
+
+    def remember(self, digests: Iterable[bytes]) -> None:
+        """These keys hold."""
+        for digest in digests:
+            self._known.put(digest, value=True)
+
+    def forget(self, digest: bytes) -> None:
+        """This key does not hold any more."""
+        self._known.pop(digest)
+
+
+class RefusedKeys:
+    """Keys that did not hold a moment ago: nobody asks the store twice a second about one."""
+
+    def __init__(self, remembered_s: float) -> None:
+        self._remembered_s = remembered_s
+        self._refused: BoundedMap[bytes, tuple[Exception, float]] = BoundedMap(REFUSED_MAX)
+
+    def find(self, digest: bytes, now_s: float) -> Exception | None:
+        """Why it was refused, while that is remembered."""
+        found = self._refused.get(digest)
+        return found[0] if found is not None and now_s < found[1] else None
+
+    def add(self, digest: bytes, why: Exception, now_s: float) -> None:
+        """Remember a refusal."""
+        self._refused.put(digest, (why, now_s + self._remembered_s))
+
+    def clear(self) -> None:
+        """Ask the store again about all of them."""
+        self._refused.clear()
+
 
 KEY_BYTES = 32
 KEY_CHARS_MAX = 100

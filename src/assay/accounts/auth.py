@@ -14,7 +14,6 @@ from fastapi import Request
 
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.clients import Client
-from assay.accounts.cost_bearers import operator_bearer
 from assay.accounts.logins import Logins
 from assay.accounts.model import (
     API_KEY_PREFIX,
@@ -25,6 +24,7 @@ from assay.accounts.model import (
     Scope,
     TotpEnrolmentRequired,
 )
+from assay.accounts.plans import operator_bearer
 from assay.audit.service import Actor
 from assay.common.costs import Bearer, Cost, CostLedger, address_bearer
 from assay.common.errors import Forbidden, Unavailable

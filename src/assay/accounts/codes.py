@@ -1,11 +1,16 @@
-"""Secrets that somebody types or follows once: tokens in links, invitations, recovery codes."""
+"""Secrets that somebody types or follows once: tokens in links, invitations, recovery codes.
+
+How many links by mail may be asked for is counted by the codes that were issued.
+"""
 
 import hashlib
 import secrets
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from assay.accounts.api_keys import base62
+from assay.accounts.credential_ports import AskedBy, CodeBound
 
 RESET_TTL: Final = timedelta(minutes=30)
 """Lifetime of a reset link. Source: conventions.md#account-security."""
@@ -49,3 +54,52 @@ def recovery_hash(code: str) -> str:
 def _recovery_code() -> str:
     characters = [secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARS)]
     return "-".join("".join(characters[at : at + 4]) for at in range(0, _RECOVERY_CHARS, 4))
+
+
+DAY: Final = timedelta(days=1)
+
+OWNER_RESETS: Final = 2
+"""Reset links that are good at once, asked for from the owner's networks."""
+
+OWNER_RESETS_DAY: Final = 20
+STRANGER_RESETS: Final = 1
+"""Reset links that are good at once, asked for from elsewhere."""
+
+STRANGER_RESETS_DAY: Final = 3
+"""Reset links of one account a day that one such network asks for."""
+
+TERMINAL_RESETS: Final = 3
+"""Reset links that are good at once, made by the service's owner."""
+
+ACCOUNT_VERIFICATIONS_DAY: Final = 3
+MAILBOX_VERIFICATIONS_DAY: Final = 6
+NETWORK_VERIFICATIONS_DAY: Final = 10
+
+
+def reset_bounds(asked_by: AskedBy, now: datetime) -> Sequence[CodeBound]:
+    """What bounds reset links of one account."""
+    alive, day = now - RESET_TTL, now - DAY
+    of_class = ("operator_id", "asked_by")
+    match asked_by:
+        case AskedBy.TERMINAL:
+            return [CodeBound(TERMINAL_RESETS, alive, of_class)]
+        case AskedBy.OWNER:
+            return [
+                CodeBound(OWNER_RESETS, alive, of_class),
+                CodeBound(OWNER_RESETS_DAY, day, of_class),
+            ]
+        case AskedBy.STRANGER:
+            return [
+                CodeBound(STRANGER_RESETS, alive, of_class),
+                CodeBound(STRANGER_RESETS_DAY, day, (*of_class, "origin")),
+            ]
+
+
+def verification_bounds(now: datetime) -> Sequence[CodeBound]:
+    """What bounds verification mails: by account, by network, and by mailbox."""
+    day = now - DAY
+    return [
+        CodeBound(ACCOUNT_VERIFICATIONS_DAY, day, ("operator_id",)),
+        CodeBound(NETWORK_VERIFICATIONS_DAY, day, ("origin",)),
+        CodeBound(MAILBOX_VERIFICATIONS_DAY, day, ("mailbox",)),
+    ]

@@ -1,6 +1,10 @@
 """Logging in and out; dashboard sessions, which end at once everywhere.
 
 Source: conventions.md#account-security.
+
+The audit trail notes the first log-ins of a day one by one, then each time their number has
+doubled: guessing must not fill it. Each note says how many there were. What an administrator does
+is not counted here: all of it is noted.
 """
 
 from collections.abc import Sequence
@@ -10,7 +14,6 @@ from typing import Final
 
 from assay.accounts.clients import Client
 from assay.accounts.credential_ports import LoginRecord, SessionStore
-from assay.accounts.login_notes import RECORDED_EACH, LoginNotes
 from assay.accounts.model import (
     DashboardSession,
     InvalidCredentials,
@@ -24,10 +27,50 @@ from assay.accounts.password_proof import PasswordAttempt, PasswordProof
 from assay.accounts.ports import LoginTokens, OperatorStore
 from assay.accounts.second_factor import SecondFactors
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
+from assay.common.addresses import caller_of
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
+from assay.common.costs import DAY_S
 from assay.common.errors import TooMany
 from assay.common.ids import new_id
+
+RECORDED_EACH: Final = 5
+"""Log-ins of one kind, account and network that are noted one by one in a day."""
+
+RECORDED_OF_ACCOUNT: Final = 100
+"""Of one kind and account, from wherever, before only doublings of their sum are noted."""
+
+REMEMBERED_MAX: Final = 100_000
+
+
+class LoginNotes:
+    """Counts log-ins by kind, account and network, for a day each."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._counts: BoundedMap[tuple[str, str, str], tuple[int, int]] = BoundedMap(REMEMBERED_MAX)
+
+    def count(self, kind: str, operator_id: str, client_address: str) -> int | None:
+        """Count one; how many there have been today where that is to be noted, else None."""
+        network = caller_of(client_address)
+        number = self._next((kind, operator_id, network))
+        of_account = self._next((kind, operator_id, ""))
+        is_due = number <= RECORDED_EACH or _has_doubled(number)
+        if is_due and (of_account <= RECORDED_OF_ACCOUNT or _has_doubled(of_account)):
+            return number
+        return of_account if _has_doubled(of_account) else None
+
+    def _next(self, key: tuple[str, str, str]) -> int:
+        day = int(self._clock.monotonic_s() // DAY_S)
+        known = self._counts.get(key)
+        number = 1 if known is None or known[0] != day else known[1] + 1
+        self._counts.put(key, (day, number))
+        return number
+
+
+def _has_doubled(number: int) -> bool:
+    return number & (number - 1) == 0
+
 
 LOGIN_TTL: Final = timedelta(hours=12)
 """Lifetime of a session and of its token. Source: conventions.md#accounts."""

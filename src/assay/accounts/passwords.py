@@ -6,19 +6,20 @@ from datetime import datetime, timedelta
 from assay.accounts import fields
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.clients import Client, Hashes
-from assay.accounts.code_bounds import reset_bounds, verification_bounds
 from assay.accounts.codes import (
     RESET_TTL,
     VERIFY_TTL,
     code_hash,
     new_token,
+    reset_bounds,
+    verification_bounds,
 )
 from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, MailMessage
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
 from assay.accounts.model import EndedCredentials, MailDisabled, Operator, TokenInvalid
 from assay.accounts.password_proof import PasswordProof
 from assay.accounts.ports import HashClient, PasswordHasher
-from assay.accounts.request_quota import RequestQuota
+from assay.accounts.throttle import RequestQuota
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock
 

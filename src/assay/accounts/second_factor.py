@@ -1,7 +1,17 @@
-"""Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security)."""
+"""Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security).
 
+The codes are of SHA-1, six digits and 30 seconds, as every authenticator takes them.
+"""
+
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cryptography.hazmat.primitives.constant_time import bytes_eq
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from assay.accounts.clients import Client
 from assay.accounts.codes import new_recovery_codes, recovery_hash
@@ -16,6 +26,43 @@ from assay.accounts.password_proof import PasswordProof
 from assay.audit.service import TERMINAL, Actor, note
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
+
+STEP_S: Final = 30
+DIGITS: Final = 6
+SECRET_BYTES: Final = 20
+"""Source: RFC 4226, section 4, R6."""
+
+ISSUER: Final = "Assay"
+
+_NEIGHBOURS = (0, -1, 1)
+"""Steps taken beside the present one. Source: RFC 6238, section 5.2."""
+
+
+class TotpFactor:
+    """Implements `accounts.credential_ports.SecondFactor`."""
+
+    def new_secret(self) -> bytes:
+        """Draw a secret for an authenticator."""
+        return os.urandom(SECRET_BYTES)
+
+    def uri(self, secret: bytes, email: str) -> str:
+        """The `otpauth` address that an authenticator reads."""
+        return _totp(secret).get_provisioning_uri(email, ISSUER)
+
+    def step_of(self, secret: bytes, code: str, now: datetime) -> int | None:
+        """The step that a code is of; None for a wrong one."""
+        if len(code) != DIGITS or not (code.isascii() and code.isdecimal()):
+            return None
+        totp, present = _totp(secret), int(now.timestamp()) // STEP_S
+        found = None
+        for offset in _NEIGHBOURS:
+            if bytes_eq(totp.generate((present + offset) * STEP_S), code.encode()):
+                found = present + offset if found is None else found
+        return found
+
+
+def _totp(secret: bytes) -> TOTP:
+    return TOTP(secret, DIGITS, SHA1(), STEP_S)  # noqa: S303 - HMAC-SHA1 is the standard's
 
 
 @dataclass(frozen=True, slots=True)

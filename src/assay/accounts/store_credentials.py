@@ -11,8 +11,7 @@ from assay.accounts.clients import Hashes
 from assay.accounts.credential_ports import CodeKind, LoginRecord
 from assay.accounts.model import EndedCredentials, OperatorNotFound
 from assay.accounts.store_codes import SqlCodeStore, spend_code, spend_codes
-from assay.accounts.store_login_origins import remember_origin
-from assay.accounts.store_operators import operator_of
+from assay.accounts.store_operators import operator_of, remember_origin
 from assay.accounts.store_sessions import end_sessions
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note

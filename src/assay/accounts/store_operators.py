@@ -1,4 +1,4 @@
-"""Operator accounts in SQL."""
+"""Operator accounts in SQL, and the networks of their log-ins, as keyed hashes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
+from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,13 +23,38 @@ from assay.accounts.model import (
     Role,
 )
 from assay.accounts.ports import SignUp
-from assay.accounts.store_login_origins import remember_origin
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.errors import TooMany
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
-from assay.db.schema.accounts import account_codes, operators
+from assay.db.schema.accounts import account_codes, login_origins, operators
+
+ORIGINS_MAX = 20
+"""Networks remembered of an account; of more, the one unused for longest is forgotten."""
+
+
+async def remember_origin(
+    connection: AsyncConnection, operator_id: str, origin: Hashes, at: datetime
+) -> None:
+    """Remember a network, in the caller's transaction, which has locked the account's row."""
+    mine = login_origins.c.operator_id == operator_id
+    known = delete(login_origins).where(mine, login_origins.c.origin.in_(origin))
+    was_known = (await connection.execute(known)).rowcount
+    values = {"operator_id": operator_id, "origin": origin[0], "used_us": to_us(at)}
+    await connection.execute(insert(login_origins).values(values))
+    if was_known:
+        return
+    newest = (
+        select(login_origins.c.origin)
+        .where(mine)
+        .order_by(login_origins.c.used_us.desc(), login_origins.c.origin)
+        .limit(ORIGINS_MAX)
+    )
+    await connection.execute(
+        delete(login_origins).where(mine, login_origins.c.origin.not_in(newest))
+    )
+
 
 ADMINS = "admins"
 """What is locked to take an admin away: of several at once, each sees what the others did."""

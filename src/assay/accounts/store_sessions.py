@@ -8,8 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.clients import Hashes
 from assay.accounts.model import DashboardSession, Operator
-from assay.accounts.store_login_origins import remember_origin
-from assay.accounts.store_operators import operator_of
+from assay.accounts.store_operators import operator_of, remember_origin
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us

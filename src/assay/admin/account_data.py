@@ -11,9 +11,9 @@ from assay.accounts.logins import Logins
 from assay.accounts.model import ApiKey, DashboardSession, Operator
 from assay.accounts.operators import Operators
 from assay.accounts.password_proof import PasswordProof
-from assay.accounts.request_quota import RequestQuota
 from assay.accounts.second_factor import SecondFactors
 from assay.accounts.sign_up import QUOTA_WINDOW
+from assay.accounts.throttle import RequestQuota
 from assay.admin.ports import AccountEnd
 from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics

@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 
 from assay.accounts import schemas as accounts
 from assay.accounts.model import AccountChange, Operator, Plan, Role
-from assay.admin import schemas_gas as gas
 from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
 from assay.analytics import schemas as analytics
@@ -21,6 +20,67 @@ from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
 from assay.server.schemas_page import PageResponse
 from assay.wrappers import schemas as endpoints
+
+
+class SettlingKeyResponse(ResponseModel):
+    """The key that settles x402 payments, on a network where wrappers are sold."""
+
+    network: str
+    address: str
+    balance: Annotated[str | None, Field(description="Coins; null while nobody can say.")]
+    gas_price_gwei: str | None
+    payable: Annotated[
+        int, Field(description="Settlements it can pay for now, each at the most it may cost.")
+    ]
+    problem: str
+
+
+class FacilitatorResponse(ResponseModel):
+    """The remote facilitator that settles x402 payments."""
+
+    networks: Annotated[
+        list[str] | None,
+        Field(description="Those of ours that it lists; null where it does not say."),
+    ]
+    problem: Annotated[str, Field(description="Why it does not answer; empty where it does.")]
+
+
+class PaymentNodeResponse(ResponseModel):
+    """Whether a node answers, of a network sold on where no settling key asks one."""
+
+    network: str
+    answers: bool
+
+
+def payment_nodes_response(found: Mapping[str, bool]) -> list[PaymentNodeResponse]:
+    """Those nodes on the wire."""
+    return [PaymentNodeResponse(network=one, answers=answers) for one, answers in found.items()]
+
+
+class SolanaWalletResponse(ResponseModel):
+    """The wallet that writes scores to the registry on Solana."""
+
+    address: str
+    lamports: Annotated[int | None, Field(description="Null while nobody can say.")]
+
+
+def settling_key_response(found: KeyStatus) -> SettlingKeyResponse:
+    """The key on one network, on the wire."""
+    state = found.state
+    return SettlingKeyResponse(
+        network=found.network,
+        address=found.address,
+        balance=None if state is None else f"{Decimal(state.balance).scaleb(-18):f}",
+        gas_price_gwei=None if state is None else f"{Decimal(state.gas_price).scaleb(-9):f}",
+        payable=found.payable,
+        problem=found.problem,
+    )
+
+
+def facilitator_response(found: FacilitatorStatus) -> FacilitatorResponse:
+    """The facilitator, on the wire."""
+    networks = None if found.networks is None else sorted(found.networks)
+    return FacilitatorResponse(networks=networks, problem=found.problem)
 
 
 class CostBearerResponse(ResponseModel):
@@ -63,10 +123,10 @@ class PlatformStatsResponse(ResponseModel):
         int,
         Field(description="Of self-registered accounts today, whose gas this service has borne."),
     ]
-    settling_keys: list[gas.SettlingKeyResponse]
-    payment_nodes: list[gas.PaymentNodeResponse]
+    settling_keys: list[SettlingKeyResponse]
+    payment_nodes: list[PaymentNodeResponse]
     facilitator: Annotated[
-        gas.FacilitatorResponse | None,
+        FacilitatorResponse | None,
         Field(description="Absent where none is set.", exclude_if=lambda value: value is None),
     ] = None
     unlogged_calls: Annotated[
@@ -85,7 +145,7 @@ class PlatformStatsResponse(ResponseModel):
         ),
     ] = None
     solana_wallet: Annotated[
-        gas.SolanaWalletResponse | None,
+        SolanaWalletResponse | None,
         Field(
             description="What writes are paid from; absent where there are none.",
             exclude_if=lambda value: value is None,
@@ -221,12 +281,12 @@ def platform(found: PlatformStats, aside: Aside) -> PlatformStatsResponse:
     """The platform on the wire."""
     written, wallet = aside.written, aside.wallet
     return PlatformStatsResponse(
-        solana_wallet=wallet and gas.SolanaWalletResponse(address=wallet[0], lamports=wallet[1]),
+        solana_wallet=wallet and SolanaWalletResponse(address=wallet[0], lamports=wallet[1]),
         costs=costs(aside.ledger),
         free_settlements=aside.free_settlements,
-        settling_keys=[gas.settling_key(one) for one in aside.keys],
-        payment_nodes=gas.payment_nodes(aside.nodes),
-        facilitator=aside.facilitator and gas.facilitator(aside.facilitator),
+        settling_keys=[settling_key_response(one) for one in aside.keys],
+        payment_nodes=payment_nodes_response(aside.nodes),
+        facilitator=aside.facilitator and facilitator_response(aside.facilitator),
         unlogged_calls=aside.unlogged_calls,
         undelivered=aside.undelivered,
         operators=found.operators,

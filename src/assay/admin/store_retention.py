@@ -9,9 +9,8 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, text, tuple_, union_all
 
-from assay.admin.store_unused import SqlUnusedAccounts
-from assay.analytics.store_old_agents import SqlOldAgents
-from assay.analytics.store_old_calls import SqlOldCalls
+from assay.admin.store_account_end import SqlUnusedAccounts
+from assay.analytics.store_retention import SqlOldAgents, SqlOldCalls
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import audit, course_calls, course_runs, wrapper_conduct
 from assay.evaluation.store_old_evaluations import SqlOldEvaluations

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from assay.analytics.bounds import bound
-from assay.analytics.model import BatchId, CallLogEntry
+from assay.analytics.model import BatchId, CallLogEntry, bound
 from assay.analytics.ports import CallsRefused, CallStore
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.ids import new_id

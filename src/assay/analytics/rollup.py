@@ -2,7 +2,7 @@
 
 Every roll-up is a sum over events, an event being a call that was logged, a payment that settled or
 one that failed. Pure: the stores write what is tallied here in the transaction of the event itself;
-`analytics/store_derivations.py` says the same once more in SQL, over everything, to prove it.
+`analytics/store_rollups.py` says the same once more in SQL, over everything, to prove it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from assay.accounts.model import Operator
 from assay.analytics import schemas as wire
 from assay.analytics.model import LogFilter
 from assay.analytics.queries import EXPORTED_MAX, Analytics, ReportPage
-from assay.analytics.schemas_log_files import Format, written
+from assay.analytics.schemas import Format, written
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, cursor_at, offset_of

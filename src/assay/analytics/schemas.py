@@ -1,15 +1,19 @@
 """Analytics. Money has six decimals, rates four; times are milliseconds.
 
 Source: interface.md#analytics-records, #dashboard.
+
+The call log is also a file: CSV, or one JSON object a line.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
 
 from assay.analytics.model import AgentCounted, CallSums, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.common.clock import iso
 from assay.common.money import usd
+from assay.server.csv_text import csv_head, csv_rows
 from assay.server.schemas_base import ResponseModel, Timestamp
 from assay.server.schemas_page import PageResponse, cursor_after
 
@@ -239,3 +243,18 @@ def error_rate(counted: CallSums) -> str:
     """Errors a call, 0 to 1, with four decimals."""
     rate = Decimal(counted.errors) / counted.calls if counted.calls else Decimal(0)
     return str(rate.quantize(Decimal("0.0001"), ROUND_HALF_UP))
+
+
+Format = Literal["csv", "ndjson"]
+
+
+async def written(pieces: AsyncIterator[Sequence[LoggedCall]], form: Format) -> AsyncIterator[str]:
+    """The file in pieces, as they are read."""
+    if form == "csv":
+        yield csv_head(LogResponse)
+    async for piece in pieces:
+        shapes = [log(one) for one in piece]
+        if form == "ndjson":
+            yield "".join(shape.model_dump_json() + "\n" for shape in shapes)
+        else:
+            yield csv_rows(shapes)

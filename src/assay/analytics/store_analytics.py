@@ -16,7 +16,7 @@ from assay.analytics.model import (
     Stats,
 )
 from assay.analytics.ports import AgentOrder
-from assay.analytics.store_call_pages import CallPages
+from assay.analytics.store_calls import CallPages
 from assay.db.engine import Database, from_us
 from assay.db.schema.everything import (
     agent_chains,

@@ -1,20 +1,287 @@
-"""The call log in SQL."""
+"""The call log in SQL: how calls are written as rows, read back, and paged newest first.
 
-from collections.abc import Sequence
+Ids of calls are UUIDv7 (RFC 9562) made of a row's time, and of its number under a key.
 
-from sqlalchemy import select, text
+The number counts the calls of all tenants, so nobody may see it. Under a key that is drawn with the
+table it gives the id's 62 random bits: the same for a row for ever, and nothing to be written.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, text
 from sqlalchemy.exc import IntegrityError
 
-from assay.analytics.model import BatchId, CallLogEntry
+from assay.analytics.model import BatchId, CallKind, CallLogEntry, LogFilter, LoggedCall
 from assay.analytics.ports import CallsRefused
 from assay.analytics.rollup import RollupTally, tally_calls
-from assay.analytics.store_call_rows import call_of, insertions
-from assay.analytics.store_rollups import RollupWriter
+from assay.analytics.store_rollups import RollupWriter, short_key
 from assay.common.clock import DAY_US
 from assay.common.errors import InvalidRequest
-from assay.db.engine import Database, DataRefused, to_us
-from assay.db.schema.everything import calls
+from assay.db.connect import DatabaseKind
+from assay.db.engine import Database, DataRefused, from_us, to_us
+from assay.db.schema.analytics import call_id_key
+from assay.db.schema.everything import calls, payments
 from assay.db.sql_transaction import SqlTransaction
+from assay.payments.model import PaymentState
+
+_RANDOM_BITS = 62
+_FRACTION = 4096
+"""Of the 12 bits behind the milliseconds. Source: RFC 9562, section 6.2, method 3."""
+
+
+class CallIds:
+    """Makes the ids, with the key of the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._key: bytes | None = None
+
+    async def ready(self) -> None:
+        """Read the key, once. Raises `Unavailable`."""
+        if self._key is None:
+            async with self._database.read() as connection:
+                row = (await connection.execute(select(call_id_key.c.key))).one()
+            self._key = bytes(row[0])
+
+    def of(self, at_us: int, seq: int) -> str:
+        """The id of a row; `ready` has been awaited."""
+        if self._key is None:
+            raise RuntimeError("the key of the call ids was not read")
+        digest = hmac.digest(self._key, seq.to_bytes(8), hashlib.sha256)
+        ms, us = divmod(at_us, 1000)
+        bits = ms << 80 | 7 << 76 | us * _FRACTION // 1000 << 64 | 0b10 << _RANDOM_BITS
+        return str(UUID(int=bits | int.from_bytes(digest[:8]) >> 64 - _RANDOM_BITS))
+
+
+def time_of(call_id: str) -> int | None:
+    """The microseconds since 1970 in an id; None for what is not the id of a call."""
+    try:
+        bits = UUID(call_id).int
+    except ValueError:
+        return None
+    fraction = bits >> 64 & _FRACTION - 1
+    return (bits >> 80) * 1000 + -(-fraction * 1000 // _FRACTION)
+
+
+AT_ONCE: Final = (250, 25, 1)
+"""Rows of one statement: at most 24 values each, and SQLite takes 32,766."""
+
+BOUGHT_BY: Final = and_(
+    calls.c.payment_id == payments.c.id,
+    # SQLite keeps no statistics, and would read all calls of the operator; a sum is in no index.
+    calls.c.operator_id + "" == payments.c.operator_id,
+    calls.c.outcome != "replayed",
+)
+"""Of a call and a payment: whether the call is what was paid for. A replay is not, nor is another
+seller's that was not served."""
+
+_KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
+_OTHERS: Final = frozenset({"kind", "at", "payment_id", "is_sale"})
+_CALL: Final = tuple(f.name for f in fields(CallLogEntry) if f.name not in _OTHERS)
+_KEYS: Final = ("agent_key", "wrapper_key")
+
+_of_kind = attrgetter(*_KIND)
+_of_call = attrgetter(*_CALL)
+
+_Columns: TypeAlias = tuple[str, ...]
+_Timed: TypeAlias = Sequence[tuple[int, CallLogEntry]]
+"""Each with its time in microseconds since 1970."""
+
+
+def call_of(row: RowMapping) -> CallLogEntry:
+    """The call of a row."""
+    kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
+    plain = {name: row[name] for name in (*_CALL, "payment_id")}
+    return CallLogEntry(kind=kind, at=from_us(row["at_us"]), **plain)
+
+
+def agent_key(kind: CallKind) -> int | None:
+    """What the index by agent holds of a call; None for a call of nobody."""
+    return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
+
+
+def insertions(kind: DatabaseKind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+    """Statements, each with the sets of values to run it with, for the driver's `executemany`.
+
+    The toolkit's own costs five times as much.
+    """
+    numbered = kind == "postgresql"
+    for columns, values in _by_columns(timed, has_booleans=numbered).items():
+        width, at = len(columns), 0
+        for rows in (1,) if numbered else AT_ONCE:
+            size = rows * width
+            end = at + (len(values) - at) // size * size
+            if end > at:
+                sets = [tuple(values[start : start + size]) for start in range(at, end, size)]
+                yield _insert(columns, rows, numbered=numbered), sets
+                at = end
+
+
+def _by_columns(timed: _Timed, *, has_booleans: bool) -> dict[_Columns, list[object]]:
+    """The values of all rows in a row, for each set of columns that have a value."""
+    found: dict[_Columns, list[object]] = {}
+    kinds: dict[int, tuple[list[object], list[object], list[object]]] = {}
+    for at_us, call in timed:
+        known = kinds.get(id(call.kind))
+        if known is None:
+            known = _prepared(call.kind, found, has_booleans=has_booleans)
+            kinds[id(call.kind)] = known
+        own, free, bought = known
+        if call.payment_id is None:
+            values = free
+        else:
+            values = bought
+            values.append(call.payment_id)
+        values.append(at_us)
+        values += _of_call(call)
+        values += own
+    return found
+
+
+def _prepared(
+    kind: CallKind, found: dict[_Columns, list[object]], *, has_booleans: bool
+) -> tuple[list[object], list[object], list[object]]:
+    """A kind's own values, and where its calls go: those without a payment, those with one."""
+    named = [*zip(_KIND, _of_kind(kind), strict=True)]
+    named += zip(_KEYS, (agent_key(kind), short_key(kind.wrapper_id)), strict=True)
+    if not has_booleans:
+        named = [(name, int(v) if isinstance(v, bool) else v) for name, v in named]
+    given = [(name, value) for name, value in named if value is not None]
+    columns = ("at_us", *_CALL, *(name for name, _ in given))
+    free = found.setdefault(columns, [])
+    bought = found.setdefault(("payment_id", *columns), [])
+    return [value for _, value in given], free, bought
+
+
+@lru_cache(maxsize=256)
+def _insert(columns: _Columns, rows: int, *, numbered: bool) -> str:
+    values = (f"${n}" if numbered else "?" for n in range(1, len(columns) + 1))
+    row = f"({', '.join(values)})"
+    return f"INSERT INTO calls ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"  # noqa: S608 - our own names
+
+
+class CallPages:
+    """Reads the log by position: a page costs the same wherever it begins."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ids = CallIds(database)
+
+    async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
+        """Time and number of a call of the operator."""
+        at_us = time_of(call_id)
+        if at_us is None:
+            return None
+        statement = select(calls.c.seq).where(
+            calls.c.operator_id == operator_id, calls.c.at_us == at_us
+        )
+        await self._ids.ready()
+        async with self._database.read() as connection:
+            found = list((await connection.execute(statement)).scalars())
+        of_it = (seq for seq in found if self._ids.of(at_us, seq) == call_id.lower())
+        return next(((at_us, seq) for seq in of_it), None)
+
+    async def page(
+        self,
+        operator_id: str,
+        which: LogFilter,
+        first_day: int | None,
+        before: tuple[int, int] | None,
+        at_most: int,
+        offset: int,
+    ) -> Sequence[LoggedCall]:
+        """As `analytics.ports.AnalyticsStore.logs`."""
+        wanted = _indexed(operator_id, which, self._database.kind)
+        if first_day is not None:
+            wanted.append(calls.c.at_us >= first_day * DAY_US)
+        if before is not None:
+            at_us, seq = before
+            earlier = and_(calls.c.at_us == at_us, calls.c.seq < seq)
+            wanted += [calls.c.at_us <= at_us, or_(calls.c.at_us < at_us, earlier)]
+        newest_first = (calls.c.at_us.desc(), calls.c.seq.desc())
+        # By one index alone: the rows are read for the page only, never for what an offset skips.
+        chosen = select(calls.c.seq).where(*wanted).order_by(*newest_first)
+        chosen = chosen.limit(at_most).offset(offset)
+        statement = select(calls).where(calls.c.seq.in_(chosen)).order_by(*newest_first)
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        rows = [row for row in found if _is_meant(row, operator_id, which)]
+        settled = await self._settled(operator_id, rows)
+        await self._ids.ready()
+        return [
+            _logged(row, self._ids.of(row["at_us"], row["seq"]), settled.get(row["payment_id"]))
+            for row in rows
+        ]
+
+    async def _settled(
+        self, operator_id: str, rows: Sequence[RowMapping]
+    ) -> Mapping[str, RowMapping]:
+        """What became of the page's payments, and which call each one bought.
+
+        A payment held for a call that failed may have bought a later one: the newest that was not
+        a replay has it, so that no money is shown twice.
+        """
+        ids = {row["payment_id"] for row in rows if row["payment_id"] is not None}
+        if not ids:
+            return {}
+        bought = (
+            select(func.max(calls.c.seq)).where(BOUGHT_BY).correlate(payments).scalar_subquery()
+        )
+        statement = select(
+            payments.c.id,
+            payments.c.amount,
+            payments.c.tx,
+            # What was taken back was charged to nobody.
+            case(
+                (payments.c.state == PaymentState.REVERSED, None), else_=payments.c.settled_us
+            ).label("settled_us"),
+            bought.label("bought"),
+        ).where(payments.c.operator_id == operator_id, payments.c.id.in_(ids))
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).mappings().all()
+        return {row["id"]: row for row in found}
+
+
+def _indexed(operator_id: str, which: LogFilter, kind: DatabaseKind) -> list[ColumnElement[bool]]:
+    """What the indexes know: nothing here needs a row to be read."""
+    if which.agent_id is None and which.wrapper_id is None:
+        return [calls.c.operator_id == operator_id]
+    wanted: list[ColumnElement[bool]] = []
+    if which.agent_id is not None:
+        wanted.append(calls.c.agent_key == short_key(operator_id, which.agent_id))
+    if which.wrapper_id is not None:
+        # SQLite keeps no statistics and would take the wrapper's index for both; a sum is in none.
+        plain = kind == "postgresql" or which.agent_id is None
+        column = calls.c.wrapper_key if plain else calls.c.wrapper_key + 0
+        wanted.append(column == short_key(which.wrapper_id))
+    return wanted
+
+
+def _is_meant(row: RowMapping, operator_id: str, which: LogFilter) -> bool:
+    """The texts the short keys stand for: nobody ever sees what only collides with them."""
+    return (
+        row["operator_id"] == operator_id
+        and which.agent_id in {None, row["agent_id"] or row["payer"]}
+        and which.wrapper_id in {None, row["wrapper_id"]}
+    )
+
+
+def _logged(row: RowMapping, call_id: str, payment: RowMapping | None) -> LoggedCall:
+    settled = payment is not None and payment["settled_us"] is not None
+    return LoggedCall(
+        id=call_id,
+        call=call_of(row),
+        charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
+        transaction=(payment["tx"] or None) if payment else None,
+    )
+
 
 _REFUSALS = (DataRefused, InvalidRequest, IntegrityError, OverflowError, TypeError)
 

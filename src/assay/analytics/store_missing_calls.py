@@ -10,10 +10,9 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select, text
 
-from assay.analytics.bounds import bound
-from assay.analytics.model import CallKind, CallLogEntry
+from assay.analytics.model import CallKind, CallLogEntry, bound
 from assay.analytics.rollup import tally_calls
-from assay.analytics.store_call_rows import BOUGHT_BY, insertions
+from assay.analytics.store_calls import BOUGHT_BY, insertions
 from assay.analytics.store_rollups import RollupWriter
 from assay.common.clock import Clock
 from assay.db.engine import Database, from_us, to_us

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from importlib import import_module
 
 from assay.accounts.allowance import Allowance
-from assay.accounts.api_keys import ApiKeys
+from assay.accounts.api_keys import ApiKeys, KeyTags
 from assay.accounts.clients import Origins
-from assay.accounts.key_tags import KeyTags
 from assay.accounts.logins import Logins
 from assay.accounts.mail import MailOutbox
 from assay.accounts.operators import Operators
@@ -59,14 +58,14 @@ from assay.app.reputation import (
 )
 from assay.app.retention import Retention, retain_forever
 from assay.app.secrets import secret_rings
-from assay.app.settling import watch_settling_forever
-from assay.app.settling_key import take_up_key
-from assay.app.unannounced import callback_addresses, unannounced_visits
+from assay.app.settling import take_up_key, watch_settling_forever
 from assay.app.visits import (
     Visits,
+    callback_addresses,
     first_turns,
     scheduler,
     sibling_visits,
+    unannounced_visits,
     visit_forever,
     visit_retention,
     visits,
@@ -84,13 +83,12 @@ from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.solana.clusters import cluster_row
+from assay.common.cache import SingleFlight
 from assay.common.clock import Clock, SystemClock
 from assay.common.costs import CostLedger
-from assay.common.keyring import SecretRing
+from assay.common.keyring import SecretBox, SecretRing
 from assay.common.plugins import load_plugins
 from assay.common.quota_lease import QuotaLease
-from assay.common.secretbox import SecretBox
-from assay.common.single_flight import SingleFlight
 from assay.common.tasks import Tasks
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
@@ -108,10 +106,9 @@ from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.evaluation.tiers import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from
 from assay.evaluation.unregistered import UnregisteredAgents, UnregisteredDependencies
-from assay.gate.decision_token import TOKEN_TTL, DecisionTokens
+from assay.gate.decision_token import TOKEN_TTL, DecisionTokens, Es256DecisionSigner, ed25519_kids
 from assay.gate.service import Gate, GateDependencies
 from assay.gate.store_earlier_keys import SqlEarlierKeys
-from assay.gate.token_signing import Es256DecisionSigner, ed25519_kids
 from assay.identity.challenge import Challenges
 from assay.identity.contract_wallets import OnchainWallets
 from assay.identity.ed25519 import SolanaSignatures

@@ -13,7 +13,7 @@ from assay.evaluation.attestations import EasAttestations, eas_source
 from assay.evaluation.judge import OpenAiModel
 from assay.evaluation.model import SignalName
 from assay.evaluation.signal_sources import Sources
-from assay.key_agents.store_scarce import SqlAttestedPeople
+from assay.key_agents.store import SqlAttestedPeople
 from assay.personhood.human_registry import SelfHumans, contract_of
 from assay.personhood.model import PersonhoodVerifier
 from assay.personhood.store import SqlPersonhoodStore

@@ -11,7 +11,7 @@ from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
 from assay.common.clock import Clock
-from assay.common.cost_windows import DAY_S
+from assay.common.costs import DAY_S
 from assay.db.engine import Database
 from assay.payments.gas import GasBudget
 from assay.payments.gas_accounts import GasAccounts

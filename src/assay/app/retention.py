@@ -11,7 +11,7 @@ from assay.app.log import Log
 from assay.caller_behaviour.record import WRAPPERS_FOR
 from assay.caller_behaviour.scenario_run import COUNTS_FOR
 from assay.common.clock import Clock
-from assay.common.cost_windows import DAY_S
+from assay.common.costs import DAY_S
 from assay.db.store_costs import SqlCostStore
 from assay.evaluation.ports import SnapshotBlobs
 from assay.settings import Settings

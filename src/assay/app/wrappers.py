@@ -13,8 +13,7 @@ from assay.analytics.ports import RollupProof
 from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
-from assay.analytics.store_rebuild import SqlRollupProof
-from assay.analytics.store_rollups import RollupWriter
+from assay.analytics.store_rollups import RollupWriter, SqlRollupProof
 from assay.app.egress import opened_upstreams
 from assay.app.gas import GasDependencies, GasParts, gas_parts
 from assay.app.log import Log
@@ -29,9 +28,8 @@ from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.costs import CostLedger
-from assay.common.keyring import MacKeys, SecretRing
+from assay.common.keyring import MacKeys, SecretBox, SecretRing
 from assay.common.quota_lease import QuotaLease
-from assay.common.secretbox import SecretBox
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
 from assay.http1.client import UpstreamPool, UpstreamsByOperator

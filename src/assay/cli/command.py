@@ -1,34 +1,19 @@
-"""What every command does first: read the settings, say plainly what is wrong with them."""
+"""What commands share: reading the settings, running with the service, printing tables."""
 
 import asyncio
 import getpass
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Annotated
 
-from assay.admin.account_data import AccountExport
+from cyclopts import Parameter
+
 from assay.app import App, assemble
 from assay.common.errors import InvalidRequest, ServiceError
 from assay.settings import Settings, SettingsError, load
 
-ServedApp: TypeAlias = Callable[..., Awaitable[None]]
-
-
-class WebBuilder(Protocol):
-    """What the command line needs of the web room, which it does not know."""
-
-    def build(self, app: App) -> tuple[ServedApp, type[asyncio.Protocol]]:
-        """The service as an ASGI application, and the server's protocol in front of it."""
-        ...
-
-    def openapi_document(self, app: App) -> Mapping[str, Any]:
-        """The OpenAPI 3.1 document."""
-        ...
-
-    def account_export(self, app: App, found: AccountExport) -> str:
-        """An account's data as JSON text, as GET /operator/me/export answers it."""
-        ...
-
+Email = Annotated[str, Parameter(help="The account's e-mail address.")]
+AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 
 FAILED = 1
 MISCONFIGURED = 78
@@ -90,3 +75,15 @@ def with_app(
     except (ValueError, RuntimeError) as error:
         complain(str(error))
         return MISCONFIGURED
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
+    """Print columns side by side: ids, addresses and hashes stay whole, to be copied.
+
+    What is wider than the terminal is the terminal's to wrap.
+    """
+    lines = [columns, *([row[column] for column in columns] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")

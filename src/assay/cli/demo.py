@@ -7,29 +7,147 @@ climbs in later weeks is simulated, and says so.
 
 import asyncio
 import json
+import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
+from typing import Annotated, Any
 
 import httpx2
 import uvloop
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from assay.app import App, assemble
-from assay.cli.command import FAILED, WebBuilder, complain, read_settings
-from assay.cli.demo_client import DemoClient, GradedAgent
+from assay.app import App, address_of_key, assemble, sign_message
+from assay.cli.command import FAILED, complain, read_settings
 from assay.cli.demo_past import SimulatedGrade, climb, table_of_days
 from assay.cli.pay import PayingClient, call
 from assay.cli.serve import listen, serving
 from assay.settings import Settings
 from assay_demo.upstream import SECRET as UPSTREAM_SECRET
 from assay_demo.world import World, WorldAgent
+
+_GATE_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class GradedAgent:
+    """One agent as the gate judged it; `owner` is the address that signed for it."""
+
+    agent_id: str
+    name: str
+    owner: str
+    score: float
+    tier: str
+    risk_level: str
+    route: str
+    allow: bool
+    reasons: tuple[str, ...]
+    rung: int
+    rung_name: str
+
+    def row(self) -> dict[str, object]:
+        """The row of `--json`."""
+        return {
+            "agentId": self.agent_id,
+            "name": self.name,
+            "score": self.score,
+            "tier": self.tier,
+            "riskLevel": self.risk_level,
+            "route": self.route,
+            "allow": self.allow,
+            "reasons": list(self.reasons),
+            "rung": self.rung,
+            "rungName": self.rung_name,
+        }
+
+
+class DemoClient:
+    """An operator with an API key, and agents that sign for themselves."""
+
+    def __init__(
+        self, http: httpx2.AsyncClient, address: str, api_key: str, token: str, operator_id: str
+    ) -> None:
+        self._http = http
+        self.address = address
+        self.api_key = api_key
+        self._token = token
+        self._operator_id = operator_id
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, address: str) -> AsyncGenerator["DemoClient"]:
+        """Register an operator at `address` and act for it."""
+        async with httpx2.AsyncClient(
+            base_url=address, timeout=_GATE_TIMEOUT_S, trust_env=False
+        ) as http:
+            account = {"email": "demo@example.com", "password": secrets.token_urlsafe(24)}
+            new = {**account, "name": "Demo"}
+            registered = _body(await http.post("/operator/register", json=new))
+            login = _body(await http.post("/operator/login", json=account))
+            operator_id = str(login["operator"]["id"])
+            yield cls(http, address, str(registered["apiKey"]), str(login["token"]), operator_id)
+
+    async def wrap(self, **endpoint: object) -> str:
+        """A new wrapper; its public address."""
+        answer = await self._http.post(
+            "/operator/endpoints",
+            json=endpoint,
+            headers={"authorization": f"Bearer {self._token}"},
+        )
+        return f"{self.address}/wrap/{self._operator_id}{_body(answer)['path']}"
+
+    async def grade(self, agent_id: str, name: str, owner_key: str) -> GradedAgent:
+        """Challenge, sign, gate: the agent's owner proves it, the operator asks."""
+        owner = address_of_key(owner_key)
+        challenge = _body(await self._http.post(f"/operator/key/{owner}/challenge"))
+        text = str(challenge["challenge"])
+        answer = await self._http.post(
+            "/operator/key/verify",
+            json={
+                "agentAddress": owner,
+                "challenge": text,
+                "signature": sign_message(owner_key, text),
+            },
+        )
+        _body(answer)
+        decision = _body(
+            await self._http.post(
+                f"/operator/gate/{agent_id}",
+                headers={
+                    "authorization": f"Bearer {self.api_key}",
+                    "x-agent-address": owner,
+                    "x-agent-session": answer.headers["x-agent-session"],
+                },
+            )
+        )
+        return GradedAgent(
+            agent_id=agent_id,
+            name=name,
+            owner=owner,
+            score=decision["score"],
+            tier=decision["tier"],
+            risk_level=decision["riskLevel"],
+            route=decision["route"],
+            allow=decision["allow"],
+            reasons=tuple(decision["reasons"]),
+            rung=decision["ladder"]["rung"],
+            rung_name=decision["ladder"]["name"],
+        )
+
+
+def _body(answer: httpx2.Response) -> dict[str, Any]:
+    """The JSON body of a good answer; anything else ends the demo with what was said."""
+    if not answer.is_success:
+        raise RuntimeError(f"{answer.request.url.path}: {answer.status_code} {answer.text[:300]}")
+    return answer.json()
+
 
 Say = Callable[[str], None]
 
@@ -56,11 +174,18 @@ class _Stage:
     paid_url: str
 
 
-def demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> int:
+def demo(
+    *,
+    once: Annotated[bool, Parameter(negative=(), help="Evaluate, print, and end.")] = False,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative=(), help="Print the table as JSON.")
+    ] = False,
+    port: Annotated[int, Parameter(help="Port to serve on; 0 picks one.")] = 8787,
+) -> int:
     """Start, evaluate, print; then serve until Ctrl-C, or end at once with `once`."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_demo(web, once=once, as_json=as_json, port=port))
+            runner.run(_demo(once=once, as_json=as_json, port=port))
     except KeyboardInterrupt:
         return 0
     except (OSError, RuntimeError, TimeoutError) as error:
@@ -69,7 +194,7 @@ def demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> int:
     return 0
 
 
-async def _demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> None:
+async def _demo(*, once: bool, as_json: bool, port: int) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-")))
         with _progress() as progress:
@@ -82,7 +207,7 @@ async def _demo(web: WebBuilder, *, once: bool, as_json: bool, port: int) -> Non
             settings = _settings(world, folder, port)
             listener, settings = stack.enter_context(listen(settings))
             app = await stack.enter_async_context(assemble(settings))
-            server = await stack.enter_async_context(serving(web, app, listener))
+            server = await stack.enter_async_context(serving(app, listener))
             client = await stack.enter_async_context(DemoClient.open(settings.address))
             graded = await _grade_all(client, world.agents, say)
             say("putting wrappers in front of an API")

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
@@ -15,13 +17,14 @@ from assay.app.payment_chains import payment_rows
 from assay.chains.model import ChainUnavailable, Network
 from assay.cli import open_files
 from assay.cli.command import read_settings
-from assay.cli.paid_calls import paid_calls_said
+from assay.cli.unsafe_addresses import shown
 from assay.cli.unsafe_connections import unsafe_connection_limits
-from assay.cli.unsafe_hosts import shown
 from assay.cli.unsafe_settings import findings
 from assay.common.errors import ServiceError
 from assay.common.json import is_object
+from assay.common.money import DECIMALS
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
+from assay.probing.paid_call_model import CALLS_MIN, GAS, SHARE
 from assay.reputation.write_back import LAMPORTS_MIN
 from assay.settings import Settings, settling_key_file
 
@@ -42,7 +45,12 @@ class Check:
     fix: str = ""
 
 
-def doctor(*, strict: bool = False) -> int:
+def doctor(
+    *,
+    strict: Annotated[
+        bool, Parameter(negative=(), help="Status 1 when a setting is unsafe, too.")
+    ] = False,
+) -> int:
     """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
     settings = read_settings({})
     unsafe = [
@@ -301,3 +309,28 @@ async def _chain(app: App, network: Network) -> Check:
     except TimeoutError:
         return Check(name, works=False, says=f"no answer within {CHAIN_S:g} s", fix=fix)
     return Check(name, works=True, says=f"chain id {network.chain_id}, registries answer")
+
+
+async def paid_calls_said(app: App) -> Sequence[tuple[bool, str, str]]:
+    """Whether they can be made, what was spent and is held, and what to do; none where none are."""
+    if app.paid_calls is None:
+        return []
+    try:
+        found = await app.paid_calls.status()
+    except ServiceError as error:
+        return [(False, error.message, "set a node that answers in ASSAY_PAYMENT_RPC")]
+    seen, most = found.spending, found.day_budget // SHARE - GAS
+    balance = ", ".join(
+        f"{_usd(units)} USD on {n}" for n, units in found.balance_by_network.items()
+    )
+    says = f"{_usd(seen.day)} of {_usd(found.day_budget)} USD claimed within a day, gas included;"
+    says += f" in 30 days {seen.calls} claims, {seen.filled} wallets filled, {seen.proven} sellers"
+    says += f" proven, {_usd(seen.taken)} USD taken; {found.wallet} holds {balance}"
+    if most < CALLS_MIN:
+        return [(False, says, "set ASSAY_PAID_CALLS_USD_PER_DAY to 0.20 or more")]
+    fix = f"send {found.wallet} stablecoin, and coins for gas: a few days' worth"
+    return [(any(units >= most for units in found.balance_by_network.values()), says, fix)]
+
+
+def _usd(units: int) -> str:
+    return f"{Decimal(units).scaleb(-DECIMALS).normalize():f}"

@@ -2,13 +2,15 @@
 
 import json
 import sys
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from assay.app import App
-from assay.cli.command import FAILED, complain, with_app
+from assay.cli.command import FAILED, AsJson, complain, with_app
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.model import Evaluation, Score, Snapshot
 from assay.evaluation.policy import ladder_from
@@ -20,7 +22,14 @@ from assay.evaluation.verdict import grade_score
 FAULTS_SHOWN = 20
 
 
-def evaluate(agent: str, chain: str | None, *, as_json: bool) -> int:
+def evaluate(
+    agent: Annotated[str, Parameter(help="Token id, or a key agent's address.")],
+    *,
+    chain: Annotated[
+        str | None, Parameter(help="Slug of the chain; default: the default one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
     """Evaluate an agent now and print every signal's part in its score."""
 
     async def work(app: App) -> int:
@@ -66,7 +75,16 @@ def verify_snapshots() -> int:
 
 
 def replay(
-    weights: str | None, tiers: str | None, ladder: str | None, *, everything: bool, as_json: bool
+    *,
+    weights: Annotated[str | None, Parameter(help='JSON, such as {"8004": 40}.')] = None,
+    tiers: Annotated[
+        str | None, Parameter(help="JSON rows [score, tier, riskLevel, route], best first.")
+    ] = None,
+    ladder: Annotated[str | None, Parameter(help='JSON, such as {"steady_visits": 7}.')] = None,
+    everything: Annotated[
+        bool, Parameter(name="--all", help="Unchanged grades too.", negative="")
+    ] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Score stored evidence under other weights, table or ladder; nothing is changed."""
 

@@ -13,8 +13,8 @@ import httpx2
 
 from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
 from assay.app import App, address_of_key
-from assay.app.settling_key import key_in, settling_address
-from assay.app.wallets import TransactionTransfer, Wallets
+from assay.app.payment_chains import TransactionTransfer, Wallets
+from assay.app.settling import key_in, settling_address
 from assay.chains.model import ChainUnavailable
 from assay.cli import pay
 from assay.common.json import is_object

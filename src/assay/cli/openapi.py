@@ -6,14 +6,15 @@ import tempfile
 from pathlib import Path
 
 from assay.app import App
-from assay.cli.command import WebBuilder, with_app
+from assay.app.web import openapi_document
+from assay.cli.command import with_app
 
 
-def openapi(web: WebBuilder) -> int:
+def openapi() -> int:
     """Print the document. Uses an empty data directory of its own: nothing is read or left."""
 
     async def work(app: App) -> int:
-        sys.stdout.write(json.dumps(web.openapi_document(app), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(openapi_document(app), indent=2, ensure_ascii=False) + "\n")
         return 0
 
     with tempfile.TemporaryDirectory() as folder:

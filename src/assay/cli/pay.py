@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
+from cyclopts import Parameter
 
 from assay.app import address_of_key, sign_authorization
 from assay.cli.command import FAILED, complain
@@ -51,7 +52,13 @@ class PayingClient:
         return {} if self.agent_id is None else {"x-agent-id": self.agent_id}
 
 
-def pay(url: str, key_file: Path, agent_id: str | None, max_usd: str) -> int:
+def pay(
+    url: Annotated[str, Parameter(help="A wrapper's public address, or any x402 resource.")],
+    *,
+    key_file: Annotated[Path, Parameter(help="File with the payer's key, 64 hex digits.")],
+    agent_id: Annotated[str | None, Parameter(help="The agent that the payer speaks for.")] = None,
+    max_usd: Annotated[str, Parameter(help="Pays no more than this.")] = "0.10",
+) -> int:
     """Call, pay when asked to, and print every step."""
     try:
         amount_max = int(Decimal(max_usd).scaleb(DECIMALS))

@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Annotated
 
 import httpx2
+from cyclopts import Parameter
 
 from assay.app import App
 from assay.app.payment_chains import payment_rows
-from assay.cli.command import FAILED, complain, problems_in, with_app
+from assay.cli.command import FAILED, AsJson, complain, problems_in, with_app
 from assay.cli.first_sale import (
     EXPLORERS,
     FAUCETS,
@@ -36,7 +37,27 @@ _SHOWN_CHARS = 500
 _OK = 200
 
 
-def sell(asked: Mapping[str, Any], *, price: str, network: str, as_json: bool) -> int:
+def sell(  # noqa: PLR0913 - a sale's fields
+    url: Annotated[str, Parameter(help="Your API's address, such as https://my.api/quote.")],
+    *,
+    price: Annotated[str, Parameter(help="USD a call.")],
+    network: Annotated[
+        str, Parameter(help="Where it is paid; a test network unless you name base.")
+    ] = "base-sepolia",
+    payout_address: Annotated[
+        str | None, Parameter(help="Who is paid; on a test network one is made.")
+    ] = None,
+    account: Annotated[
+        str | None, Parameter(help="Whose wrapper it is, by e-mail address or id; one is made.")
+    ] = None,
+    service: Annotated[
+        str | None, Parameter(help="Where `assay serve` answers; default: as it is set.")
+    ] = None,
+    no_wait: Annotated[
+        bool, Parameter(negative=(), help="Do not wait for the service or for funds.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Sell an API, and buy from it once; every step is told, and kept for the next run."""
     out = sys.stderr if as_json else sys.stdout
 
@@ -46,7 +67,15 @@ def sell(asked: Mapping[str, Any], *, price: str, network: str, as_json: bool) -
 
     async def work(app: App) -> int:
         try:
-            sale = SellerSale(price=_price(price), network=_network(app.settings, network), **asked)
+            sale = SellerSale(
+                url=url,
+                payout_address=payout_address,
+                account=account,
+                service=service,
+                waits=not no_wait,
+                price=_price(price),
+                network=_network(app.settings, network),
+            )
             return await _sell(app, sale, say, as_json=as_json)
         except InvalidRequest as error:
             for problem in problems_in(error):

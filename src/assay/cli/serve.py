@@ -8,13 +8,17 @@ import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import uvicorn
 import uvloop
+from cyclopts import Parameter
 
 from assay.app import App, assemble
+from assay.app.protocol import protocol_for
+from assay.app.web import build
 from assay.cli import open_files
-from assay.cli.command import FAILED, MISCONFIGURED, WebBuilder, complain, explain, read_settings
+from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings
 from assay.cli.ops import listen_ops, ops_address, serving_ops
 from assay.cli.server import Server, running
 from assay.common.errors import ServiceError
@@ -33,12 +37,17 @@ DRAIN_S = 10
 """How long a stopping server waits for the answers under way."""
 
 
-def serve(web: WebBuilder, *, host: str | None, port: int | None, data_dir: Path | None) -> int:
+def serve(
+    *,
+    host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
+    port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
+    data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
+) -> int:
     """Serve until SIGINT or SIGTERM; status 0 then."""
     settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(web, settings))
+            runner.run(_serve(settings))
     except KeyboardInterrupt:
         return 0
     except ServiceError as error:
@@ -50,13 +59,13 @@ def serve(web: WebBuilder, *, host: str | None, port: int | None, data_dir: Path
     return 0
 
 
-async def _serve(web: WebBuilder, settings: Settings) -> None:
+async def _serve(settings: Settings) -> None:
     files = open_files.raise_limit()
     fitting = open_files.fitting(settings, files)
     with listen(fitting) as (listener, bound), listen_ops(bound) as (ops, settled):
         async with (
             assemble(settled) as app,
-            serving(web, app, listener) as server,
+            serving(app, listener) as server,
             serving_ops(app, ops),
         ):
             print_welcome(app)
@@ -139,12 +148,12 @@ def _send_little_ahead(listening: socket.socket) -> None:
 
 
 @asynccontextmanager
-async def serving(web: WebBuilder, app: App, listener: socket.socket) -> AsyncGenerator[Server]:
+async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
     """The server, answering requests; drained and closed at the end."""
-    service, protocol = web.build(app)
+    service = build(app)
     config = uvicorn.Config(
         service,
-        http=protocol,
+        http=protocol_for(service),
         ws="none",
         access_log=False,
         log_level="warning",

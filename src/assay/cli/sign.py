@@ -3,12 +3,18 @@
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from assay.app import address_of_key, sign_message
 from assay.cli.command import FAILED, complain
 
 
-def sign(key_file: Path) -> int:
+def sign(
+    *,
+    key_file: Annotated[Path, Parameter(help="File with the private key, 64 hex digits.")],
+) -> int:
     """Read the answer of `.../challenge` from standard input, print the body for `.../verify`."""
     try:
         key = key_file.read_text("utf-8").strip()

@@ -1,19 +1,62 @@
-"""The unsafe settings that `assay doctor` knows, in the order of docs/doctor.md."""
+"""The unsafe settings that `assay doctor` knows, in the order of docs/doctor.md.
+
+Those of addresses, secrets and limits have modules of their own; those of trust stand here: proofs
+that anybody can make, and grades that anybody gets.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.cli import (
-    unsafe_files,
-    unsafe_keys,
-    unsafe_limits,
-    unsafe_network,
-    unsafe_secrets,
-    unsafe_services,
-    unsafe_trust,
-    unsafe_upstreams,
-)
+from assay.app import networks_from
+from assay.cli import unsafe_addresses, unsafe_limits, unsafe_secrets
+from assay.common.json import is_array
 from assay.settings import Settings
+
+
+def identity_asserted(settings: Settings) -> Iterator[str]:
+    """Names that are believed."""
+    if settings.identity_proof == "asserted":
+        yield "ASSAY_IDENTITY_PROOF is asserted"
+
+
+def forgeable_proofs(settings: Settings) -> Iterator[str]:
+    """Personhood of simulated people, and attestations of nobody."""
+    app = settings.world_id_app or ""
+    if app.startswith("app_staging_") and settings.world_id_verifier == "cloud":
+        yield "ASSAY_WORLD_ID_APP is a staging app, and ASSAY_WORLD_ID_VERIFIER is cloud"
+    for source in settings.attestation_sources:
+        attesters = source.get("attesters")
+        if not attesters or (is_array(attesters) and any(map(_is_zero, attesters))):
+            yield "ASSAY_ATTESTATION_SOURCES has a source without attesters"
+
+
+def open_tiers(settings: Settings) -> Iterator[str]:
+    """A table that leads everybody to the best route."""
+    for score, _, _, route in settings.tiers or ():
+        if score <= 0 and route == "prod":
+            yield "ASSAY_TIERS leads score 0 to the route prod"
+
+
+def test_networks(settings: Settings) -> Iterator[str]:
+    """Test networks that decide about agents of a main one. The start refuses unknown chains."""
+    try:
+        networks = networks_from(settings)
+    except ValueError:
+        return
+    if networks.default.testnet:
+        return
+    for name, slugs in (
+        ("ASSAY_CONTRACT_WALLET_CHAINS", settings.contract_wallet_chains),
+        ("ASSAY_SELF_REGISTRY", (settings.self_registry.partition(":")[0],)),
+        ("ASSAY_WORLD_ID_ROUTER", (settings.world_id_router.partition(":")[0],)),
+    ):
+        for slug in slugs:
+            if slug in networks.rows and networks.rows[slug].testnet:
+                yield f"{name} names the test network {slug}"
+
+
+def _is_zero(address: object) -> bool:
+    return isinstance(address, str) and not address.lower().removeprefix("0x").strip("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +104,37 @@ RULES = (
         "open-bind",
         "callers can reach the service without TLS and past the proxy",
         "listen on 127.0.0.1, or on the private address that your proxy dials",
-        unsafe_network.open_bind,
+        unsafe_addresses.open_bind,
     ),
     Rule(
         "trusted-proxies",
         "anyone in that network can choose the client address that limits and logs use",
         "name only the addresses of your proxy, such as 10.0.3.7/32",
-        unsafe_network.wide_proxies,
+        unsafe_addresses.wide_proxies,
     ),
     Rule(
         "proxy-not-trusted",
         "all callers share the proxy's address: one of them can use up the limits of all",
         "name the proxy's address in ASSAY_TRUSTED_PROXIES",
-        unsafe_network.proxy_not_trusted,
+        unsafe_addresses.proxy_not_trusted,
     ),
     Rule(
         "public-url-plain",
         "API keys, sessions and payments can be read and replayed on the way",
         "serve https:// at the proxy and set that address",
-        unsafe_network.public_url_plain,
+        unsafe_addresses.public_url_plain,
     ),
     Rule(
         "public-url-missing",
         "agents sign challenges for an address that other installations use as well",
         "set ASSAY_PUBLIC_URL to the https:// address that callers use",
-        unsafe_network.public_url_missing,
+        unsafe_addresses.public_url_missing,
     ),
     Rule(
         "identity-asserted",
         "anyone can act as any agent by sending its name",
         "set it to required; relax single wrappers with identityProof instead",
-        unsafe_trust.identity_asserted,
+        identity_asserted,
     ),
     Rule(
         "weak-secret",
@@ -110,13 +153,13 @@ RULES = (
         "open-sign-up",
         "anyone can open an account and have the key pay for transactions",
         "set ASSAY_SIGN_UP to invite or closed, or remove the key",
-        unsafe_keys.open_sign_up,
+        unsafe_secrets.open_sign_up,
     ),
     Rule(
         "stranger-write-back",
         "each evaluation that a stranger triggers is a transaction that the key pays for",
         "leave trigger-sandbox out of ASSAY_OPEN_ENDPOINTS, or unset the keypair",
-        unsafe_keys.stranger_write_back,
+        unsafe_secrets.stranger_write_back,
     ),
     Rule(
         "private-upstreams",
@@ -128,44 +171,44 @@ RULES = (
         "data-directory",
         "other users can read password hashes, secrets and calls, or replace them",
         "run `chmod 700` on the directory, and `chown` it to the service's user",
-        unsafe_files.data_directory,
+        unsafe_secrets.data_directory,
     ),
     Rule(
         "file-mode",
         "it holds secrets, and its writer decides every setting",
         "run `chmod 600` on the file",
-        unsafe_files.file_mode,
+        unsafe_secrets.file_mode,
     ),
     Rule(
         "key-in-environment",
         "child processes, crash reports and container tools show the environment",
         "put the keypair into a file of mode 0600 and name that file; put the private key into"
         " the file of ASSAY_CONFIG",
-        unsafe_keys.key_in_environment,
+        unsafe_secrets.key_in_environment,
     ),
     Rule(
         "database-plain",
         "password hashes and the ledger can be read and changed on the way",
         "add ?sslmode=verify-full to the URL",
-        unsafe_services.database_plain,
+        unsafe_addresses.database_plain,
     ),
     Rule(
         "state-plain",
         "neighbours can lift or use up every caller's limits",
         "use valkeys://:password@host:6379/0",
-        unsafe_services.state_plain,
+        unsafe_addresses.state_plain,
     ),
     Rule(
         "plain-http-service",
         "anyone on the way decides what is read, and so grades and payments",
         "use https://, or run the service on this host",
-        unsafe_services.plain_http_services,
+        unsafe_addresses.plain_http_services,
     ),
     Rule(
         "payout-address",
         "payments are lost, or the revenue lies on a key that is online",
         "name a wallet whose key is kept elsewhere",
-        unsafe_keys.payout_address,
+        unsafe_secrets.payout_address,
     ),
     Rule(
         "limits-lifted",
@@ -178,31 +221,31 @@ RULES = (
         "callers are led there: credentials, reset links and payments can be read and changed on"
         " the way, or the host is not the one it seems to be",
         "set an https:// address without user and password",
-        unsafe_network.published_url,
+        unsafe_addresses.published_url,
     ),
     Rule(
         "wrap-origin",
         "upstreams share the service's origin, though you mean to separate them",
         "name another host that leads to the same service, or unset it",
-        unsafe_network.wrap_origin,
+        unsafe_addresses.wrap_origin,
     ),
     Rule(
         "cors-origins",
         "pages that anyone can write or change call the API from their visitors' addresses",
         "list the https:// origins of your own pages",
-        unsafe_network.cors_origins,
+        unsafe_addresses.cors_origins,
     ),
     Rule(
         "mail-plain",
         "links that reset a password can be read on the way, an administrator's as well",
         "use smtps:// or smtp:// (STARTTLS), or a mail server on this host",
-        unsafe_services.mail_plain,
+        unsafe_addresses.mail_plain,
     ),
     Rule(
         "known-key",
         "others have the key: they empty its wallet and sign in your name",
         "draw a new key",
-        unsafe_keys.known_key,
+        unsafe_secrets.known_key,
     ),
     Rule(
         "connection-caps",
@@ -232,19 +275,19 @@ RULES = (
         "forgeable-proofs",
         "agents prove a person or an attestation that they made up",
         "use the app of production, and name the attesters that you trust",
-        unsafe_trust.forgeable_proofs,
+        forgeable_proofs,
     ),
     Rule(
         "open-tiers",
         "every agent passes, whatever its score",
         "lead low scores to sandbox or sandbox_only",
-        unsafe_trust.open_tiers,
+        open_tiers,
     ),
     Rule(
         "test-network",
         "registrations and contracts cost nothing there, and count for agents of main networks",
         "name main networks only",
-        unsafe_trust.test_networks,
+        test_networks,
     ),
     Rule(
         "upstream-allow",
@@ -252,7 +295,7 @@ RULES = (
         " consoles, this service from the inside, the cloud's credentials",
         "list the addresses or small networks of the upstreams, with their ports, such as"
         " 10.0.3.7:8443",
-        unsafe_upstreams.upstream_allow,
+        unsafe_addresses.upstream_allow,
     ),
 )
 """Source: docs/doctor.md, which lists them in this order."""

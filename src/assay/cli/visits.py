@@ -1,6 +1,9 @@
 """`assay visits`: which agents are visited at random times, and when next."""
 
 import sys
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from assay.app import App
 from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
@@ -11,10 +14,13 @@ from assay.evaluation.enrolment import EnrolmentHolder
 from assay.net.egress.deposit_rules import Place
 from assay.registries.subject import Subject
 
+Agent = Annotated[str, Parameter(help="Token id of a registered agent.")]
+Chain = Annotated[str | None, Parameter(help="Slug of the chain; default: the default one.")]
+
 RANKS = {1: "enrolled by its owner", 2: "asked for", 3: "as capacity allows"}
 
 
-def show(agent: str, chain: str | None) -> int:
+def show(agent: Agent, *, chain: Chain = None) -> int:
     """Print when the agent is visited next and why."""
 
     async def work(app: App) -> int:
@@ -30,7 +36,7 @@ def show(agent: str, chain: str | None) -> int:
     return with_app(work)
 
 
-def enrol(agent: str, chain: str | None) -> int:
+def enrol(agent: Agent, *, chain: Chain = None) -> int:
     """Enrol an agent in its owner's name, who may have three."""
 
     async def work(app: App) -> int:
@@ -42,7 +48,7 @@ def enrol(agent: str, chain: str | None) -> int:
     return with_app(work)
 
 
-def withdraw(agent: str, chain: str | None) -> int:
+def withdraw(agent: Agent, *, chain: Chain = None) -> int:
     """Take an agent out again that its owner, or a terminal, enrolled."""
 
     async def work(app: App) -> int:
@@ -54,7 +60,14 @@ def withdraw(agent: str, chain: str | None) -> int:
     return with_app(work)
 
 
-def deposit(agent: str, chain: str | None, url: str, place: Place, name: str) -> int:
+def deposit(
+    agent: Agent,
+    url: Annotated[str, Parameter(help="Address it is for, and all below.")],
+    *,
+    name: Annotated[str, Parameter(help="Name of the header or parameter.")] = "Authorization",
+    place: Annotated[Place, Parameter(help="Sent as a header or in the query.")] = "header",
+    chain: Chain = None,
+) -> int:
     """Deposit a credential that is read from the terminal or from standard input."""
     value = secret_from_input(f"Value of {name}: ")
 
@@ -74,7 +87,7 @@ def deposit(agent: str, chain: str | None, url: str, place: Place, name: str) ->
     return with_app(work)
 
 
-def credentials(agent: str, chain: str | None) -> int:
+def credentials(agent: Agent, *, chain: Chain = None) -> int:
     """Print the credentials deposited for an agent."""
 
     async def work(app: App) -> int:
@@ -88,7 +101,12 @@ def credentials(agent: str, chain: str | None) -> int:
     return with_app(work)
 
 
-def erase(agent: str, chain: str | None, credential: str) -> int:
+def erase(
+    agent: Agent,
+    credential: Annotated[str, Parameter(help="From `visits credentials`.")],
+    *,
+    chain: Chain = None,
+) -> int:
     """Erase a deposited credential."""
 
     async def work(app: App) -> int:

@@ -2,19 +2,29 @@
 
 import json
 import sys
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
 from assay.app import App
-from assay.cli.command import with_app
+from assay.cli.command import AsJson, with_app
 from assay.common.clock import iso
 from assay.webhooks.model import Delivery, DeliveryState
 
 LIMIT_MAX = 10_000
 
 
-def deliveries(state: str | None, limit: int, *, as_json: bool) -> int:
+def deliveries(
+    *,
+    state: Annotated[
+        Literal["pending", "sending", "sent", "failed"] | None,
+        Parameter(help="Only deliveries in this state."),
+    ] = None,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    as_json: AsJson = False,
+) -> int:
     """Print deliveries, newest first."""
 
     async def work(app: App) -> int:

@@ -4,11 +4,21 @@ import json
 import sys
 from collections.abc import Awaitable
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from assay.app import App
-from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
-from assay.cli.tables import print_table
+from assay.cli.command import (
+    FAILED,
+    AsJson,
+    Email,
+    complain,
+    print_table,
+    problems_in,
+    secret_from_input,
+    with_app,
+)
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
 from assay.common.money import usd
@@ -17,15 +27,42 @@ from assay.wrappers.history import Revision
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import NewEndpoint
 
-_FIELDS = {
-    "trust": "trust_enabled",
-    "pass_response_header": "pass_response_headers",
-    "cors_origin": "cors_origins",
-}
-"""Options that have another name in `NewEndpoint`."""
+WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
+ColdStartOption = Annotated[
+    Literal["deny", "throttle", "allow"] | None,
+    Parameter(help="What to do with an unproven agent; default: the score decides."),
+]
 
 
-def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> int:  # noqa: ANN401
+def add(  # noqa: PLR0913 - a wrapper's fields
+    email: Email,
+    path: Annotated[str, Parameter(help="Public path: `/quote`, `/items/{id}` or `/files/*`.")],
+    target_url: Annotated[str, Parameter(help="The upstream; the path is appended to it.")],
+    *,
+    method: Annotated[str, Parameter(help="HTTP method, or * for any.")] = "GET",
+    price: Annotated[str, Parameter(help="USD a call; 0 is free.")] = "0",
+    rate_limit: Annotated[int | None, Parameter(help="Requests a minute and agent.")] = None,
+    protocol: Annotated[Literal["x402", "mpp"], Parameter(help="How it is paid.")] = "x402",
+    network: Annotated[
+        str | None,
+        Parameter(help="Where it is paid, such as base-sepolia; default: base, with real money."),
+    ] = None,
+    payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
+    trust: Annotated[bool, Parameter(negative=(), help="Ask for a grade.")] = False,
+    min_score: Annotated[float, Parameter(help="The score asked for.")] = 65.0,
+    cold_start: ColdStartOption = None,
+    settle: Annotated[Literal["after", "before"], Parameter(help="When it is settled.")] = "after",
+    auth_header: Annotated[
+        str | None, Parameter(help="Header for the upstream; its value is asked for.")
+    ] = None,
+    pass_response_header: Annotated[
+        tuple[str, ...], Parameter(help="Header of the upstream to let through; repeat for more.")
+    ] = (),
+    cors_origin: Annotated[
+        tuple[str, ...],
+        Parameter(help="Origin whose pages may call it, or *; repeat for more."),
+    ] = (),
+) -> int:
     """Make a wrapper; the upstream secret is asked for, or read from standard input."""
     try:
         amount = Decimal(price)
@@ -34,11 +71,23 @@ def add(email: str, auth_header: str | None, *, price: str, **fields: Any) -> in
         return FAILED
     secret = None if auth_header is None else _secret()
     asked = NewEndpoint(
+        path=path,
+        target_url=target_url,
+        method=method,
         price=amount,
+        rate_limit=rate_limit,
+        protocol=protocol,
+        network=network,
+        payout_address=payout_address,
+        trust_enabled=trust,
+        min_score=min_score,
+        cold_start=cold_start,
+        settle=settle,
         auth_type="none" if auth_header is None else "header",
         auth_header=auth_header,
         auth_secret=secret,
-        **fields,
+        pass_response_headers=pass_response_header,
+        cors_origins=cors_origin,
     )
 
     async def work(app: App) -> int:
@@ -65,22 +114,82 @@ async def _accepted(app: App, asked: Awaitable[WrapperConfig]) -> WrapperConfig 
     return config
 
 
-def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: Any) -> int:  # noqa: ANN401
-    """Change a wrapper; of `fields` those that are None stay. A new secret is asked for."""
-    given = {_FIELDS.get(name, name): v for name, v in fields.items() if v is not None}
-    if given.get("rate_limit") == 0:
+def edit(  # noqa: PLR0913 - a wrapper's fields
+    wrapper_id: WrapperId,
+    *,
+    price: Annotated[str | None, Parameter(help="USD a call; 0 is free.")] = None,
+    target_url: Annotated[str | None, Parameter(help="The upstream.")] = None,
+    path: Annotated[str | None, Parameter(help="Public path.")] = None,
+    method: Annotated[str | None, Parameter(help="HTTP method, or * for any.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is.")] = None,
+    rate_limit: Annotated[
+        int | None, Parameter(help="Requests a minute and agent; 0 lifts the limit.")
+    ] = None,
+    protocol: Annotated[Literal["x402", "mpp"] | None, Parameter(help="How it is paid.")] = None,
+    network: Annotated[str | None, Parameter(help="Where it is paid.")] = None,
+    payout_address: Annotated[str | None, Parameter(help="Who is paid.")] = None,
+    trust: Annotated[bool | None, Parameter(help="Whether to ask for a grade.")] = None,
+    min_score: Annotated[float | None, Parameter(help="The score asked for.")] = None,
+    cold_start: ColdStartOption = None,
+    settle: Annotated[
+        Literal["after", "before"] | None, Parameter(help="When it is settled.")
+    ] = None,
+    timeout_ms: Annotated[int | None, Parameter(help="The upstream's time.")] = None,
+    max_body_bytes: Annotated[int | None, Parameter(help="Largest request body.")] = None,
+    auth_header: Annotated[
+        str | None, Parameter(help="Header for the upstream; its value is asked for.")
+    ] = None,
+    auth_secret: Annotated[
+        bool, Parameter(negative=(), help="Ask for a new value of that header.")
+    ] = False,
+    pass_response_header: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Header of the upstream to let through; repeat for more."),
+    ] = None,
+    cors_origin: Annotated[
+        tuple[str, ...] | None,
+        Parameter(help="Origin whose pages may call it, or *; repeat for more."),
+    ] = None,
+    active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
+) -> int:
+    """Change a wrapper, of which what is None stays. A new secret is asked for."""
+    fields: dict[str, object] = {
+        "price": price,
+        "target_url": target_url,
+        "path": path,
+        "method": method,
+        "description": description,
+        "rate_limit": rate_limit,
+        "protocol": protocol,
+        "network": network,
+        "payout_address": payout_address,
+        "min_score": min_score,
+        "cold_start": cold_start,
+        "settle": settle,
+        "timeout_ms": timeout_ms,
+        "max_body_bytes": max_body_bytes,
+        "auth_header": auth_header,
+        "trust_enabled": trust,
+        "pass_response_headers": pass_response_header,
+        "cors_origins": cors_origin,
+    }
+    given = {name: value for name, value in fields.items() if value is not None}
+    if rate_limit == 0:
         given["rate_limit"] = None
-    try:
-        given |= {"price": Decimal(given["price"])} if "price" in given else {}
-    except InvalidOperation:
-        complain(f"the price {given['price']!r} is not a number")
-        return FAILED
-    if auth_secret or "auth_header" in given:
+    if price is not None:
+        try:
+            given["price"] = Decimal(price)
+        except InvalidOperation:
+            complain(f"the price {price!r} is not a number")
+            return FAILED
+    if auth_secret or auth_header is not None:
         given["auth_secret"] = _secret()
+    return _change(wrapper_id, EndpointChange(given, active))
 
+
+def _change(wrapper_id: str, change: EndpointChange) -> int:
     async def work(app: App) -> int:
         operator_id = await app.endpoints.owner_for_admin(wrapper_id)
-        change = EndpointChange(given, active)
         config = await _accepted(app, app.endpoints.change(operator_id, wrapper_id, change))
         if config is None:
             return FAILED
@@ -90,12 +199,17 @@ def edit(wrapper_id: str, *, active: bool | None, auth_secret: bool, **fields: A
     return with_app(work)
 
 
-def history(wrapper_id: str, at_most: int, *, as_json: bool) -> int:
+def history(
+    wrapper_id: WrapperId,
+    *,
+    limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
+    as_json: AsJson = False,
+) -> int:
     """Print what a wrapper has been, newest first."""
 
     async def work(app: App) -> int:
         operator_id = await app.endpoints.owner_for_admin(wrapper_id)
-        found, _ = await app.endpoints.history(operator_id, wrapper_id, at_most, 0)
+        found, _ = await app.endpoints.history(operator_id, wrapper_id, limit, 0)
         rows = [_revision(one) for one in found]
         if as_json:
             sys.stdout.write(json.dumps(rows, indent=2) + "\n")
@@ -131,7 +245,7 @@ def _print_revision(row: dict[str, Any]) -> None:
         sys.stdout.write(f"    {change['field']}: {old} -> {new}\n")
 
 
-def list_all(email: str, *, as_json: bool) -> int:
+def list_all(email: Email, *, as_json: AsJson = False) -> int:
     """Print an account's wrappers."""
 
     async def work(app: App) -> int:
@@ -146,7 +260,7 @@ def list_all(email: str, *, as_json: bool) -> int:
     return with_app(work)
 
 
-def remove(email: str, wrapper_id: str) -> int:
+def remove(email: Email, wrapper_id: WrapperId) -> int:
     """Deactivate a wrapper."""
 
     async def work(app: App) -> int:

@@ -1,10 +1,16 @@
-"""The types of JSON values, for values that cross a boundary as JSON."""
+"""JSON values: their types, for values that cross a boundary, and one text for one value.
 
+The one text is canonical JSON (RFC 8785), of which the SHA-256 is taken.
+"""
+
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeGuard
+
+import rfc8785
 
 JsonValue: TypeAlias = (
     "str | int | float | bool | Mapping[str, JsonValue] | Sequence[JsonValue] | None"
@@ -86,3 +92,19 @@ def is_nested_beyond(text: bytes, depth: int) -> bool:
         if level > depth:
             return True
     return False
+
+
+def canonical_bytes(value: JsonValue) -> bytes:
+    """The RFC 8785 form of `value`: the same value gives the same bytes on any machine.
+
+    Raises `ValueError` for what has no such form (NaN, integers beyond 2^53, lone surrogates).
+    """
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        raise ValueError(str(error)) from error
+
+
+def sha256_hex(data: bytes) -> str:
+    """`0x` and 64 hex digits."""
+    return "0x" + hashlib.sha256(data).hexdigest()

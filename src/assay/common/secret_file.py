@@ -3,6 +3,8 @@
 Each one is a ring: the secret in use, the next one, which is accepted already, and previous ones.
 Changing it makes the next one the one in use, so that processes that still run with the old file
 accept what a restarted one signs, and the other way round.
+
+Private keys of secp256k1 are drawn once, and kept in files of their own in the same way.
 """
 
 import fcntl
@@ -10,9 +12,11 @@ import json
 import os
 import secrets
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+
+from coincurve import PrivateKey
 
 from assay.common.clock import from_iso, iso
 from assay.common.json import is_object
@@ -124,3 +128,23 @@ def _write(path: Path, values: dict[str, str]) -> None:
         temporary.replace(path)
     except OSError as error:
         raise SecretFileError(f"cannot write the secrets to {path}: {error}") from error
+
+
+def make_key(path: Path) -> bool:
+    """Draw a key into a new file of mode 0600, as 64 hex digits; False where a file is there.
+
+    Whoever reads the file finds the whole key or no file. Raises `OSError`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(PrivateKey().to_hex() + "\n")
+        out.flush()
+        os.fsync(out.fileno())  # money may be sent to its address the next moment
+    try:
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+            return True
+        return False
+    finally:
+        temporary.unlink()

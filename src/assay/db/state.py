@@ -3,7 +3,7 @@
 from sqlalchemy import text
 
 from assay.common.clock import Clock
-from assay.common.shared_state_bounds import check_entry
+from assay.common.shared_state import check_entry
 from assay.db.engine import Database, to_us
 
 PURGE_EVERY_S = 10.0

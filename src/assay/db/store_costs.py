@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.common.clock import Clock
-from assay.common.cost_windows import CostKey
+from assay.common.costs import CostKey
 from assay.db.engine import Database
 from assay.db.schema.costs import daily_costs
 from assay.db.sql_transaction import SqlRow, SqlTransaction, places, texts

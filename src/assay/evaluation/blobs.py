@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from assay.common.errors import Unavailable
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 
 IPFS_S = 10.0
 """Time limit of a node for one block."""

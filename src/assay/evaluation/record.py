@@ -10,8 +10,14 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from assay.common.canonical_json import canonical_bytes, sha256_hex
-from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import (
+    JsonObject,
+    JsonValue,
+    canonical_bytes,
+    is_array,
+    is_object,
+    sha256_hex,
+)
 from assay.evaluation.demands import member, number, rows
 
 RECORD_FORMAT: Final = "assay.verdict.v2"

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from assay.common.cache import SingleFlight
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
 from assay.common.egress_budget import current_use
 from assay.common.ids import new_id
-from assay.common.single_flight import SingleFlight
 from assay.common.sliced_work_runner import Slices
 from assay.control.identity import Control
 from assay.evaluation.accumulation import AccumulatedEvidence, VisitHistory, seen_by, waits_for

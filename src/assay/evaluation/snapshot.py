@@ -6,8 +6,7 @@ interface.md#snapshot; conventions.md#snapshots; ADR 0024.
 
 from collections.abc import Mapping, Sequence
 
-from assay.common.canonical_json import canonical_bytes, sha256_hex
-from assay.common.json import JsonObject
+from assay.common.json import JsonObject, canonical_bytes, sha256_hex
 from assay.evaluation.model import SignalName, SignalResult
 from assay.evaluation.record import evidence_document, verdict_record
 

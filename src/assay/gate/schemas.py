@@ -14,8 +14,7 @@ from assay.evaluation.schemas_evidence import SignalResponse, signals
 from assay.evaluation.schemas_improve import AgentHintResponse, ImprovementResponse, Improvements
 from assay.evaluation.schemas_ladder import LadderResponse, ScoreHigh, ScoreLow, ladder
 from assay.evaluation.tiers import MIN_SCORE_DEFAULT
-from assay.gate.decision import valid_until, was_rechecked
-from assay.gate.denial import denial
+from assay.gate.decision import denial, valid_until, was_rechecked
 from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
 from assay.liveness.schemas import SequentialId
 from assay.registries.schemas import ChainResponse, chain

@@ -13,7 +13,7 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.model import Feature, Operator
 from assay.accounts.plans import require
 from assay.chains.model import Network
-from assay.common.cache import BoundedMap
+from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
 from assay.common.egress_budget import (
     EGRESS_BUDGET,
@@ -24,7 +24,6 @@ from assay.common.egress_budget import (
     egress_use,
 )
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.common.single_flight import SingleFlight
 from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.common.errors import Unavailable
-from assay.common.shared_window import COUNTED_S, Grant, WindowRequest
+from assay.common.quota_lease import COUNTED_S, Grant, WindowRequest
 from assay.net.valkey_address import StateAddress, StateUrlError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ _SHA = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 class ValkeyWindow:
     """A shared window in Valkey; connects on first use, and again after a disconnect.
 
-    Implements `common.shared_window.SharedWindow`. Raises `StateUrlError` when the client library
+    Implements `common.quota_lease.SharedWindow`. Raises `StateUrlError` when the client library
     is not installed.
     """
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.common.canonical_json import canonical_bytes
-from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, canonical_bytes, is_array, is_object
 from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
 from assay.probing.ports import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
+from assay.common.cache import SingleFlight
 from assay.common.clock import Clock
-from assay.common.single_flight import SingleFlight
 from assay.net.egress.ports import (
     EgressClient,
     EgressError,

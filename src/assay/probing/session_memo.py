@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from assay.common.single_flight import SingleFlight
+from assay.common.cache import SingleFlight
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from itertools import takewhile
 from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Returned, Reverted, Rpc
+from assay.common.cache import SingleFlight
 from assay.common.clock import Clock
-from assay.common.single_flight import SingleFlight
 from assay.registries import erc8004
 from assay.registries.model import WalletMatch
 

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from assay.common.single_flight import SingleFlight
+from assay.common.cache import SingleFlight
 from assay.server.route import service
 
 _POLICY = (

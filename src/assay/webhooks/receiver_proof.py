@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.common.cache import BoundedMap
+from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
 from assay.common.egress_budget import EgressUse, UseClass, egress_use
 from assay.common.keyring import MacKeys, SecretRing
-from assay.common.single_flight import SingleFlight
 from assay.net.egress.consent import Consents
 from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, OutboundRequest
 from assay.webhooks.address import origin_of_url

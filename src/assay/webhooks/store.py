@@ -18,7 +18,7 @@ from assay.webhooks.model import (
     DeliveryState,
     WebhookRegistration,
 )
-from assay.webhooks.store_delivery_turns import Turn, due_by_turns
+from assay.webhooks.store_outbox import Turn, due_by_turns
 
 _ROWS = webhook_deliveries
 PURGED_AT_ONCE = 10_000

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.common.http_heads import HeaderPairs
-from assay.gate.denial import denial, denial_message
+from assay.gate.decision import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.callers import Caller
 from assay.http1.model import Target

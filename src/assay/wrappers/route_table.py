@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from assay.common.cache import BoundedMap
+from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
-from assay.common.single_flight import SingleFlight
 from assay.gate.model import GateInput
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import LedgerEntry

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from assay.accounts.allowance import Allowance, month_after, month_of
 from assay.accounts.api_keys import base62
 from assay.accounts.model import MonthlyLimitExceeded, Operator, Plan, Role
-from assay.accounts.request_quota import PER_WINDOW, RequestQuota
 from assay.accounts.throttle import (
     DELAY_MAX_S,
     FREE_FAILURES,
     FREE_WIDELY,
+    PER_WINDOW,
     REMEMBERED_MAX,
     WIDE_DELAY_MAX_S,
     LoginThrottle,
+    RequestQuota,
 )
 from assay.common.errors import TooMany, Unavailable
 from tests.support.fakes.clock import FrozenClock

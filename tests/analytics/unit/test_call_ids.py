@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.analytics.store_call_ids import CallIds, time_of
+from assay.analytics.store_calls import CallIds, time_of
 
 TIMES = st.integers(0, 2**53)
 NUMBERS = st.integers(1, 2**63 - 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import String
 
-from assay.analytics.bounds import NUMBERS, TEXT_CHARS, bound
+from assay.analytics.model import NUMBERS, TEXT_CHARS, bound
 from assay.db.schema.everything import calls
 from tests.support.fakes.calls import CALL_FIELDS, KIND_FIELDS, call, changed
 

@@ -15,12 +15,11 @@ import pytest
 
 from assay.accounts.allowance import REMEMBERED_MAX as ALLOWANCE_MAX
 from assay.accounts.allowance import Allowance
-from assay.accounts.login_notes import REMEMBERED_MAX as NOTES_MAX
-from assay.accounts.login_notes import LoginNotes
+from assay.accounts.logins import REMEMBERED_MAX as NOTES_MAX
+from assay.accounts.logins import LoginNotes
 from assay.accounts.model import Operator, Plan, Role
-from assay.accounts.request_quota import NETWORKS_MAX as QUOTA_MAX
-from assay.accounts.request_quota import RequestQuota
-from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle
+from assay.accounts.throttle import NETWORKS_MAX as QUOTA_MAX
+from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle, RequestQuota
 from assay.analytics.log import WAITING_MAX, CallLog
 from assay.analytics.model import CallKind, CallLogEntry
 from assay.caller_behaviour.observations import WAITING_MAX as CONDUCT_MAX
@@ -28,7 +27,7 @@ from assay.caller_behaviour.observations import ObservationLog
 from assay.common.cache import BoundedMap, Cache
 from assay.common.costs import BEARERS_MAX, Bearer, Cost, CostLedger
 from assay.common.errors import Unavailable
-from assay.common.shared_state_memory import ENTRIES_MAX, MemorySharedState
+from assay.common.shared_state import ENTRIES_MAX, MemorySharedState
 from assay.http1.model import ResponseHead
 from assay.http1.response_heads import HEADS_MAX, ResponseHeadCache
 from assay.identity.model import Session

@@ -13,13 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from assay.accounts.api_keys import API_KEY_PREFIX, ApiKeys
-from assay.accounts.key_tags import REFUSED_MAX, KeyTags
+from assay.accounts.api_keys import API_KEY_PREFIX, REFUSED_MAX, ApiKeys, KeyTags
 from assay.accounts.model import ApiKey, InvalidCredentials, Operator
 from assay.analytics.rollup import RollupTally
 from assay.analytics.store_rollups import RollupWriter
-from assay.common.quota_lease import KEYS_MAX, QuotaLease
-from assay.common.shared_window import Grant, WindowRequest
+from assay.common.quota_lease import KEYS_MAX, Grant, QuotaLease, WindowRequest
 from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.tiers import ScoringPolicy, tiers_from

@@ -14,7 +14,7 @@ from assay.caller_behaviour.scenario import (
     SeededRandom,
 )
 from assay.caller_behaviour.scenarios import SCENARIOS
-from assay.common.canonical_json import canonical_bytes
+from assay.common.json import canonical_bytes
 from assay.evaluation.caller_verdict import judged_conduct
 
 LINKS = Links("http://a/here", "http://a/next", "http://b/here")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.canonical_json import canonical_bytes, sha256_hex
 from assay.common.clock import SystemClock, from_iso, iso
 from assay.common.ids import new_id
+from assay.common.json import canonical_bytes, sha256_hex
 
 
 def test_times_are_written_in_utc_with_milliseconds_and_z() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.cost_windows import DAY_S
 from assay.common.costs import (
+    DAY_S,
     SERVICE,
     Bearer,
     Cost,

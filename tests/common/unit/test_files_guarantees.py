@@ -14,8 +14,8 @@ import pytest
 
 from assay.app.log import RequestLog, open_log
 from assay.common.errors import Unavailable
+from assay.common.keyring import SecretBox
 from assay.common.secret_file import SecretFileError, load_or_create, replace, rotate
-from assay.common.secretbox import SecretBox
 from assay.evaluation.blobs import LocalSnapshotBlobs, NoSnapshotBlobs, cid_v1_raw
 from tests.support.fakes.clock import FrozenClock
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import SWEEP_S, QuotaLease
-from assay.common.shared_window import COUNTED_S
+from assay.common.quota_lease import COUNTED_S, SWEEP_S, QuotaLease
 from assay.wrappers.model import RateLimitExceeded
 from assay.wrappers.stages.limit import SharedLimitStage
 from tests.support.fakes.window import MemoryWindow

@@ -1,6 +1,6 @@
 import asyncio
 
-from assay.common.single_flight import SingleFlight
+from assay.common.cache import SingleFlight
 
 
 class Work:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import pytest
 
+from assay.common.cache import SingleFlight
 from assay.common.json import JsonObject
-from assay.common.single_flight import SingleFlight
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, SignalScore

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from assay.common.cache import SingleFlight
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.common.single_flight import SingleFlight
 from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.canonical_json import sha256_hex
-from assay.common.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue, sha256_hex
 from assay.evaluation.record import evidence_document, policy_version, verdict_record
 from assay.evaluation.scoring import DEFAULT_WEIGHTS
 from assay.evaluation.tiers import ScoringPolicy, tiers_from

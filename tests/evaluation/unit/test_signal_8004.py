@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.common.canonical_json import canonical_bytes
-from assay.common.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue, canonical_bytes
 from assay.common.money import MICRO
 from assay.evaluation.model import Evidence, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies

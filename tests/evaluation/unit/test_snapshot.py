@@ -4,7 +4,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.canonical_json import sha256_hex
+from assay.common.json import sha256_hex
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.db.engine import Database
 from assay.payments.model import DirectFee, LedgerEntry, PaymentState
 from assay.payments.outcomes import SettlementAttempt

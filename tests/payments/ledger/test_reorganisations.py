@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
 from assay.db.schema.everything import payments

@@ -8,7 +8,7 @@ from sqlalchemy import insert, text
 
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_rebuild import SqlRollupProof
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.app.retention import Retention
 from assay.db.engine import Database
 from assay.db.schema.everything import payments

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from x402.http.utils import decode_payment_required_header, decode_payment_response_header
 from x402.schemas.v1 import PaymentRequiredV1
 
-from assay.common.canonical_json import canonical_bytes
 from assay.common.http_heads import HeaderPairs
-from assay.common.json import JsonValue
+from assay.common.json import JsonValue, canonical_bytes
 from assay.payments.claims import PaymentSighting
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, Quote
 from assay.payments.networks import ROWS

@@ -1,6 +1,6 @@
 """An address that an agent was given counts for 30 days, once."""
 
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.probing.out_of_band_url import KEPT_S, PREFIX, OutOfBandCall, OutOfBandCalls
 from tests.support.fakes.clock import FrozenClock
 

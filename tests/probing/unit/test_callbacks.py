@@ -5,7 +5,7 @@ import json
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.common.shared_state_memory import MemorySharedState
+from assay.common.shared_state import MemorySharedState
 from assay.probing.push_results import BODY_BYTES_MAX
 from assay.probing.result_callbacks import (
     DELIVERIES_MAX,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.connections_note import read_note
+from assay.cli.unsafe_connections import read_note
 from assay.cli.unsafe_settings import findings
 from assay.settings import load
 

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from assay.app.unannounced import EvaluatedControl
-from assay.common.shared_state_memory import MemorySharedState
-from assay.common.single_flight import SingleFlight
+from assay.app.visits import EvaluatedControl
+from assay.common.cache import SingleFlight
+from assay.common.shared_state import MemorySharedState
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.history import is_there

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from assay.common.errors import Unavailable
-from assay.common.shared_window import COUNTED_S, Grant, WindowRequest
+from assay.common.quota_lease import COUNTED_S, Grant, WindowRequest
 
 
 class Time(Protocol):
@@ -13,7 +13,7 @@ class Time(Protocol):
 
 
 class MemoryWindow:
-    """Implements `common.shared_window.SharedWindow`, with whatever can go wrong on the way."""
+    """Implements `common.quota_lease.SharedWindow`, with whatever can go wrong on the way."""
 
     def __init__(self, clock: Time) -> None:
         self._clock = clock

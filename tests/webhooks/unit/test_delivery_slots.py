@@ -1,6 +1,6 @@
 """How many deliveries of an account are under way, by how its receivers answer."""
 
-from assay.webhooks.delivery_slots import (
+from assay.webhooks.delivery import (
     AT_ONCE,
     AT_ONCE_OPERATOR,
     AT_ONCE_SLOW,

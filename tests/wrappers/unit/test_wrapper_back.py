@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks

@@ -12,7 +12,7 @@ import pytest
 
 from assay.common.errors import InvalidRequest
 from assay.common.fair_queue import LISTS
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
 from assay.wrappers import matching as match

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from assay.common.errors import InvalidRequest
-from assay.common.secretbox import SecretBox
+from assay.common.keyring import SecretBox
 from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
 from assay.wrappers.model import WrapperConfig

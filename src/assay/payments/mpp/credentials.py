@@ -10,8 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from assay.common.canonical_json import canonical_bytes
-from assay.common.json import JsonObject, is_array, is_nested_beyond, is_object
+from assay.common.json import JsonObject, canonical_bytes, is_array, is_nested_beyond, is_object
 from assay.payments.model import DirectFee, PaymentRefused, Quote
 from assay.payments.mpp.library import Library
 from assay.payments.requests import PresentedPayment

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
+from assay.common.cache import SingleFlight
 from assay.common.errors import Unavailable
 from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
-from assay.common.single_flight import SingleFlight
 from assay.common.tasks import all_results
 from assay.payments.attempts import ATTEMPTS_MAX, may_take_another_nonce
 from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas

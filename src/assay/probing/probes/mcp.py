@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from assay.common.canonical_json import canonical_bytes
-from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.json import JsonObject, JsonValue, canonical_bytes, is_array, is_object
 from assay.probing.ports import (
     AgentCallFailed,
     Finding,
