@@ -68,24 +68,22 @@ async def test_a_request_cut_off_is_not_taken_for_one_without_a_body(service: Te
     assert (sent[0]["status"], len(listed)) == (400, 1)
 
 
+NO_GOOD_ANYWHERE = [
+    b"{", b"null", b"[]", b'"x"', b"1", b"\xff\xfe", b"\x00", b"{}}", b"\xef\xbb\xbf{}",
+    b'{"name": "\\ud800", "label": "\\udfff", "email": "\\ud83d"}',
+    b'{"x": ' + b"[" * 15_000, b'{"x": ' * 2_500, b'{"x": 1e999999}', b'{"x": ' + b"9" * 5000,
+    b'{"name": NaN, "label": Infinity}',
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{", b"null", b"[]", b'"x"', b"1", b"\xff\xfe", b"\x00", b"{}}", b"\xef\xbb\xbf{}",
-        b'{"name": "\\ud800", "label": "\\udfff", "email": "\\ud83d"}',
-        b'{"x": ' + b"[" * 15_000, b'{"x": ' * 2_500, b'{"x": 1e999999}', b'{"x": ' + b"9" * 5000,
-        b'{"name": NaN, "label": Infinity}',
-    ],
-    ids=lambda b: repr(b[:20]) if isinstance(b, bytes) else b,
-)  # fmt: skip
-async def test_400_a_body_that_is_no_good_anywhere(
-    service: TestService, path: str, body: bytes
-) -> None:
+async def test_400_a_body_that_is_no_good_anywhere(service: TestService, path: str) -> None:
     await service.operator()
     headers = await service.token()
-    answer = await service.http.request(BODIES[path], path, headers=headers, content=body)
-    assert refused(answer, 400, "invalid_request")["details"]
+    for body in NO_GOOD_ANYWHERE:
+        answer = await service.http.request(BODIES[path], path, headers=headers, content=body)
+        assert answer.status_code == 400, (body[:20], answer.text)
+        assert refused(answer, 400, "invalid_request")["details"], body[:20]
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "x"])

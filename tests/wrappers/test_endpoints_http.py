@@ -148,52 +148,53 @@ async def test_every_field_is_kept_and_the_secret_is_never_shown(
     assert service.app.endpoints.upstream_secret(config) == b"hunter2hunter2"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("path", ...),
-        ("path", "quote"),
-        ("path", "/a/../b"),
-        ("path", "/a?b"),
-        ("path", 5),
-        ("method", "TRACE"),
-        ("method", "G T"),
-        ("pricePerCall", ...),
-        ("pricePerCall", -0.01),
-        ("pricePerCall", 0.0000001),
-        ("pricePerCall", 100.01),
-        ("pricePerCall", "free"),
-        ("pricePerCall", 0.01),  # nobody to be paid
-        ("targetUrl", ""),
-        ("targetUrl", "ftp://a.example"),
-        ("targetUrl", "http://u:p@a.example/"),
-        ("targetUrl", "http://a.example/?q"),
-        ("targetUrl", "http://169.254.169.254/"),
-        ("rateLimit", 0),
-        ("rateLimit", -1),
-        ("rateLimit", 1.5),
-        ("paymentProtocol", "cash"),
-        ("paymentNetwork", "eip155:1"),
-        ("paymentNetwork", "tempo:4217"),  # not x402's
-        ("payoutAddress", "0x12"),
-        ("payoutAddress", "0x" + "00" * 20),
-        ("minScore", 101),
-        ("coldStart", "maybe"),
-        ("identityProof", "no"),
-        ("settle", "never"),
-        ("maxBodyBytes", -1),
-        ("timeoutMs", 0),
-        ("upstreamAuthType", "basic"),
-        ("upstreamAuthSecret", "s"),
-        ("description", "\x00"),
-        ("unknown", 1),
-    ],
-)
+WRONG: list[tuple[str, Any]] = [
+    ("path", ...),
+    ("path", "quote"),
+    ("path", "/a/../b"),
+    ("path", "/a?b"),
+    ("path", 5),
+    ("method", "TRACE"),
+    ("method", "G T"),
+    ("pricePerCall", ...),
+    ("pricePerCall", -0.01),
+    ("pricePerCall", 0.0000001),
+    ("pricePerCall", 100.01),
+    ("pricePerCall", "free"),
+    ("pricePerCall", 0.01),  # nobody to be paid
+    ("targetUrl", ""),
+    ("targetUrl", "ftp://a.example"),
+    ("targetUrl", "http://u:p@a.example/"),
+    ("targetUrl", "http://a.example/?q"),
+    ("targetUrl", "http://169.254.169.254/"),
+    ("rateLimit", 0),
+    ("rateLimit", -1),
+    ("rateLimit", 1.5),
+    ("paymentProtocol", "cash"),
+    ("paymentNetwork", "eip155:1"),
+    ("paymentNetwork", "tempo:4217"),  # not x402's
+    ("payoutAddress", "0x12"),
+    ("payoutAddress", "0x" + "00" * 20),
+    ("minScore", 101),
+    ("coldStart", "maybe"),
+    ("identityProof", "no"),
+    ("settle", "never"),
+    ("maxBodyBytes", -1),
+    ("timeoutMs", 0),
+    ("upstreamAuthType", "basic"),
+    ("upstreamAuthSecret", "s"),
+    ("description", "\x00"),
+    ("unknown", 1),
+]
+
+
 async def test_what_does_not_hold_is_refused_with_its_place(
-    service: TestService, token: dict[str, str], field: str, value: Any
+    service: TestService, token: dict[str, str]
 ) -> None:
-    body = refused(await create(service, token, **{field: value}), 400, "invalid_request")
-    assert body["details"]
+    for field, value in WRONG:
+        answer = await create(service, token, **{field: value})
+        assert answer.status_code == 400, (field, value, answer.text)
+        assert refused(answer, 400, "invalid_request")["details"], (field, value)
     listed = await service.http.get("/operator/endpoints", headers=token)
     assert listed.json() == []
 

@@ -300,9 +300,23 @@ async def fill(name: str, keys: int | None) -> None:
     assert grown < RSS_MAX_BYTES
 
 
-@pytest.mark.parametrize("name", [name for name in FILLS if not name.startswith("leases")])
+SLOW = {"leases", "leases_nobody_answers", "gate_memory"}
+"""Take minutes together with their own bounds."""
+
+
+@pytest.mark.parametrize("name", [name for name in FILLS if name not in SLOW])
 async def test_services_keep_no_keys_beyond_their_bounds(name: str) -> None:
     await fill(name, None)
+
+
+async def test_a_gate_keeps_no_evaluation_beyond_its_bound() -> None:
+    """With a tenth of its own bound, which the slow suite fills."""
+    made = gatekeeper()
+    (memory,) = inside(made, "_memory")
+    cast("Any", memory).weight_max = 5_000
+    for number in range(6_000):
+        await made.assess(NETWORK, f"0x{number:040x}", GateInput(), Asker("op"))
+    assert 0 < len(memory) <= 5_000
 
 
 @pytest.mark.slow

@@ -211,13 +211,13 @@ def test_the_address_that_is_dialled_counts(
     assert is_dialled(policy(*entries), url, address) is is_open
 
 
-@pytest.mark.parametrize("host", FORBIDDEN, ids=ascii)
-def test_no_forbidden_spelling_gets_through_beside_an_opened_address(host: str) -> None:
+@pytest.mark.parametrize("entry", ["10.77.3.7", "10.77.3.0/24:8080", "only.internal", "fd77::/64"])
+def test_no_forbidden_spelling_gets_through_beside_an_opened_address(entry: str) -> None:
     """None of them means 10.77.3.7, which is all that is opened."""
-    for entries in (["10.77.3.7"], ["10.77.3.0/24:8080"], ["only.internal"], ["fd77::/64"]):
-        rules = policy(*entries)
+    rules = policy(entry)
+    for host in FORBIDDEN:
         for url in (f"https://{host}/", f"http://{host}:8080/", f"https://{host}:6379/"):
             target = parse_target(url, rules)
             if isinstance(target, Target):  # a name is decided by where it leads
-                assert not target.is_literal_ip, url
-                assert entries != ["only.internal"], url
+                assert not target.is_literal_ip, ascii(url)
+                assert entry != "only.internal", ascii(url)

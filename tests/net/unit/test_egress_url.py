@@ -15,12 +15,12 @@ def test_the_list_of_forbidden_spellings_is_long_and_has_no_repeats() -> None:
     assert len(set(FORBIDDEN)) == len(FORBIDDEN)
 
 
-@pytest.mark.parametrize("host", FORBIDDEN, ids=ascii)
 @pytest.mark.parametrize(
     "form", ["https://{}/", "http://{}", "HTTPS://{}:8080/x?y#z", "https://{}?"]
 )
-def test_no_spelling_of_a_forbidden_host_is_let_through(form: str, host: str) -> None:
-    assert isinstance(parse_target(form.format(host), OPEN), RefusedUrl)
+def test_no_spelling_of_a_forbidden_host_is_let_through(form: str) -> None:
+    for host in FORBIDDEN:
+        assert isinstance(parse_target(form.format(host), OPEN), RefusedUrl), ascii(host)
 
 
 @pytest.mark.parametrize("host", MALFORMED, ids=ascii)
