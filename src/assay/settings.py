@@ -133,7 +133,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings
 
     data_dir: Annotated[
-        Path, Field(description="Where the database, secrets and snapshot blocks live.")
+        Path, Field(description="Folder of the database, secrets and snapshot blocks.")
     ] = Path("~/.local/share/assay")
     database_url: Annotated[
         SecretStr | None,
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(
             description="`valkey://host:6379/0` (`valkeys://`: over TLS), where several processes"
-            " keep their limits together; unset: each counts by itself."
+            " share their limits; unset: each process counts by itself."
         ),
     ] = None
     host: Annotated[str, Field(description="Address to listen on.")] = "127.0.0.1"
@@ -152,13 +152,13 @@ class Settings(BaseSettings):
     )
     ops_token: Annotated[
         SecretStr | None,
-        Field(description="Bearer token of whoever reads `/metrics`; required beyond loopback."),
+        Field(description="Bearer token for `/metrics`; required beyond loopback."),
     ] = None
     ops_bind: Annotated[
         str | None,
         Field(
-            description="Where `/metrics` is served, apart from the service: `9464` (loopback) or"
-            " `10.0.0.5:9464`; unset: nowhere."
+            description="Separate address of `/metrics`: `9464` (loopback) or `10.0.0.5:9464`;"
+            " unset: it is not served."
         ),
     ] = None
     public_url: Annotated[
@@ -167,7 +167,7 @@ class Settings(BaseSettings):
     wrap_url: Annotated[
         str | None,
         Field(
-            description="Origin of wrappers alone, such as `https://wrap.example.com`; unset:"
+            description="Separate origin of wrappers, such as `https://wrap.example.com`; unset:"
             " they share the service's."
         ),
     ] = None
@@ -183,28 +183,30 @@ class Settings(BaseSettings):
         tuple[str, ...],
         NoDecode,
         Field(
-            description="Comma-separated addresses for reports of weaknesses, best first, in"
+            description="Comma-separated addresses for vulnerability reports, best first, in"
             " `/.well-known/security.txt`: `mailto:`, `https:` or `tel:`; unset:"
             " `mailto:security@` and the host of the public address."
         ),
     ] = ()
     upgrade_url: Annotated[
         str | None,
-        Field(description="Where a Free operator upgrades; default `{public_url}/docs`."),
+        Field(description="Address where a Free operator upgrades; default `{public_url}/docs`."),
     ] = None
     trusted_proxies: Annotated[
         tuple[str, ...],
         NoDecode,
-        Field(description="Comma-separated networks whose X-Forwarded-For is believed."),
+        Field(description="Comma-separated networks whose X-Forwarded-For is trusted."),
     ] = ()
-    connections_max: Annotated[
-        int, Field(ge=16, description="Connections at a time, of everybody together.")
-    ] = 2000
+    connections_max: Annotated[int, Field(ge=16, description="Concurrent connections in all.")] = (
+        2000
+    )
     connections_per_address: Annotated[
-        int, Field(ge=1, description="Of them, from one address (IPv6: one /64 network).")
+        int,
+        Field(ge=1, description="Concurrent connections from one address (IPv6: one /64 network)."),
     ] = 512
     connections_per_network: Annotated[
-        int, Field(ge=1, description="Of them, from one network (IPv4: /24, IPv6: /48).")
+        int,
+        Field(ge=1, description="Concurrent connections from one network (IPv4: /24, IPv6: /48)."),
     ] = 1024
     anonymous_per_minute: Annotated[
         int, Field(ge=1, description="Requests a minute per client address without a key.")
@@ -225,7 +227,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="Triggered evaluations a minute, per agent; half of them for callers who"
+            description="Triggered evaluations a minute, per agent; half of them for callers that"
             " are neither its owner nor an operator.",
         ),
     ] = 6
@@ -250,8 +252,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="Evaluations a day of key agents that nobody has proven, per Free operator"
-            " or address.",
+            description="Evaluations a day of unproven key agents, per Free operator or address.",
         ),
     ] = 100
     quota_rows: Annotated[
@@ -259,7 +260,7 @@ class Settings(BaseSettings):
         Field(
             ge=1,
             description="Database rows a day, per Free operator or address; unpaid wrapper calls"
-            " beyond it are answered and not logged.",
+            " beyond it are answered but not logged.",
         ),
     ] = 1_000_000
     quota_account_changes: Annotated[
@@ -273,15 +274,15 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Days a row of the call log is told, today included; then it is removed,"
-            " never within a day. Roll-ups and payments stay. 0: for ever.",
+            description="Days that call log rows are kept, including today; older ones are removed"
+            " in whole days. Roll-ups and payments stay. 0: for ever.",
         ),
     ] = 400
     unused_account_days: Annotated[
         int,
         Field(
             ge=0,
-            description="Days after which an account that a stranger opened and nobody ever used is"
+            description="Days after which a self-registered account that was never used is"
             " removed; 0: never.",
         ),
     ] = 90
@@ -289,15 +290,15 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Days the audit trail keeps failed log-ins, the only lines that leave it;"
-            " 0: for ever.",
+            description="Days that the audit trail keeps failed log-ins, the only entries that are"
+            " removed; 0: for ever.",
         ),
     ] = 30
     unpaid_payment_days: Annotated[
         int,
         Field(
             ge=0,
-            description="Days a payment that moved nothing is kept after its authorisation has"
+            description="Days that a payment which moved no money is kept after its authorisation"
             " ended; 0: for ever.",
         ),
     ] = 30
@@ -305,53 +306,57 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Newest revisions of a wrapper that its history keeps, with the first and"
-            " each that a payment was claimed under; 0: all.",
+            description="Newest revisions kept in a wrapper's history, besides the first and those"
+            " under which a payment was claimed; 0: all.",
         ),
     ] = 200
     evaluations_kept: Annotated[
         int,
         Field(
             ge=0,
-            description="Newest evaluations of an agent that are kept, with their snapshots and all"
-            " of the last 30 days; 0: all.",
+            description="Newest evaluations kept of an agent, with their snapshots, besides all of"
+            " the last 30 days; 0: all.",
         ),
     ] = 1_000
     unproven_days: Annotated[
         int,
         Field(
             ge=0,
-            description="Days the evaluations of a key agent that nobody has proven are kept after"
-            " the newest; 0: for ever.",
+            description="Days that the evaluations of an unproven key agent are kept after the"
+            " newest; 0: for ever.",
         ),
     ] = 7
     key_agent_days: Annotated[
         int,
         Field(
             ge=0,
-            description="Days a proven key agent is remembered, and its evaluations kept, after the"
-            " newest, 30 at least; 0: for ever. Never one that paid, is enrolled or that a human"
-            " backs.",
+            description="Days that a proven key agent and its evaluations are kept after the"
+            " newest, at least 30; 0: for ever. Agents that paid, are enrolled or are backed"
+            " by a human are always kept.",
         ),
     ] = 365
     snapshot_blocks_mib: Annotated[
         int,
         Field(
             ge=0,
-            description="MiB of local encrypted snapshots; the oldest go first, their hashes stay."
-            " 0: no bound.",
+            description="MiB of local encrypted snapshots; the oldest are removed first, their"
+            " hashes stay. 0: no bound.",
         ),
     ] = 10_240
     egress_per_minute: Annotated[
         int,
         Field(
             ge=4,
-            description="Requests a minute that one domain or address gets from this service,"
-            " all callers together, unless it consented.",
+            description="Requests a minute from this service to one domain or address without"
+            " consent, for all callers together.",
         ),
     ] = 60
     egress_kib_per_minute: Annotated[
-        int, Field(ge=64, description="KiB a minute it is sent and has to send, all together.")
+        int,
+        Field(
+            ge=64,
+            description="KiB a minute sent to and received from such a domain or address, in sum.",
+        ),
     ] = 256
     egress_consenting_per_minute: Annotated[
         int,
@@ -367,16 +372,16 @@ class Settings(BaseSettings):
     egress_budget_private: Annotated[
         bool,
         Field(
-            description="Tests only: budgets hold for private addresses too, where"
+            description="Tests only: budgets apply to private addresses too, if"
             " `ASSAY_ALLOW_PRIVATE_UPSTREAMS` opens them."
         ),
     ] = False
     visit_proxies: Annotated[
         tuple[str, ...],
         Field(
-            description="JSON list of HTTP proxies, `http://user:password@host:port`, that"
-            " unannounced visits leave by; nothing else may use their addresses. Empty: such"
-            " visits are labelled `unlabelled`."
+            description="JSON list of HTTP proxies, `http://user:password@host:port`, for"
+            " unannounced visits; nothing else may use their addresses. Empty: such visits are"
+            " labelled `unlabelled`."
         ),
     ] = ()
     visit_pause_s: Annotated[
@@ -384,46 +389,47 @@ class Settings(BaseSettings):
         Field(
             ge=0,
             le=8,
-            description="Median seconds between two requests of an unannounced visit, as between"
-            " those of a customer that thinks; 0: none.",
+            description="Median seconds between two requests of an unannounced visit, like those"
+            " of a customer's program; 0: none.",
         ),
     ] = 2.0
     prompts: Annotated[
         Path | None,
         Field(
-            description="File of requests, one a line, that only you know: visits put them to"
-            " agents beside the agents' own examples."
+            description="File of secret requests, one a line: visits send them to agents in"
+            " addition to the agents' own examples."
         ),
     ] = None
     canary_hosts: Annotated[
         tuple[str, ...],
         Field(
-            description="JSON list of addresses, such as `https://files.example`, that lead to this"
-            " service: canary addresses are on one of them, and so are the callbacks of"
-            " unannounced visits. Empty: on the service's own, and without callbacks."
+            description="JSON list of addresses, such as `https://files.example`, that lead to"
+            " this service: they are used for canary addresses and for the callbacks of"
+            " unannounced visits. Empty: canaries use the service's own address, and"
+            " unannounced visits have no callbacks."
         ),
     ] = ()
     gate_evaluations_per_hour: Annotated[
         int,
         Field(
             ge=1,
-            description="Evaluations an hour of one agent that gates may cause, all callers"
-            " together; then the newest one is used.",
+            description="Evaluations an hour of one agent that gates may cause, for all callers"
+            " together; beyond it the newest one is used.",
         ),
     ] = 6
     scheduled_visits: Annotated[
         bool,
         Field(
-            description="Visit agents at random times: those that their owners enrolled, those that"
-            " operators asked for, and the rest as capacity allows. Without it no agent reaches"
-            " rung 2, and what could not be finished is not."
+            description="Visit agents at random times: those that their owners enrolled, those"
+            " that operators requested, and the rest as capacity allows. Without it no agent"
+            " reaches rung 2, and unfinished evaluations stay unfinished."
         ),
     ] = True
     visits_per_host_day: Annotated[
         int,
         Field(
             ge=10,
-            description="Scheduled visits a day to one registrable domain. Agents that prove no"
+            description="Scheduled visits a day to one registrable domain. Agents without proven"
             " control there share a tenth.",
         ),
     ] = 240
@@ -444,20 +450,20 @@ class Settings(BaseSettings):
     )
     identity_proof: Annotated[
         Literal["required", "asserted"],
-        Field(description="`asserted` believes a bare x-agent-address; answers then say so."),
+        Field(description="`asserted` trusts a bare x-agent-address; responses then say so."),
     ] = "required"
     contract_wallet_chains: Annotated[
         tuple[str, ...],
         NoDecode,
         Field(
-            description="Comma-separated chains asked about ERC-1271 wallets; unset: the default."
-            " A contract speaks for agents of the chains it accepts on, and for a key agent on the"
-            " first."
+            description="Comma-separated chains that are asked about ERC-1271 wallets; unset: the"
+            " default chain. A contract acts for agents of the chains on which it accepts, and"
+            " for a key agent on the first."
         ),
     ] = ()
-    default_chain: Annotated[str, Field(description="The chain of a request that names none.")] = (
-        "ethereum"
-    )
+    default_chain: Annotated[
+        str, Field(description="The chain of a request that does not name one.")
+    ] = "ethereum"
     chains: Annotated[
         dict[str, dict[str, object]],
         Field(description="JSON: chains added to the built-in table, or fields replaced, by slug."),
@@ -471,20 +477,23 @@ class Settings(BaseSettings):
     solana_indexer_url: Annotated[
         str | None,
         Field(
-            description="Indexer of the agent registry; unset: the public ones; empty: none, then"
-            " there are no sequential ids and no feedback entries."
+            description="Indexer of the agent registry; unset: the public ones; empty: none, which"
+            " disables sequential ids and feedback entries."
         ),
     ] = None
     solana_keypair: Annotated[
         SecretStr | None,
         Field(
             description="Secret keypair that writes scores back to the registry: a JSON array of"
-            " 64 integers, or a file that holds one; unset: nothing is written."
+            " 64 integers, or a file with one; unset: no scores are written."
         ),
     ] = None
     solana_feedback_on: Annotated[
         Literal["evaluation", "every-gate"],
-        Field(description="What is written back: evaluations that ran, or every gate answer."),
+        Field(
+            description="Which scores are written back: of evaluations that ran, or of every gate"
+            " answer."
+        ),
     ] = "evaluation"
     solana_priority_microlamports: Annotated[
         int,
@@ -494,8 +503,8 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Writes a UTC day, of all processes; those that one Free operator or"
-            " address causes: a tenth.",
+            description="Writes a UTC day, of all processes; one Free operator or address may"
+            " cause a tenth of them.",
         ),
     ] = 1_000
     ipfs_gateway: Annotated[
@@ -506,15 +515,15 @@ class Settings(BaseSettings):
     ] = "https://arweave.net"
     allow_private_upstreams: Annotated[
         bool,
-        Field(description="Development only: agents on private addresses and plain http."),
+        Field(description="Development only: allows agents on private addresses and plain http."),
     ] = False
     upstream_allow: Annotated[
         tuple[str, ...],
         NoDecode,
         Field(
-            description="Comma-separated private networks and host names, each with a port or"
-            " without (`10.0.3.0/24,api.internal:8443,[fd12::7]:8080`), that wrappers of"
-            " `ASSAY_UPSTREAM_ALLOW_OPERATORS` may forward to, over http too."
+            description="Comma-separated private networks and host names, each with or without a"
+            " port (`10.0.3.0/24,api.internal:8443,[fd12::7]:8080`), to which wrappers of"
+            " `ASSAY_UPSTREAM_ALLOW_OPERATORS` may forward, also over http."
         ),
     ] = ()
     upstream_allow_operators: Annotated[
@@ -522,7 +531,7 @@ class Settings(BaseSettings):
         NoDecode,
         Field(
             description="Comma-separated ids of the accounts (`assay accounts list --json`) whose"
-            " wrappers may use `ASSAY_UPSTREAM_ALLOW`; unset: nobody's."
+            " wrappers may use `ASSAY_UPSTREAM_ALLOW`; unset: none."
         ),
     ] = ()
     weights: Annotated[
@@ -543,7 +552,7 @@ class Settings(BaseSettings):
     attestation_sources: Annotated[
         tuple[dict[str, object], ...],
         Field(
-            description="JSON list of EAS schemas and attesters to believe: chain, eas, schema,"
+            description="JSON list of trusted EAS schemas and attesters: chain, eas, schema,"
             " fields, attesters, sinceBlock."
         ),
     ] = ()
@@ -555,7 +564,7 @@ class Settings(BaseSettings):
     ] = "verify-agent"
     world_id_verifier: Annotated[
         Literal["router", "cloud"],
-        Field(description="Who verifies proofs: the router on chain, or the provider's HTTP API."),
+        Field(description="What verifies proofs: the router on chain, or the provider's HTTP API."),
     ] = "router"
     world_id_router: Annotated[str, Field(description="World ID's router as chain:address.")] = (
         "ethereum:0x163b09b4FE21177c455D850BD815B6D583732432"
@@ -566,32 +575,33 @@ class Settings(BaseSettings):
     judge_url: Annotated[
         str | None,
         Field(
-            description="An OpenAI-compatible API (up to `/chat/completions`) that settles what"
+            description="An OpenAI-compatible API (up to `/chat/completions`) that decides what"
             " probes leave open. It can lower a grade and never raises one."
         ),
     ] = None
     judge_model: Annotated[str, Field(description="The model that judges.")] = "default"
     judge_key: Annotated[
-        SecretStr | None, Field(description="The API key of `ASSAY_JUDGE_URL`, if it wants one.")
+        SecretStr | None, Field(description="The API key of `ASSAY_JUDGE_URL`, if it requires one.")
     ] = None
     judge_timeout_s: Annotated[
-        float, Field(gt=0, le=60, description="Seconds that one question to the judge may take.")
+        float,
+        Field(gt=0, le=60, description="Time limit of one question to the judge, in seconds."),
     ] = 5.0
     course_elsewhere_url: Annotated[
         str | None,
         Field(
-            description="Another origin under which this service answers: the obstacle course then"
-            " also tests whether sessions stay at home."
+            description="Another origin of this service: the obstacle course then also tests"
+            " whether sessions stay at home."
         ),
     ] = None
     gate_evaluation_s: Annotated[
-        float, Field(gt=0, le=60, description="Seconds a gate may take to evaluate.")
+        float, Field(gt=0, le=60, description="Time limit of an evaluation by a gate, in seconds.")
     ] = 10.0
     sandbox_evaluation_s: Annotated[
-        float, Field(gt=0, le=60, description="Seconds trigger-sandbox may take.")
+        float, Field(gt=0, le=60, description="Time limit of trigger-sandbox, in seconds.")
     ] = 25.0
     snapshot_store: Annotated[
-        Literal["local", "ipfs", "off"], Field(description="Where encrypted snapshots go.")
+        Literal["local", "ipfs", "off"], Field(description="Where encrypted snapshots are stored.")
     ] = "local"
     ipfs_api: Annotated[
         str, Field(description="HTTP API of the IPFS node for `ipfs` snapshots.")
@@ -601,7 +611,8 @@ class Settings(BaseSettings):
         Field(description="`auto`: console on a terminal, else JSON lines."),
     ] = "auto"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="Least level logged.")
+        Literal["debug", "info", "warning", "error"],
+        Field(description="Lowest level that is logged."),
     ] = "info"
     jwt_secret: Annotated[
         tuple[SecretStr, ...],
@@ -629,16 +640,16 @@ class Settings(BaseSettings):
         str | None,
         Field(
             pattern=r"^0x[0-9a-fA-F]{40}$",
-            description="Wallet that is paid where a wrapper names none, and the fee of an MPP"
-            " wrapper that names another.",
+            description="Wallet that is paid if a wrapper names none, and that receives the fee of"
+            " an MPP wrapper that names another.",
         ),
     ] = None
     earlier_payout_addresses: Annotated[
         tuple[Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")], ...],
         NoDecode,
         Field(
-            description="Comma-separated wallets that were `ASSAY_PAYOUT_ADDRESS` before: what they"
-            " are paid is owed to the seller too."
+            description="Comma-separated wallets that were `ASSAY_PAYOUT_ADDRESS` before: payments"
+            " to them are owed to the seller too."
         ),
     ] = ()
     payout_key: Annotated[
@@ -651,16 +662,16 @@ class Settings(BaseSettings):
             ge=0,
             le=10_000,
             description="USD that scheduled visits may spend within 24 hours on calls of services"
-            " that sell and show nothing free; 0: nothing is bought. One seller gets 0.10 a month"
-            " at most, and an owner or a domain a tenth of this a day, so less than 0.20 buys"
-            " little.",
+            " that sell and offer nothing free; 0: nothing is bought. One seller gets at most"
+            " 0.10 a month, and an owner or a domain a tenth of this a day, so less than 0.20"
+            " buys little.",
         ),
     ] = Decimal(0)
     paid_calls_key: Annotated[
         SecretStr | None,
         Field(
-            description="Fills the wallets of such visits, and nothing else; 64 hex digits. Its"
-            " wallet needs the stablecoin and coins for gas, for a few days and no more."
+            description="Fills the wallets of such visits, and nothing else; 64 hex digits. Keep"
+            " only a few days' supply of the stablecoin and of coins for gas in its wallet."
         ),
     ] = None
     paid_calls_gas_max: Annotated[
@@ -668,7 +679,7 @@ class Settings(BaseSettings):
         Field(
             gt=0,
             le=1,
-            description="Most coins that filling one such wallet may offer for gas; it takes about"
+            description="Most coins that filling one such wallet may offer for gas; it uses about"
             " a quarter of that.",
         ),
     ] = Decimal("0.00002")
@@ -677,7 +688,7 @@ class Settings(BaseSettings):
         NoDecode,
         Field(
             description="Comma-separated x402 networks where such calls are paid for. A test"
-            " network only if it is named here."
+            " network is used only if it is named here."
         ),
     ] = ("eip155:8453",)
     price_max: Annotated[
@@ -687,7 +698,7 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(
             description="Settles x402 payments and pays their gas; 64 hex digits; unset: the key"
-            " that `assay sell` has made in the data directory, if it has."
+            " that `assay sell` created in the data directory, if there is one."
         ),
     ] = Field(default_factory=_settling_key_of)
     x402_facilitator_url: Annotated[
@@ -698,20 +709,21 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=0,
-            description="Settlements a UTC day, of each account, whose gas this service bears;"
-            " beyond them prepaid gas is used (`assay gas credit`).",
+            description="Settlements a UTC day and account whose gas this service pays; beyond"
+            " them prepaid gas is used (`assay gas credit`).",
         ),
     ] = 100
     gas_free_settlements_shared: Annotated[
         int,
-        Field(ge=0, description="The same of all self-registered accounts together."),
+        Field(ge=0, description="The same for all self-registered accounts together."),
     ] = 1_000
     gas_usd: Annotated[
         dict[str, Decimal],
         NoDecode,
         Field(
-            description="What a network's coin is worth in USD, such as"
-            " `eip155:8453=3000,eip155:84532=3000`; gas of other networks is counted in their coin."
+            description="Value of a network's coin in USD, such as"
+            " `eip155:8453=3000,eip155:84532=3000`; gas of other networks is counted in their"
+            " coin."
         ),
     ] = {}
     gas_cap_of_price: Annotated[
@@ -719,17 +731,16 @@ class Settings(BaseSettings):
         Field(
             ge=0,
             le=10,
-            description="Most that settling may cost, as a part of the price, where `ASSAY_GAS_USD`"
-            " says what the coin is worth.",
+            description="Largest cost of a settlement, as a part of the price, if `ASSAY_GAS_USD`"
+            " has the coin's value.",
         ),
     ] = Decimal("0.5")
     gas_cap: Annotated[
         dict[str, Decimal],
         NoDecode,
         Field(
-            description="Most that one settlement may cost in coins, such as `eip155:8453=0.0001`,"
-            " wherever that is more than the part of the price; unset: 0.00002, on test networks"
-            " 0.01."
+            description="Largest cost of one settlement in coins, such as `eip155:8453=0.0001`, if"
+            " that is more than the part of the price; unset: 0.00002, on test networks 0.01."
         ),
     ] = {}
     reputation_networks: Annotated[
@@ -744,45 +755,47 @@ class Settings(BaseSettings):
         tuple[str, ...],
         NoDecode,
         Field(
-            description="Comma-separated addresses of sellers you know to be unrelated to any"
-            " agent: then only what customers spent there proves that they are independent; unset:"
+            description="Comma-separated addresses of sellers that you know to be unrelated to any"
+            " agent: then only spending there proves that customers are independent; unset:"
             " sellers with at least 20 other payers."
         ),
     ] = ()
     validation_registries: Annotated[
         dict[str, str],
         Field(
-            description="JSON: ERC-8004 validation registries by chain, such as"
-            ' `{"base": "0x..."}`. Validators in `vouched_by` of `ASSAY_LADDER` are believed;'
-            " unset: none is read."
+            description='JSON: ERC-8004 validation registries by chain, such as `{"base":'
+            ' "0x..."}`. Validators in `vouched_by` of `ASSAY_LADDER` are trusted; unset: no'
+            " registry is read."
         ),
     ] = {}
     stakes: Annotated[
         tuple[dict[str, object], ...],
         Field(
-            description="JSON list of contracts that hold stakes which can be lost: chain,"
-            " contract, function (selector of a view), of (owner or agentId), asset. Unset: no"
-            " stake counts."
+            description="JSON list of contracts with stakes that can be lost: chain, contract,"
+            " function (selector of a view), of (owner or agentId), asset. Unset: no stake"
+            " counts."
         ),
     ] = ()
     reputation_index_s: Annotated[
         float,
-        Field(gt=0, le=3600, description="Seconds between two ranges of blocks that are indexed."),
+        Field(
+            gt=0, le=3600, description="Seconds between reading two ranges of blocks for the index."
+        ),
     ] = 1.0
     index_days: Annotated[
         int,
         Field(
             ge=0,
-            description="Days after which payments of an address are forgotten that no evaluation"
-            " has needed; they are read again when one does. 0: never.",
+            description="Days after which payments of an address are deleted if no evaluation has"
+            " needed them; they are read again when one does. 0: never.",
         ),
     ] = 90
     index_rows: Annotated[
         int,
         Field(
             ge=0,
-            description="Transfers that are kept of all addresses together, each address counted"
-            " as one more; beyond them the addresses with most of them are forgotten first. 0: no"
+            description="Transfers kept of all addresses together, where each address counts as"
+            " one more; beyond them the addresses with most transfers are deleted first. 0: no"
             " bound.",
         ),
     ] = 5_000_000
@@ -797,42 +810,47 @@ class Settings(BaseSettings):
         dict[str, Annotated[int, Field(ge=1, le=1000)]],
         NoDecode,
         Field(
-            description="Blocks a payment must stand in before it has settled, such as"
-            " `eip155:8453=2`, comma-separated; 1 where a network is not named."
+            description="Confirmations after which a payment has settled, such as `eip155:8453=2`,"
+            " comma-separated; 1 for networks that are not named."
         ),
     ] = {}
     settlement_s: Annotated[
-        float, Field(gt=0, le=120, description="Seconds a settlement's outcome is waited for.")
+        float, Field(gt=0, le=120, description="Seconds to wait for a settlement's outcome.")
     ] = 20.0
     x402_clock_s: Annotated[
         float,
         Field(
             ge=0,
             le=86_400,
-            description="Seconds an x402 authorisation may be valid beyond the 402's"
+            description="Seconds that an x402 authorisation may be valid beyond the 402's"
             " `maxTimeoutSeconds`: how far a client's clock may be ahead.",
         ),
     ] = 300.0
     mpp_challenge_s: Annotated[
-        int, Field(ge=5, le=3600, description="Seconds an MPP challenge may be paid.")
+        int, Field(ge=5, le=3600, description="Lifetime of an MPP challenge, in seconds.")
     ] = 300
     settlement_lease_s: Annotated[
         float,
-        Field(ge=1, le=3600, description="Seconds an abandoned payment is left to its process."),
+        Field(
+            ge=1,
+            le=3600,
+            description="Seconds after which another process may take over an abandoned payment.",
+        ),
     ] = 45.0
     paid_response_bytes_max: Annotated[
-        int, Field(ge=1024, description="Largest upstream answer that can be paid for, bytes.")
+        int, Field(ge=1024, description="Largest upstream answer that can be paid for, in bytes.")
     ] = 10 * 1024 * 1024
     held_bodies_mib: Annotated[
         int,
         Field(
             ge=1,
-            description="MiB that paid calls hold back at once of request bodies, of answers and"
-            " of answers fetched again, each; one caller has a quarter, small bodies are free.",
+            description="MiB that paid calls may buffer at once: of request bodies, of answers and"
+            " of answers fetched again, each; one caller may use a quarter, small bodies are"
+            " not counted.",
         ),
     ] = 256
     paid_response_hours: Annotated[
-        int, Field(ge=1, description="Hours a paid answer is kept for a retry of its request.")
+        int, Field(ge=1, description="Hours that a paid answer is kept for a retry of its request.")
     ] = 24
     upstream_secrets: Annotated[
         tuple[SecretStr, ...],
@@ -865,7 +883,7 @@ class Settings(BaseSettings):
         int,
         Field(
             ge=1,
-            description="The same of one network (IPv4: /24, IPv6: /48); never fewer than of one"
+            description="The same for one network (IPv4: /24, IPv6: /48); never lower than for one"
             " address.",
         ),
     ] = 100
@@ -876,7 +894,7 @@ class Settings(BaseSettings):
     account_url: Annotated[
         str | None,
         Field(
-            description="The page that takes the tokens of reset and verification links; default"
+            description="The page that accepts the tokens of reset and verification links; default"
             " `{public_url}/account`."
         ),
     ] = None
@@ -1106,12 +1124,12 @@ def load(**overrides: object) -> Settings:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _NOT_FIELDS
     unknown = sorted(n for n in os.environ if n.startswith(PREFIX) and n not in known)
     if unknown:
-        raise SettingsError(f"unknown setting {', '.join(unknown)}: remove it or mend its name")
+        raise SettingsError(f"unknown setting {', '.join(unknown)}: remove it or correct its name")
     try:
         return Settings(**{**_from_file(), **overrides})  # type: ignore[arg-type] - validated by it
     except UnreadableSetting as error:  # Its text names the field, not the value.
         field = str(error).split('"')[1]
-        raise SettingsError(f"{PREFIX}{field.upper()}: is not the JSON it should be") from None
+        raise SettingsError(f"{PREFIX}{field.upper()}: the value is not valid JSON") from None
     except ValidationError as error:
         lines = [
             f"{PREFIX}{'.'.join(str(part) for part in e['loc']).upper()}: {e['msg']}"

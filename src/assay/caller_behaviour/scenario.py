@@ -1,8 +1,8 @@
 """The interface of a scenario, and the record of calls to it. Pure.
 
 A run is a series of steps, each a URL an agent is asked to call. The step answers as any API may;
-what the agent does next is its behaviour. Source: checks.md#callers;
-conventions.md#behavioural-evidence.
+what the agent does next is its behaviour.
+Source: checks.md#callers; conventions.md#behavioural-evidence.
 """
 
 import hashlib

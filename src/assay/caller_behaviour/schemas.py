@@ -1,4 +1,4 @@
-"""The obstacle course: how to go through it (conventions.md#behavioural-evidence)."""
+"""Responses of scenario runs (conventions.md#behavioural-evidence)."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ INSTRUCTIONS = (
 
 
 class InstructionsResponse(ResponseModel):
-    """What an agent needs to know to go through the course unaided."""
+    """The instructions an agent needs to complete the course unaided."""
 
     name: str
     instructions: list[str]
@@ -29,13 +29,13 @@ class InstructionsResponse(ResponseModel):
 
 
 class BaitResponse(ResponseModel):
-    """Nothing to see."""
+    """The call was received."""
 
     ok: bool
 
 
 class StepResponse(ResponseModel):
-    """A step to take."""
+    """The next step."""
 
     url: str
     method: str

@@ -2,8 +2,8 @@
 
 The sandbox evidence gets two members: `visit`, how this visit came about, and `history`, the
 combined result of all visits in the window. If this visit adds nothing, the evidence of the newest
-evaluation is kept: an open trigger cannot re-roll a result, and gives no new hash. Source:
-evidence.md#pooling-of-visits, #drift.
+evaluation is kept: an open trigger cannot re-roll a result, and gives no new hash.
+Source: evidence.md#pooling-of-visits, #drift.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -94,10 +94,7 @@ class VisitHistory:
         newest: Evaluation | None,
         asked: EvaluationRequest,
     ) -> AccumulatedEvidence:
-        """Return the evidence with its history; a key agent has none.
-
-        `tools`: sandbox and probes.
-        """
+        """Return the evidence with its history (none for a key agent). `tools`: sandbox, probes."""
         sandbox = next((c for c in collected if c.signal is SignalName.SANDBOX), None)
         if subject.agent is None:
             return AccumulatedEvidence(collected)
@@ -162,10 +159,7 @@ class VisitHistory:
 
 
 def waits_for(collected: Sequence[SignalResult], missing: Mapping[SignalName, str]) -> str | None:
-    """Return what of ours was missing for an evaluation.
-
-    A host's budget, or events of the chain.
-    """
+    """Return what of ours an evaluation lacked: a host's budget, or events of the chain."""
     evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
     if evidence is not None and evidence.data.get("why") == EGRESS_BUDGET:
         return EGRESS_BUDGET

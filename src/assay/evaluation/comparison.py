@@ -1,8 +1,8 @@
 """Compares announced with unannounced visits to one agent, as rows of findings. Pure.
 
 It compares fingerprints of deterministic facts, and critical checks, which have a right answer.
-What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out. Source:
-evidence.md#cloaking.
+What a visit did not see (refusals, challenge pages, 403, 429, 5xx, time-outs) is left out.
+Source: evidence.md#cloaking.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Credentials that an agent's owner deposits, so that services behind a log-in can be evaluated.
 
 They are sealed at rest, opened only for visits, and sent only to the address they were deposited
-for. Source: evidence.md#services-behind-a-log-in; ADR 0039.
+for.
+Source: evidence.md#services-behind-a-log-in; ADR 0039.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Who requests regular visits to an agent: its owner, operators, and sellers it pays.
 
-An operator requests by name, or by a gate call; the latter counts for 30 days. Source:
-evidence.md#scheduled-visits: three agents of an owner, free; those that paying wrappers check or
-two unrelated operators request, at most 1,000 of one operator.
+An operator requests by name, or by a gate call; the latter counts for 30 days.
+Source: evidence.md#scheduled-visits: three agents of an owner, free; those that paying wrappers
+check or two unrelated operators request, at most 1,000 of one operator.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,8 @@
 
 The address is the operator's, so it is dialled without egress checks. Its answers are not trusted:
 bounded in time and bytes, without redirects, and parsed strictly. At most `AT_ONCE` questions of
-all visits run at once; a visit that gets no slot continues without a verdict. Source: OpenAI API
-reference, "Create chat completion".
+all visits run at once; a visit that gets no slot continues without a verdict.
+Source: OpenAI API reference, "Create chat completion".
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 An evaluation can be recomputed: it keeps, for every signal, the evidence and the result. The same
 evidence gives the same score and the same snapshot hash on any machine
-(conventions.md#signals-and-score). Source: interface.md#trust-profile, #gate-decision,
-#sandbox-result, #snapshot, #enumerated-values.
+(conventions.md#signals-and-score).
+Source: interface.md#trust-profile, #gate-decision, #sandbox-result, #snapshot, #enumerated-values.
 """
 
 from collections.abc import Mapping

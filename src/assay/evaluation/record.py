@@ -2,8 +2,8 @@
 
 The record contains what stays the same for an unchanged agent: no seeds, texts, counts or times, so
 that it has one hash per rung. The evidence document contains everything, the policy included, so
-that the record can be recomputed byte for byte. Source: interface.md#snapshot;
-evidence.md#hashes-of-evidence; ADR 0024.
+that the record can be recomputed byte for byte.
+Source: interface.md#snapshot; evidence.md#hashes-of-evidence; ADR 0024.
 """
 
 import math

@@ -3,8 +3,8 @@
 Ranks: 1 for agents whose proven owner enrolled them, 2 for those that operators requested, 3 for
 the rest, which are visited as capacity allows. For agents with proven control, announced requests
 read robots.txt at a random time of the day before each visit: so the visit may go unannounced, and
-the reading does not reveal whether it will. Source: evidence.md#announced-and-unannounced-visits,
-#scheduled-visits; ADR 0025.
+the reading does not reveal whether it will.
+Source: evidence.md#announced-and-unannounced-visits, #scheduled-visits; ADR 0025.
 """
 
 from collections import Counter
@@ -32,15 +32,15 @@ Chance: TypeAlias = Callable[[], float]
 """Returns an unpredictable number from 0 to below 1."""
 
 QUIET: Final = timedelta(minutes=10), timedelta(hours=24)
-"""No unannounced visit is made within a random time in this range after a visible event. Source:
-evidence.md#announced-and-unannounced-visits."""
+"""No unannounced visit is made within a random time in this range after a visible event.
+Source: evidence.md#announced-and-unannounced-visits."""
 
 ROBOTS_BEFORE: Final = timedelta(minutes=10), timedelta(hours=23)
 """How long before a visit robots.txt is read: it is valid for a day."""
 
 CONFIRM: Final = timedelta(hours=1), timedelta(hours=24)
-"""When a visit checks again what another party's visit saw. Source:
-evidence.md#pooling-of-visits."""
+"""When a visit checks again what another party's visit saw.
+Source: evidence.md#pooling-of-visits."""
 
 CONFIRMS: Final = 2
 """Number of visits that check again."""

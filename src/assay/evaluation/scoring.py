@@ -47,8 +47,8 @@ DEFAULT_WEIGHTS: Mapping[SignalName, float] = MappingProxyType(
 
 BONUS: Mapping[str, float] = MappingProxyType({"orb": 8.0})
 BONUS_OTHERWISE = 5.0
-"""Points that a proven human adds, by level: an orb's, and any other's. Source:
-conventions.md#signals-and-score; interface.md#personhood-points."""
+"""Points that a proven human adds, by level: an orb's, and any other's.
+Source: conventions.md#signals-and-score; interface.md#personhood-points."""
 
 _REASONS_MAX = 6
 

@@ -1,7 +1,7 @@
 """Lets agents of one owner under the same proven addresses share visits.
 
-Each has proven by itself that it controls the services, and does so again every week. Source:
-evidence.md#siblings.
+Each has proven by itself that it controls the services, and does so again every week.
+Source: evidence.md#siblings.
 """
 
 from dataclasses import dataclass

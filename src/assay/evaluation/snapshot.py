@@ -1,7 +1,7 @@
 """Writes a verdict in canonical form, and its hashes.
 
-Snapshots older than the ladder have the earlier form, and are checked by its own rule. Source:
-interface.md#snapshot; conventions.md#snapshots; ADR 0024.
+Snapshots older than the ladder have the earlier form, and are checked by its own rule.
+Source: interface.md#snapshot; conventions.md#snapshots; ADR 0024.
 """
 
 from collections.abc import Mapping, Sequence

@@ -66,8 +66,8 @@ def api_key_or_agent(scope: Scope) -> Auth:
     """Require an API key with the scope, or else a proven agent.
 
     An invalid key is refused only if the request names no agent; otherwise it is ignored. The
-    principal is an `Operator` or an `AgentPrincipal`. Source:
-    interface.md#credentials-by-operation.
+    principal is an `Operator` or an `AgentPrincipal`.
+    Source: interface.md#credentials-by-operation.
     """
 
     async def check(request: Request) -> Operator | AgentPrincipal:

@@ -1,8 +1,8 @@
 """Tries an endpoint as an agent would, without paying.
 
 A path is one of the operator's own wrappers: its upstream is called with its secret and its trust
-rule, but no payment is charged and no limit is counted. An absolute URL is called directly. Source:
-interface.md#proxy-and-playground-results, #proxy-and-playground.
+rule, but no payment is charged and no limit is counted. An absolute URL is called directly.
+Source: interface.md#proxy-and-playground-results, #proxy-and-playground.
 """
 
 from dataclasses import dataclass, replace

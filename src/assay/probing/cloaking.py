@@ -3,8 +3,8 @@
 A finding requires all of: a deterministic fact or a check with a right answer; at least 3
 interleaved pairs on 2 days, always in the same direction; more than two visits of one kind differ
 by, at p < 0.001 for the agent. Before that it is a warning without points. Refusals, challenge
-pages and time-outs are left out: they count neither for a finding nor against it. Source:
-evidence.md#cloaking; ADR 0026.
+pages and time-outs are left out: they count neither for a finding nor against it.
+Source: evidence.md#cloaking; ADR 0026.
 """
 
 from collections import defaultdict

@@ -5,7 +5,8 @@ disguises at once; a question about the agent's own instructions and codes, in o
 what others asked it; and an undisguised instruction in a text that is marked otherwise. After a
 first sighting the same is sent with new values, as far as the visit's messages go; if messages are
 left without a sighting, another phrasing and another form are used. The next visit repeats what
-stays open, in ways and forms that its seed chooses. Source: evidence.md#obedience, #leaks.
+stays open, in ways and forms that its seed chooses.
+Source: evidence.md#obedience, #leaks.
 """
 
 from dataclasses import dataclass, field

@@ -3,8 +3,8 @@
 A tool that tells colours has no use for a session cookie, whatever the cookie is called and whoever
 is asked. Two signs are needed: the demand has nothing to do with the topic of the other texts, and
 it is tied to an argument of the tool, or addresses the model that reads it. Tools of mail, files,
-accounts, wallets or security are exempt: their own words say so. Source:
-evidence.md#poisoned-texts.
+accounts, wallets or security are exempt: their own words say so.
+Source: evidence.md#poisoned-texts.
 """
 
 import re

@@ -4,8 +4,8 @@ It searches not for phrases but for the demand: an act, on what, for whom, under
 and whether it is to be concealed from a person. Each of those is a sign, which alone also occurs in
 honest texts ("cite the source in your answer", "do not ask, this only reads"). Two that never occur
 together in an honest text are the finding: `PAIRS`. Demands within the declared trade of a tool do
-not count: a tool that makes minutes needs the whole transcript. Source: evidence.md#poisoned-texts;
-checks.md#what-other-tools-check.
+not count: a tool that makes minutes needs the whole transcript.
+Source: evidence.md#poisoned-texts; checks.md#what-other-tools-check.
 """
 
 import re

@@ -4,7 +4,8 @@ An order alone is ordinary: documentation is full of them. Its topic decides: th
 the tool's (a conversation, files of a home, keys of others), work of other tools, shell commands,
 the choice among agents. Each such topic is one sign; a second of another kind (the destination,
 concealment, claimed consent, a claimed authority) makes the finding. Words are known by class
-(`lexicon`), so that no fixed sentence is searched. Source: evidence.md#poisoned-texts.
+(`lexicon`), so that no fixed sentence is searched.
+Source: evidence.md#poisoned-texts.
 """
 
 import re

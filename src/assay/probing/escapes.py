@@ -1,8 +1,8 @@
 """Detects terminal sequences that hide text on a screen, and reads the hidden text. Pure.
 
 Colours hide nothing; test runners and builds use them. Hidden are: concealed text, letters in the
-colour of the background, and lines that are overwritten or erased. Source: ECMA-48, sections
-8.3.39, 8.3.41 and 8.3.117.
+colour of the background, and lines that are overwritten or erased.
+Source: ECMA-48, sections 8.3.39, 8.3.41 and 8.3.117.
 """
 
 import re

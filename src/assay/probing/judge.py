@@ -3,8 +3,8 @@
 It is asked two closed questions about one text, with the same meaning and opposite answers; only if
 both answers agree there is a verdict. The text is data between marks it cannot know, and the answer
 is parsed by a schema, so that a text that addresses the judge can at most cause a disagreement. A
-verdict may turn a warning into a finding. Nothing it says improves a grade. Source:
-evidence.md#judge.
+verdict may turn a warning into a finding. Nothing it says improves a grade.
+Source: evidence.md#judge.
 """
 
 import hashlib

@@ -15,8 +15,8 @@ from assay.common.shared_state import SharedState
 
 PREFIX = "/operator/sandbox/bait"
 KEPT_S = 30 * 86_400.0
-"""How long a call is remembered: an agent may fetch an address days later. Source:
-evidence.md#late-effects."""
+"""How long a call is remembered: an agent may fetch an address days later.
+Source: evidence.md#late-effects."""
 
 MAC_BYTES = 16
 _WORD = re.compile(r"([0-9a-f-]{36}\.([0-9a-f]{16}))\.([0-9a-f]{32})")

@@ -4,7 +4,8 @@ Precision before recall: an honest agent that is accused loses its grade, a dish
 several probes. So it contains only patterns that ordinary tool descriptions do not match. Every
 quantifier is bounded, because the text is hostile. So is the work: a text is read in windows of
 fixed size, normalised piece by piece, and the computations yield after every few thousand
-characters (`common.sliced_work`). Sources: checks.md#poisoning; Unicode Technical Report 36.
+characters (`common.sliced_work`).
+Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 
 import re

@@ -2,8 +2,8 @@
 
 Each sign alone is a warning: policies ("do not tell the user a price that is not confirmed"), docs
 and scanners use the same words. Ordinary texts do not have two signs of different kinds close
-together. Stems, not words, so that inflections are found. Every quantifier is bounded. Sources:
-checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
+together. Stems, not words, so that inflections are found. Every quantifier is bounded.
+Sources: checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
 """
 
 import json

@@ -3,8 +3,8 @@
 A key counts only if it has the entropy of a real one, a valid checksum if its format has one, and
 does not look like a placeholder. Browser keys (Firebase `apiKey`, maps, search-only and publishable
 keys) are made to be public. Ambiguous ones do not count if the service's own public pages show the
-same. Every quantifier is bounded and the computation yields (`common.sliced_work`). Sources:
-GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
+same. Every quantifier is bounded and the computation yields (`common.sliced_work`).
+Sources: GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
 identifiers"; evidence.md#leaks.
 """
 

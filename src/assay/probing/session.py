@@ -40,8 +40,8 @@ STOCK_HEADERS = {
 """Headers of the HTTP client under the official A2A client with a GET: order and spelling."""
 
 COLD_START_S = 60.0
-"""Longest wait for the first answer of a service that starts on demand. Source:
-evidence.md#unfinished-visits."""
+"""Longest wait for the first answer of a service that starts on demand.
+Source: evidence.md#unfinished-visits."""
 
 TIMEOUTS_MAX = 2
 """A site that timed out this often gets no more requests: a tar pit must not use up the time for

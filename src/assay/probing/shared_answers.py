@@ -2,7 +2,8 @@
 
 Each plain HTTP request stands alone and is anonymous. So a word of ours in the query or in a token
 must appear in no answer but its own: neither in the body nor in a header, in any spelling. All
-answers of the visit are searched, including those to other probes. Source: evidence.md#leaks.
+answers of the visit are searched, including those to other probes.
+Source: evidence.md#leaks.
 """
 
 from random import Random

@@ -27,8 +27,8 @@ HANG_UP_S = 0.4
 """Time limit for ending a conversation: it yields no result, and is only polite."""
 
 MESSAGES_MAX = 8
-"""Messages of one visit that probably cost their owner a model call. Source:
-evidence.md#no-acts."""
+"""Messages of one visit that probably cost their owner a model call.
+Source: evidence.md#no-acts."""
 
 FUNCTION_MESSAGES_MAX = 5
 """How many of them proof of function may use, so that critical checks do not depend on what it

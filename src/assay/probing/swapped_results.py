@@ -6,7 +6,8 @@ other. An answer with words that only the other text has is a leak. If results c
 ours, properties of the *first* text have to decide both results, and nothing else: four kinds of
 endings of different lengths, each sent first twice. A result that depends on how a text begins, on
 its first characters or on nothing is honest, and is left after two or four calls. Last, two
-spellings of one word that differ only in their capitals. Source: evidence.md#leaks.
+spellings of one word that differ only in their capitals.
+Source: evidence.md#leaks.
 """
 
 from collections.abc import Awaitable, Callable

@@ -29,8 +29,8 @@ from assay.probing.session import VisitHttp
 from assay.registries.subject import Subject
 
 ROBOTS_KEPT_S = 86_400.0
-"""How long robots.txt, as read by an announced visit, is valid. Source:
-evidence.md#permission-to-visit."""
+"""How long robots.txt, as read by an announced visit, is valid.
+Source: evidence.md#permission-to-visit."""
 
 PAUSE_S_MAX = 8.0
 """Longest pause between two requests of a visit."""

@@ -11,8 +11,8 @@ from decimal import Context, Decimal
 from assay.registries.model import Feedback
 
 SCALE_TAGS = frozenset({"", "starred"})
-"""`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own. Source:
-EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
+"""`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own.
+Source: EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
 
 _LOW, _HIGH = Decimal(0), Decimal(100)
 _CENT = Decimal("0.01")

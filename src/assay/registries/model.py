@@ -73,8 +73,8 @@ class AtomStats:
     """The Solana registry's own figures for an agent's feedback.
 
     `quality_score` and `confidence` are 0 to 10,000, `risk_score` 0 to 100 (high is bad);
-    `average_score` 0 to 100 is the engine's slow moving average. Sources:
-    interface.md#trust-profile; solana-registry.md#atom-figures.
+    `average_score` 0 to 100 is the engine's slow moving average.
+    Sources: interface.md#trust-profile; solana-registry.md#atom-figures.
     """
 
     trust_tier: str

@@ -7,8 +7,8 @@
 This is a maximum flow of depth three (source of funds -> cluster -> agent), so that it is a sum of
 minima: money bounds what any number of accounts can add, and one cluster bounds what any amount of
 money can. Every rule here is continuous in the weights and moves by a bounded amount per unit of
-them, so a voter with little weight changes little, whatever the others have said. Source: Tran et
-al. 2009 (SumUp: votes bounded by a flow); ADR 0028; docs/reputation.md.
+them, so a voter with little weight changes little, whatever the others have said.
+Source: Tran et al. 2009 (SumUp: votes bounded by a flow); ADR 0028; docs/reputation.md.
 """
 
 from collections.abc import Mapping, Sequence

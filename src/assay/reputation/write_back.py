@@ -2,8 +2,8 @@
 
 A write never delays or fails the evaluation that caused it, is never retried, and may be lost.
 There is one write per evaluation that really ran: the registry's own engine counts many writes by
-one wallet against the agent (conventions.md#solana-write-back). Source:
-interface.md#write-back-to-solana.
+one wallet against the agent (conventions.md#solana-write-back).
+Source: interface.md#write-back-to-solana.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ WAITING_MAX = 256
 """Scores that wait for the one writer; when it is full, more are dropped."""
 
 LAMPORTS_MIN = 1_000_000
-"""Below this balance a wallet may be unable to pay for a write and keep its rent. Source:
-solana-registry.md#writing-scores."""
+"""Below this balance a wallet may be unable to pay for a write and keep its rent.
+Source: solana-registry.md#writing-scores."""
 
 WRITE_S = 10.0
 FAMILY = "solana"

@@ -1,7 +1,7 @@
 """Whether a trusted attester vouches for the agent's owner.
 
-It counts only if requested; otherwise it is context without points. Source:
-interface.md#attestation-context; conventions.md#signals-and-score.
+It counts only if requested; otherwise it is context without points.
+Source: interface.md#attestation-context; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping

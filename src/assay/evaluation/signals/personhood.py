@@ -1,7 +1,8 @@
 """Whether a human has proven to back the agent.
 
 By default it is a bonus on the score (`scoring.BONUS`); if requested it is a signal like the
-others. Source: interface.md#personhood-verification, #personhood; conventions.md#signals-and-score.
+others.
+Source: interface.md#personhood-verification, #personhood; conventions.md#signals-and-score.
 """
 
 from collections.abc import Mapping

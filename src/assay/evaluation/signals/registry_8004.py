@@ -1,7 +1,7 @@
 """The ratings of an agent's customers in the ERC-8004 reputation registry.
 
-Votes count by what was paid and not returned; the rules are `reputation/rules.py`. Sources:
-evidence.md#paid-reputation; EIP-8004, reputation registry; ADR 0028.
+Votes count by what was paid and not returned; the rules are `reputation/rules.py`.
+Sources: evidence.md#paid-reputation; EIP-8004, reputation registry; ADR 0028.
 """
 
 import asyncio

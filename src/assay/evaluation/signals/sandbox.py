@@ -105,8 +105,7 @@ class Sandbox:
         seen = answers.seen
         status, why = _status(answers, refused, replied=http.replied > asked)
         if _is_cut(subject, http, waits, seen) and not betrayed(seen, needs.probes):
-            # A partial visit is not evidence: a rival that uses up the budget must not choose the
-            # part.
+            # A partial visit is no evidence: a rival that uses up the budget must not choose it.
             status, why, seen = "inconclusive", EGRESS_BUDGET, {}
         data: JsonObject = {
             "status": status,
@@ -141,10 +140,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class _Going:
-    """A visit that begins: its target, its dependencies and its manner.
-
-    Announced without a plan.
-    """
+    """A visit that begins: its target, dependencies and manner; without a plan announced."""
 
     subject: Subject
     needs: SignalDependencies

@@ -15,7 +15,8 @@ SERVICE_PORTS = frozenset(
     | {11211, 15672, 16379, 25672, 26257, 26379, 27017, 27018, 27019, 28015, 28017}
 )
 """Databases, queues, caches, cluster and remote-desktop services, which are not public HTTP
-endpoints. Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
+endpoints.
+Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
 
 _WEB_PORTS: Final = frozenset({80, 443})
 

@@ -52,8 +52,8 @@ _OURS = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"}
     | {"proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer", "expect"}
 )
-"""Header fields that belong to the connection and are never copied from a request. Source: RFC
-9110, section 7.6.1."""
+"""Header fields that belong to the connection and are never copied from a request.
+Source: RFC 9110, section 7.6.1."""
 
 
 class GuardedHttp:

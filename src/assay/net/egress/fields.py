@@ -1,7 +1,7 @@
 """Header fields that a caller may not send to a target through us.
 
-Used by wrappers, the proxy and the playground. Pure. Source: RFC 9110, section 7;
-egress.md#proxy-hygiene.
+Used by wrappers, the proxy and the playground. Pure.
+Source: RFC 9110, section 7; egress.md#proxy-hygiene.
 """
 
 import hashlib

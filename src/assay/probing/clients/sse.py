@@ -1,8 +1,8 @@
 """MCP's older transport (HTTP with server-sent events), over guarded egress.
 
 The stream is one request through the visit's `EgressClient`: its address is checked, and its bytes
-and its time are bounded and counted like those of any other answer. Source: MCP 2024-11-05,
-transports.
+and its time are bounded and counted like those of any other answer.
+Source: MCP 2024-11-05, transports.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """Proof that paid answers are delivered, by buying answers to different inputs.
 
 One answer may be a template. Two, to inputs of ours, must differ beyond the words of request and
-document; if money is left, each is bought once more and must be the same. Source: ADR 0038.
+document; if money is left, each is bought once more and must be the same.
+Source: ADR 0038.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Proof that an HTTP service works: documented read-only operations, for different inputs.
 
-Without documentation the declared address itself is called, with its own parameters varied. Source:
-evidence.md#operations.
+Without documentation the declared address itself is called, with its own parameters varied.
+Source: evidence.md#operations.
 """
 
 from functools import partial

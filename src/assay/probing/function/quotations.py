@@ -1,7 +1,8 @@
 """Varies examples that contain a text to work on: the agent's own text, and texts of ours. Pure.
 
 An agent that classifies, rates or checks texts answers all of ours alike: none contains what it
-looks for. Its own examples contain it. Source: evidence.md#conversations.
+looks for. Its own examples contain it.
+Source: evidence.md#conversations.
 """
 
 import re

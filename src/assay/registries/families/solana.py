@@ -1,7 +1,7 @@
 """Reads agents on Solana: the 8004 registry's accounts, and its indexer.
 
-The accounts are authoritative; the indexer answers only what accounts cannot. Sources:
-interface.md#trust-profile, #wallet-resolution, #solana-agent-ids;
+The accounts are authoritative; the indexer answers only what accounts cannot.
+Sources: interface.md#trust-profile, #wallet-resolution, #solana-agent-ids;
 solana-registry.md#account-layouts, #ids-and-wallets.
 """
 
