@@ -23,8 +23,7 @@ from assay.control.statements_in_documents import (
     subject_key,
 )
 from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
-from assay.payments.claims import PaymentSighting
-from assay.payments.model import Payment, PaymentRefused, PaymentsUnavailable
+from assay.payments.model import Payment, PaymentRefused, PaymentSighting, PaymentsUnavailable
 from assay.payments.outcomes import Rejected, Undecided
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.supported import networks_listed

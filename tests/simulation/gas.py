@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
-from assay.payments.attempts import hashes
 from assay.payments.gas_rules import NANO, WEI
 from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import hashes
 from tests.simulation.chain import Chain
 from tests.simulation.invariants import PAID, Invariants
 from tests.simulation.process import FREE

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.payments.attempts import NONCES_MAX
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import SPENT, LedgerEntry, PaymentState
+from assay.payments.outcomes import NONCES_MAX
 from assay.payments.ports import Authorization
 from assay.payments.transitions import TRANSITIONS
-from assay.payments.watched_payments import SPENT
 from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase
 from tests.simulation.process import Reply

@@ -15,13 +15,11 @@ from assay.common.json import is_array, is_object
 from assay.payments import retries
 from assay.payments.finality import Witness
 from assay.payments.gas import GasBudget, closed
-from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState
-from assay.payments.outcomes import Rejected, Settled, Undecided
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, first_look
+from assay.payments.outcomes import NO_GAS, Gas, Rejected, Settled, Undecided
 from assay.payments.ports import Note
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending
-from assay.payments.watched_payments import first_look
 from assay.payments.x402 import eip3009_outcomes
 from assay.payments.x402 import engine as x402_engine
 from assay.payments.x402.engine import X402Engine

@@ -17,13 +17,18 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.json import JsonValue
-from assay.payments.claims import InFlightAmount, PaymentClaim
 from assay.payments.gas import GasTerms
-from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, StoredResponse
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import Look
+from assay.payments.model import (
+    InFlightAmount,
+    LedgerEntry,
+    PaymentClaim,
+    PaymentRefused,
+    PaymentState,
+    StoredResponse,
+    WatchedPayment,
+)
+from assay.payments.outcomes import Look, SettlementAttempt
 from assay.payments.unfinished_payments import Due
-from assay.payments.watched_payments import WatchedPayment
 from assay.payments.watcher import RecheckPlan
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node

@@ -8,8 +8,15 @@ import asyncio
 from typing import Final
 
 from assay.common.clock import Clock
-from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
-from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
+from assay.payments.model import (
+    InFlightAmount,
+    LedgerEntry,
+    Payment,
+    PaymentClaim,
+    PaymentRefused,
+    PaymentSighting,
+    PaymentsUnavailable,
+)
 from assay.payments.ports import (
     Balances,
     LedgerStore,

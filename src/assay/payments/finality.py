@@ -13,10 +13,9 @@ from typing import Protocol as Port
 
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
-from assay.payments.model import LedgerEntry, PaymentNetwork
+from assay.payments.model import LedgerEntry, PaymentNetwork, WatchedPayment, watched_payment
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
-from assay.payments.watched_payments import WatchedPayment, watched_payment
 
 POLL_S: Final = 0.1
 POLL_MAX_S: Final = 1.0

@@ -17,9 +17,9 @@ from assay.audit.service import AuditEntry
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
-from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
 from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable, Quote
+from assay.payments.outcomes import NO_GAS, Gas
 
 RETRY_S: Final = 5
 UNSETTLED: Final = "Payments cannot be settled now."

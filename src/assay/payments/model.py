@@ -1,4 +1,4 @@
-"""What is asked, what is paid, and what became of it.
+"""What is asked, what is paid, what a claim finds, and when a payment is watched. Pure.
 
 Amounts are integers in the asset's base units; every asset here has six decimals, so that a base
 unit is a micro-dollar (conventions.md#time-money-and-ids).
@@ -7,16 +7,14 @@ Source: interface.md#wrapper-configuration, #wrappers; conventions.md#wrapper.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from assay.common.errors import Conflict, ServiceError, Unavailable
 from assay.common.json import JsonObject, JsonValue
-from assay.payments.gas_cost import NO_GAS, Gas
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import AT_ONCE, Look
+from assay.payments.outcomes import AT_ONCE, NO_GAS, Gas, Look, SettlementAttempt
 
 Protocol: TypeAlias = Literal["x402", "mpp"]
 """Source: interface.md#enumerated-values."""
@@ -292,3 +290,133 @@ class PaymentsUnavailable(Unavailable):
     """Nobody can say yet whether it pays: nothing is forwarded, nobody is charged."""
 
     code = "payments_unavailable"
+
+
+CUT_SHORT: Final = "cut_short"
+"""Why a payment was released whose end left the upstream less than its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightAmount:
+    """What a payer's other payments in flight may take, in base units."""
+
+    amount: int = 0
+    """Of the entry's asset, fees in it included."""
+    fees: int = 0
+    """Of the token of the entry's fees, where that is another one."""
+    sent: int = 0
+    """How many of them may have left the balance already."""
+    mark: int = 0
+    """Another one when they are other payments, or have moved: equal sums may be of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentClaim:
+    """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
+
+    entry: LedgerEntry
+    is_ours: bool
+    committed: InFlightAmount
+    failures: int
+    """Settlements of this payer that failed, and calls that were `CUT_SHORT`, in the last hour."""
+
+
+@dataclass(slots=True)
+class PaymentSighting:
+    """What the chain has shown of a claimed payment; written by what verifies it."""
+
+    was_unused: bool = False
+    """It was unused after it had come here: a transfer made since pays for what was claimed.
+
+    One that was used before proves nothing: anybody can read it on the chain and present it."""
+    may_have_moved: bool = False
+    """The chain says that it is used, or somebody who can submit it has been shown it."""
+    is_used: bool = False
+    """What the chain said last."""
+    answers: int = 0
+    """Nodes that were asked what became of it, and decided nothing."""
+
+    def read(self, *, is_used: bool) -> None:
+        """Note what the chain says now."""
+        self.is_used = is_used
+        self.was_unused = self.was_unused or not is_used
+        self.may_have_moved = self.may_have_moved or is_used
+
+
+def carried_look(known: LedgerEntry) -> Look:
+    """The look of a new claim on an entry nobody works on: that it was seen unused stays known."""
+    at = known.lease_until if known.state is PaymentState.CLAIMED else known.look.at
+    return known.look.due(at)
+
+
+LOOKS: Final = (timedelta(seconds=5), timedelta(minutes=3), timedelta(minutes=25))
+"""Ages of a payment at which it is looked at; then every 25 minutes until it is final. Five seconds
+are two blocks of Base; after three minutes its batch is on Ethereum, after 25 final (ADR 0019)."""
+
+ENDED: Final = timedelta(seconds=130)
+"""How long after its authorisation has ended an unpaid payment is looked at once more: the slack of
+a chain's clock, and a little."""
+
+REOPENED: Final = frozenset({PaymentState.FAILED, PaymentState.RELEASED, PaymentState.CLAIMED})
+"""What becomes `settled` when somebody else has submitted it; an abandoned claim as well."""
+
+OPEN: Final = frozenset({PaymentState.SETTLING, PaymentState.PENDING})
+"""What the reconciler asks about; it is watched again once it has settled."""
+
+SPENT: Final = frozenset(
+    {"authorization_cancelled", "authorization_used_elsewhere", "transaction-failed"}
+)
+"""Reasons after which nobody can submit it any more: x402's nonce is used, MPP's too."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPayment:
+    """An entry of the ledger, as much of it as a receipt is held against."""
+
+    id: str
+    protocol: Protocol
+    asset: str
+    payer: str
+    nonce: str
+    amount: int
+    pay_to: str
+    direct_fee: DirectFee | None
+    state: PaymentState
+    transaction: str
+    since: datetime
+    """When it settled; when it ended, where it did not."""
+
+
+def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
+    """That of an entry which that transaction is said to have paid."""
+    return WatchedPayment(
+        entry.id,
+        entry.protocol,
+        entry.asset,
+        entry.payer,
+        entry.nonce,
+        entry.amount,
+        entry.pay_to,
+        entry.direct_fee,
+        entry.state,
+        transaction,
+        since(entry),
+    )
+
+
+def first_look(entry: LedgerEntry) -> datetime | None:
+    """When an entry is looked at that has just moved; None for one that has ended."""
+    now = entry.updated_at
+    if entry.state is PaymentState.FAILED:  # whoever holds its authorisation may still submit it
+        is_good = now < entry.expires_at and entry.reason not in SPENT
+        return entry.expires_at + ENDED if is_good else None
+    if entry.state is PaymentState.CLAIMED or (
+        entry.state is PaymentState.RELEASED and entry.look.at
+    ):
+        return entry.expires_at + ENDED
+    return now + LOOKS[0] if entry.has_paid else None
+
+
+def since(entry: LedgerEntry) -> datetime:
+    """When it settled; when it ended, where it did not."""
+    return entry.settled_at or entry.updated_at

@@ -8,13 +8,15 @@ from typing import Protocol as Port
 
 from assay.common.clock import Clock
 from assay.common.http_heads import HeaderPairs
-from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
 from assay.payments.gas import GasBudget, GasTerms
 from assay.payments.model import (
+    InFlightAmount,
     LedgerEntry,
     Payment,
+    PaymentClaim,
     PaymentNetwork,
     PaymentRequirements,
+    PaymentSighting,
     PaymentState,
     Protocol,
     Quote,

@@ -7,8 +7,8 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
 from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
+from assay.payments.model import WatchedPayment
 from assay.payments.mpp import transfers as mpp_transfers
-from assay.payments.watched_payments import WatchedPayment
 from assay.payments.x402 import eip3009_contract
 
 

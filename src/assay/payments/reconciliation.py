@@ -13,10 +13,16 @@ from typing import Final
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.tasks import all_results
-from assay.payments.attempts import after
 from assay.payments.finality import Witness
 from assay.payments.model import LedgerEntry, PaymentState, SettlementPending
-from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import (
+    PaymentOutcome,
+    Rejected,
+    Settled,
+    SettlementAttempt,
+    Undecided,
+    after,
+)
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
 from assay.payments.unfinished_payments import Due
 

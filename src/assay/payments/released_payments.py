@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from assay.common.errors import Unavailable
-from assay.payments.claims import CUT_SHORT
-from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
-from assay.payments.recheck_schedule import AT_ONCE
+from assay.payments.model import CUT_SHORT, LedgerEntry, PaymentState
+from assay.payments.outcomes import AT_ONCE, PaymentOutcome, Rejected, Settled, Undecided, is_unused
 from assay.payments.settlement import Settlement
 
 EVERY_NODE: Final = 2

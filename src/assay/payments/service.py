@@ -17,22 +17,22 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.http_heads import HeaderPairs
 from assay.common.keyring import MacKeys
 from assay.payments.balance_check import require_cover
-from assay.payments.claims import PaymentClaim, PaymentSighting
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
     ClaimedPayment,
     LedgerEntry,
     Payment,
+    PaymentClaim,
     PaymentRefused,
     PaymentRequired,
+    PaymentSighting,
     PaymentState,
     Quote,
     Replay,
     StoredResponse,
 )
 from assay.payments.new_entry import fresh_entry
-from assay.payments.outcomes import Rejected, Settled, Undecided
-from assay.payments.recheck_schedule import AT_ONCE
+from assay.payments.outcomes import AT_ONCE, Rejected, Settled, Undecided
 from assay.payments.released_payments import EVERY_NODE
 from assay.payments.requests import PaidRequest, PresentedPayment
 from assay.payments.retries import PaymentSpent, Retries

@@ -13,7 +13,6 @@ from assay.common.clock import Clock
 from assay.common.errors import ServiceError
 from assay.common.http_heads import HeaderPairs
 from assay.common.tasks import all_results
-from assay.payments.attempts import after
 from assay.payments.finality import Witness
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
@@ -25,9 +24,16 @@ from assay.payments.model import (
     SettlementPending,
     StoredResponse,
 )
-from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import (
+    FIRST_S,
+    PaymentOutcome,
+    Rejected,
+    Settled,
+    SettlementAttempt,
+    Undecided,
+    after,
+)
 from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
-from assay.payments.recheck_schedule import FIRST_S
 from assay.payments.reconciliation import Reconciler
 
 LATE_S: Final = 5.0

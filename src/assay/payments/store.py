@@ -12,18 +12,19 @@ from assay.common.tasks import finish
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import paid_responses, payments
 from assay.db.sql_transaction import SqlRow, SqlTransaction
-from assay.payments.claims import InFlightAmount, PaymentClaim, carried_look
 from assay.payments.gas import GasTerms, closed
-from assay.payments.gas_cost import NO_GAS
 from assay.payments.model import (
     IdentifierReused,
+    InFlightAmount,
     LedgerEntry,
     Payment,
+    PaymentClaim,
     PaymentState,
     StoredResponse,
+    carried_look,
+    first_look,
 )
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import NO_GAS, Look, SettlementAttempt
 from assay.payments.store_gas import GasReservations
 from assay.payments.store_ledger_statements import (
     BY_DIGEST,
@@ -48,7 +49,6 @@ from assay.payments.store_rows import entry_of, look_us, moved_values, values_of
 from assay.payments.transitions import require_legal
 from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
-from assay.payments.watched_payments import first_look
 
 OnMove: TypeAlias = Callable[
     [SqlTransaction, LedgerEntry, LedgerEntry], Awaitable[Callable[[], None] | None]

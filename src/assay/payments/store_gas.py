@@ -23,8 +23,8 @@ from assay.db.schema.everything import payments, wrappers
 from assay.db.schema.gas import gas_accounts
 from assay.db.sql_transaction import SqlRow, SqlTransaction
 from assay.payments.gas import RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
-from assay.payments.gas_cost import Gas, GasPayer
 from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import Gas, GasPayer
 from assay.payments.store_gas_in_flight import IN_FLIGHT, LIVE_CLAIM
 
 SHARED = "settlements of self-registered accounts"

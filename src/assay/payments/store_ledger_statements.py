@@ -26,8 +26,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from assay.db.connect import DatabaseKind
 from assay.db.schema.everything import paid_responses, payments
-from assay.payments.claims import CUT_SHORT
-from assay.payments.model import PaymentState
+from assay.payments.model import CUT_SHORT, PaymentState
 
 _IN_FLIGHT = (PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING)
 

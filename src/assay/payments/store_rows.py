@@ -7,8 +7,7 @@ from decimal import Decimal
 from assay.db.engine import from_us, to_us
 from assay.db.sql_transaction import SqlRow
 from assay.payments.model import DirectFee, Fees, LedgerEntry, PaymentState
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import Look, SettlementAttempt
 from assay.payments.store_gas import gas_of, gas_values
 
 

@@ -22,9 +22,8 @@ from assay.db.connect import DatabaseKind
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments
 from assay.db.sql_transaction import SqlRow, SqlTransaction, Values, places, texts
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import OPEN, LedgerEntry, PaymentState, WatchedPayment
 from assay.payments.store_rows import direct_fee_of, entry_of
-from assay.payments.watched_payments import OPEN, WatchedPayment
 from assay.payments.watcher import RecheckPlan
 
 _LOCK = "payment watches"

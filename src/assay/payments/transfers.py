@@ -18,7 +18,7 @@ from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock, iso
 from assay.common.errors import Conflict, InvalidRequest, Problem
 from assay.common.ids import new_id
-from assay.payments.model import PaymentNetwork, PaymentState
+from assay.payments.model import LOOKS, PaymentNetwork, PaymentState
 from assay.payments.payees import checksummed, payee_problem
 from assay.payments.statement import Statements
 from assay.payments.transfer_model import (
@@ -31,7 +31,6 @@ from assay.payments.transfer_model import (
     TransferStore,
 )
 from assay.payments.transfer_watcher import TransferWatcher
-from assay.payments.watched_payments import LOOKS
 
 _HASH: Final = re.compile(r"0x[0-9a-f]{64}")
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol as Port
 
 from assay.payments.model import LedgerEntry
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import Look
 
 
 @dataclass(frozen=True, slots=True)

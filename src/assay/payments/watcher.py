@@ -16,21 +16,20 @@ from typing import Protocol as Port
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.tasks import all_results
-from assay.payments.attempts import after
 from assay.payments.finality import View, Witness
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import LOOKS, REOPENED, LedgerEntry, PaymentState, WatchedPayment, since
 from assay.payments.outcomes import (
+    AT_ONCE,
     PaymentOutcome,
     Rejected,
     Settled,
     SettlementAttempt,
     Undecided,
+    after,
     is_unused,
 )
 from assay.payments.ports import LedgerStore
-from assay.payments.recheck_schedule import AT_ONCE
 from assay.payments.settlement import Settlement
-from assay.payments.watched_payments import LOOKS, REOPENED, WatchedPayment, since
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
 """Between two looks for a payment that is not shown: half its age, within these."""

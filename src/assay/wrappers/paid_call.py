@@ -10,8 +10,7 @@ from assay.common.addresses import caller_of
 from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import Reservation
 from assay.http1.model import UpstreamFailed, UpstreamResponse
-from assay.payments.claims import CUT_SHORT
-from assay.payments.model import ClaimedPayment, StoredResponse
+from assay.payments.model import CUT_SHORT, ClaimedPayment, StoredResponse
 from assay.payments.service import LATE_S, PaymentService
 from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.model import CallRecord, PayableRequest, WrapperResponse

@@ -19,9 +19,8 @@ from assay.common.ids import new_id
 from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
 from assay.db.sql_transaction import DriverTransaction, Values
-from assay.payments.claims import PaymentClaim
 from assay.payments.gas import GasSpent, GasTerms
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import LedgerEntry, PaymentClaim, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore

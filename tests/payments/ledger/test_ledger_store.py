@@ -14,17 +14,17 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from assay.common.ids import new_id
 from assay.db.engine import Database
-from assay.payments.claims import CUT_SHORT, InFlightAmount
 from assay.payments.model import (
+    CUT_SHORT,
     DirectFee,
     Fees,
     IdentifierReused,
+    InFlightAmount,
     LedgerEntry,
     PaymentState,
     StoredResponse,
 )
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import Look, SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
 from assay.payments.unfinished_payments import Due

@@ -7,7 +7,7 @@ import pytest
 
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import Look
 from assay.payments.store import SqlLedgerStore
 from assay.payments.transitions import TRANSITIONS, IllegalTransition
 from tests.payments.ledger.test_ledger_store import CLOCK, HOUR, due, entry

@@ -9,9 +9,8 @@ import pytest
 from assay.chains.evm.abi import address_word, word
 from assay.common.keccak import keccak256
 from assay.db.engine import Database
-from assay.payments.attempts import NONCES_MAX, RENEWED_AFTER_S
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.recheck_schedule import Look
+from assay.payments.outcomes import NONCES_MAX, RENEWED_AFTER_S, Look
 from assay.payments.released_payments import find_out
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, submit

@@ -9,11 +9,10 @@ import pytest
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_rollups import SqlRollupProof
 from assay.db.engine import Database
-from assay.payments.model import DirectFee, LedgerEntry, PaymentState
+from assay.payments.model import ENDED, LOOKS, DirectFee, LedgerEntry, PaymentState, watched_payment
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.watched_payments import ENDED, LOOKS, watched_payment
 from assay.payments.watcher import plan_of
 from tests.payments.ledger.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 from tests.support.fakes.calls import counted_ledger

@@ -20,9 +20,8 @@ from assay.chains.model import Network
 from assay.common.keyring import MacKeys
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import SettlementAttempt
+from assay.payments.outcomes import LATE_S, MISSED_MOST_S, SettlementAttempt
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.recheck_schedule import LATE_S, MISSED_MOST_S
 from assay.payments.reconciliation import OF_PAYER
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement

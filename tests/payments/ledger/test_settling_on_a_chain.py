@@ -13,9 +13,8 @@ from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.evm.transactions import TransactionSigner, transaction_of
 from assay.chains.model import Network
 from assay.common.clock import SystemClock
-from assay.payments.attempts import after, hashes
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undecided, after, hashes
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.engine import X402Engine
 from assay_demo.chain import dollars

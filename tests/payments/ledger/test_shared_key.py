@@ -15,10 +15,15 @@ from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.common.keyring import MacKeys
 from assay.db.engine import Database
-from assay.payments.claims import PaymentSighting
 from assay.payments.gas import GasBudget
 from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
-from assay.payments.model import ClaimedPayment, Payment, PaymentState, PaymentsUnavailable
+from assay.payments.model import (
+    ClaimedPayment,
+    Payment,
+    PaymentSighting,
+    PaymentState,
+    PaymentsUnavailable,
+)
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.service import PaymentService

@@ -13,9 +13,8 @@ from assay.app.retention import Retention
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
 from assay.db.store_costs import SqlCostStore
-from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import SettlementAttempt
+from assay.payments.outcomes import NO_GAS, Gas, SettlementAttempt
 from assay.payments.service import FAILURES_WINDOW
 from assay.payments.store_old_payments import REMOVE
 from assay.payments.store_rows import values_of

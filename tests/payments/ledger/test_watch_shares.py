@@ -9,10 +9,9 @@ from sqlalchemy import insert, text
 
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import LedgerEntry, PaymentState, WatchedPayment
 from assay.payments.store_rows import values_of
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.watched_payments import WatchedPayment
 from tests.payments.ledger.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 
 AT_MOST = 200

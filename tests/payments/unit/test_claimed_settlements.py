@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from assay.payments.model import PaymentState
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import ANSWERS_MAX
+from assay.payments.outcomes import ANSWERS_MAX, SettlementAttempt
 from assay.payments.settlement import PaymentPending
 from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.payments.unit.test_authorization_outcomes import SELLER

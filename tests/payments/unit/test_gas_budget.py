@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.payments.gas import GasBudget, KeyNonces, SoldOn
-from assay.payments.gas_cost import Gas
 from assay.payments.gas_rules import GAS_MAX, WEI, FeePerGas, GasRules, fee_per_gas
 from assay.payments.model import PaymentsUnavailable, Quote
 from assay.payments.networks import ROWS
 from assay.payments.nodes import PaymentNodes
+from assay.payments.outcomes import Gas
 from assay.payments.sale_checks import gas_price_check
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.warnings import SaleTerms

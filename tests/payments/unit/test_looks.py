@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from assay.payments.recheck_schedule import FIRST_S, LATE_S, MISSED_MOST_S, MOST_S, Look
+from assay.payments.outcomes import FIRST_S, LATE_S, MISSED_MOST_S, MOST_S, Look
 from tests.support.fakes.clock import FrozenClock
 
 NOW = FrozenClock().now()

@@ -12,8 +12,15 @@ from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned
 from assay.payments.balance_check import require_cover
-from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
-from assay.payments.model import LedgerEntry, Payment, PaymentRefused, Quote
+from assay.payments.model import (
+    InFlightAmount,
+    LedgerEntry,
+    Payment,
+    PaymentClaim,
+    PaymentRefused,
+    PaymentSighting,
+    Quote,
+)
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.validity import MARGIN_S, STOCK_S

@@ -17,7 +17,7 @@ from assay.chains.evm.abi import address_word
 from assay.chains.model import Network
 from assay.common.json import JsonValue
 from assay.payments.finality import View, Witness
-from assay.payments.model import DirectFee, LedgerEntry, PaymentState
+from assay.payments.model import DirectFee, LedgerEntry, PaymentState, watched_payment
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.transfers import NOTED, pays
@@ -27,7 +27,6 @@ from assay.payments.ports import ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.released_payments import find_out
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.watched_payments import watched_payment
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 from tests.payments.unit.test_mpp_echoed_fee import JSON

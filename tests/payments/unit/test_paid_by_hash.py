@@ -10,7 +10,7 @@ import pytest
 
 from assay.common.keyring import MacKeys
 from assay.payments.finality import View, Witness
-from assay.payments.model import ClaimedPayment, LedgerEntry, Payment, PaymentState
+from assay.payments.model import ClaimedPayment, LedgerEntry, Payment, PaymentState, WatchedPayment
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import PaymentOutcome, Settled
@@ -18,7 +18,6 @@ from assay.payments.ports import ProtocolDependencies
 from assay.payments.requests import PaidRequest
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
-from assay.payments.watched_payments import WatchedPayment
 from tests.simulation.payers import quote_of
 from tests.simulation.process import EPOCH
 from tests.support.fakes.clock import FrozenClock

@@ -9,8 +9,15 @@ import pytest
 from typing_extensions import override
 
 from assay.payments.balance_check import LANDING_S, require_cover
-from assay.payments.claims import InFlightAmount, PaymentClaim, PaymentSighting
-from assay.payments.model import Fees, LedgerEntry, PaymentRefused, PaymentsUnavailable
+from assay.payments.model import (
+    Fees,
+    InFlightAmount,
+    LedgerEntry,
+    PaymentClaim,
+    PaymentRefused,
+    PaymentSighting,
+    PaymentsUnavailable,
+)
 from assay.payments.ports import Balances, ProtocolDependencies
 from tests.payments.unit.test_x402_vectors import VECTORS, entry
 from tests.support.fakes.clock import FrozenClock

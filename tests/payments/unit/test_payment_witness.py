@@ -8,11 +8,10 @@ import pytest
 from assay.common.clock import SystemClock
 from assay.common.errors import Unavailable
 from assay.payments.finality import View, Witness
-from assay.payments.model import LedgerEntry
+from assay.payments.model import LedgerEntry, WatchedPayment
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.watched_payments import WatchedPayment
 from tests.payments.unit.test_x402_vectors import VECTORS, entry
 
 ENTRY: LedgerEntry = entry(VECTORS["receipts"][0])

@@ -21,10 +21,9 @@ from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.networks import payment_networks
-from assay.payments.outcomes import SettlementAttempt
+from assay.payments.outcomes import ANSWERS_MAX, AT_END, SettlementAttempt
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.recheck_schedule import ANSWERS_MAX, AT_END
 from assay.payments.released_payments import find_out
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.watcher import Watcher

@@ -12,13 +12,15 @@ from typing_extensions import override
 
 from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.keyring import MacKeys
-from assay.payments.claims import CUT_SHORT, PaymentSighting
 from assay.payments.model import (
+    CUT_SHORT,
+    ENDED,
     ClaimedPayment,
     LedgerEntry,
     Payment,
     PaymentRefused,
     PaymentRequired,
+    PaymentSighting,
     PaymentState,
     Replay,
     StoredResponse,
@@ -29,7 +31,6 @@ from assay.payments.released_payments import EVERY_NODE
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
-from assay.payments.watched_payments import ENDED
 from assay.payments.x402.protocol import PROTOCOL
 from tests.simulation.chain import Signers
 from tests.simulation.payers import Purchase, purchase_of

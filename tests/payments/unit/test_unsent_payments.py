@@ -10,8 +10,7 @@ import pytest
 
 from assay.app.background import RECONCILE_EVERY_S
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import ANSWERS_MAX
+from assay.payments.outcomes import ANSWERS_MAX, SettlementAttempt
 from assay.payments.settlement import PaymentPending
 from assay.payments.x402.gas_price import GAS_PRICE_MAX
 from assay.payments.x402.protocol import PROTOCOL as X402

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from assay.payments.model import PaymentState
+from assay.payments.model import LOOKS, PaymentState
 from assay.payments.outcomes import SettlementAttempt
-from assay.payments.watched_payments import LOOKS
 from assay.payments.watcher import LOOKED_AT_ONCE
 from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.payments.unit.test_authorization_outcomes import ONE, SELLER, TWO, payment

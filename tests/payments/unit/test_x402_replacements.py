@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
-from assay.payments.attempts import ATTEMPTS_MAX, after, hashes
 from assay.payments.gas_rules import FeePerGas, fee_per_gas
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.outcomes import SettlementAttempt, Undecided
+from assay.payments.outcomes import ATTEMPTS_MAX, SettlementAttempt, Undecided, after, hashes
 from assay.payments.x402.gas_price import GAS_PRICE_MAX
 from assay.payments.x402.offered_fees import can_be_mined, replacing
 from assay.payments.x402.protocol import PROTOCOL as X402

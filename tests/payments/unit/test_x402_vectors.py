@@ -19,8 +19,7 @@ from x402.schemas.v1 import PaymentRequiredV1
 
 from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonValue, canonical_bytes
-from assay.payments.claims import PaymentSighting
-from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, Quote
+from assay.payments.model import LedgerEntry, PaymentRefused, PaymentSighting, PaymentState, Quote
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.ports import Authorization, PaidRequest, ProtocolDependencies

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from assay.payments.gas import GasSpent, GasTerms
-from assay.payments.gas_cost import NO_GAS, Gas
 from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.outcomes import NO_GAS, Gas
 
 
 @dataclass(slots=True)

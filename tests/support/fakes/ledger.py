@@ -9,14 +9,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from assay.common.clock import Clock
-from assay.payments.claims import CUT_SHORT, InFlightAmount, PaymentClaim, carried_look
 from assay.payments.gas import GasTerms, closed
-from assay.payments.model import IdentifierReused, LedgerEntry, PaymentState, StoredResponse
-from assay.payments.outcomes import SettlementAttempt
-from assay.payments.recheck_schedule import Look
+from assay.payments.model import (
+    CUT_SHORT,
+    IdentifierReused,
+    InFlightAmount,
+    LedgerEntry,
+    PaymentClaim,
+    PaymentState,
+    StoredResponse,
+    WatchedPayment,
+    carried_look,
+    first_look,
+    watched_payment,
+)
+from assay.payments.outcomes import Look, SettlementAttempt
 from assay.payments.unfinished_payments import Due
 from assay.payments.upstream_keys import carried_secret
-from assay.payments.watched_payments import WatchedPayment, first_look, watched_payment
 from assay.payments.watcher import RecheckPlan
 from tests.support.fakes.gas_accounts import MemoryGas
 

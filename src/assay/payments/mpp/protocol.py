@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from assay.common.http_heads import HeaderPairs
-from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
     LedgerEntry,
     Payment,
     PaymentRefused,
     PaymentRequirements,
+    PaymentSighting,
     Protocol,
     Quote,
 )

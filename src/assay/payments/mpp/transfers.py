@@ -8,8 +8,7 @@ from assay.chains.evm.abi import address_word
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import LedgerEntry
-from assay.payments.watched_payments import WatchedPayment
+from assay.payments.model import LedgerEntry, WatchedPayment
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 
 NOTED = "0x" + keccak256(b"TransferWithMemo(address,address,uint256,bytes32)").hex()

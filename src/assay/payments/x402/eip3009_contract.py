@@ -9,9 +9,8 @@ from assay.chains.evm.abi import address_word, word
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import LedgerEntry
+from assay.payments.model import LedgerEntry, WatchedPayment
 from assay.payments.ports import Authorization
-from assay.payments.watched_payments import WatchedPayment
 
 
 def _selector(signature: str) -> bytes:

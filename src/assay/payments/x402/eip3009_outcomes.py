@@ -16,9 +16,8 @@ from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
 from assay.payments.all_nodes import ENOUGH, ask_nodes, single_nodes
-from assay.payments.attempts import hashes
 from assay.payments.model import LedgerEntry
-from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
+from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, hashes, is_unused
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays, state_of
 from assay.payments.x402.eip3009_logs import Block, Use, block_of, find_uses

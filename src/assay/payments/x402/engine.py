@@ -17,10 +17,23 @@ from assay.common.clock import Clock
 from assay.common.dataclass_copy import changed
 from assay.common.errors import Unavailable
 from assay.common.json import JsonValue
-from assay.payments.attempts import after, hashes, may_renew
-from assay.payments.claims import PaymentSighting
-from assay.payments.model import LedgerEntry, Payment, PaymentRefused, PaymentsUnavailable
-from assay.payments.outcomes import PaymentOutcome, Settled, SettlementAttempt, Undecided, is_unused
+from assay.payments.model import (
+    LedgerEntry,
+    Payment,
+    PaymentRefused,
+    PaymentSighting,
+    PaymentsUnavailable,
+)
+from assay.payments.outcomes import (
+    PaymentOutcome,
+    Settled,
+    SettlementAttempt,
+    Undecided,
+    after,
+    hashes,
+    is_unused,
+    may_renew,
+)
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import (

@@ -17,13 +17,13 @@ from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.net.bounded_post import get, post_json
 from assay.payments.buyer import unmarked
-from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
     LedgerEntry,
     Payment,
     PaymentAsset,
     PaymentNetwork,
     PaymentRefused,
+    PaymentSighting,
     PaymentsUnavailable,
 )
 from assay.payments.outcomes import (

@@ -10,13 +10,13 @@ from typing import ClassVar, Final
 from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue
 from assay.payments.buyer import token_of
-from assay.payments.claims import PaymentSighting
 from assay.payments.model import (
     LedgerEntry,
     Payment,
     PaymentNetwork,
     PaymentRefused,
     PaymentRequirements,
+    PaymentSighting,
     Protocol,
     Quote,
 )

@@ -19,10 +19,14 @@ from assay.common.errors import Unavailable
 from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
-from assay.payments.attempts import ATTEMPTS_MAX, may_take_another_nonce
 from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
 from assay.payments.model import LedgerEntry
-from assay.payments.outcomes import SettlementAttempt, Undecided
+from assay.payments.outcomes import (
+    ATTEMPTS_MAX,
+    SettlementAttempt,
+    Undecided,
+    may_take_another_nonce,
+)
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
 from assay.payments.x402.eip3009_contract import transfer_data
