@@ -19,6 +19,7 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.json import JsonValue
 from assay.payments.gas import GasTerms
 from assay.payments.model import (
+    Due,
     InFlightAmount,
     LedgerEntry,
     PaymentClaim,
@@ -28,7 +29,6 @@ from assay.payments.model import (
     WatchedPayment,
 )
 from assay.payments.outcomes import Look, SettlementAttempt
-from assay.payments.unfinished_payments import Due
 from assay.payments.watcher import RecheckPlan
 from tests.simulation.chain import Refused
 from tests.simulation.node import Node

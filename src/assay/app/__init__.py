@@ -123,10 +123,10 @@ from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
-from assay.payments.ports import LedgerStore
 from assay.payments.service import PaymentService
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
+from assay.payments.store import SqlLedgerStore
 from assay.payments.transfer_pages import TransferPages
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import Watcher
@@ -225,7 +225,7 @@ class App:
     wrapper_origin: WrapperOrigin
     payments: PaymentService
     watcher: Watcher
-    ledger: LedgerStore
+    ledger: SqlLedgerStore
     gas: GasParts
     settling: SettlingWatch
     x402_engines: Sequence[X402Engine]

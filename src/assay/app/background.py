@@ -9,8 +9,8 @@ from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.tasks import finish
 from assay.db.engine import Database
-from assay.payments.ports import LedgerStore
 from assay.payments.service import PaymentService
+from assay.payments.store import SqlLedgerStore
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import Watcher
 from assay.webhooks.delivery import Deliverer
@@ -51,7 +51,7 @@ async def reconcile_forever(payments: PaymentService, network: str, log: Log) ->
         await asyncio.sleep(RECONCILE_EVERY_S)
 
 
-async def purge_forever(ledger: LedgerStore, keep: timedelta, clock: Clock, log: Log) -> None:
+async def purge_forever(ledger: SqlLedgerStore, keep: timedelta, clock: Clock, log: Log) -> None:
     """Forget old paid answers."""
     while True:
         try:

@@ -44,7 +44,7 @@ from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.nodes import PaymentNodes
-from assay.payments.ports import Facilitator, LedgerStore, PaymentProtocol, ProtocolDependencies
+from assay.payments.ports import Facilitator, PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
@@ -105,7 +105,7 @@ class WrapperServices:
     direct: FastCalls
     payments: PaymentService
     watcher: Watcher
-    ledger: LedgerStore
+    ledger: SqlLedgerStore
     gas: GasParts
     settling: SettlingWatch
     call_log: CallLog
@@ -225,7 +225,7 @@ def _refused_note(log: Log) -> Callable[[CallLogEntry, str], None]:
 def _settlement(
     dependencies: WrapperDependencies,
     networks: Mapping[str, PaymentNetwork],
-    ledger: LedgerStore,
+    ledger: SqlLedgerStore,
     stack: AsyncExitStack,
 ) -> tuple[Settlement, Witness, GasParts, Sequence[X402Engine], SettlingWatch]:
     settings, clock, rpc = dependencies.settings, dependencies.clock, dependencies.rpc

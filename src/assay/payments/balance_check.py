@@ -19,10 +19,10 @@ from assay.payments.model import (
 )
 from assay.payments.ports import (
     Balances,
-    LedgerStore,
     PaymentProtocol,
     ProtocolDependencies,
 )
+from assay.payments.store import SqlLedgerStore
 
 LANDING_S: Final = 10.0
 """How long what was sent is waited for: several blocks, and a look at their receipts."""
@@ -35,7 +35,7 @@ async def require_cover(
     claim: PaymentClaim,
     protocol: PaymentProtocol,
     needs: ProtocolDependencies,
-    ledger: LedgerStore,
+    ledger: SqlLedgerStore,
     sighting: PaymentSighting,
 ) -> None:
     """The protocol's own checks of a payment, and that nothing is promised twice.
@@ -53,7 +53,7 @@ async def require_cover(
 
 
 async def _changed(
-    seen: InFlightAmount, entry: LedgerEntry, ledger: LedgerStore, clock: Clock, until_s: float
+    seen: InFlightAmount, entry: LedgerEntry, ledger: SqlLedgerStore, clock: Clock, until_s: float
 ) -> InFlightAmount:
     """What is in flight now that it is something else: while it is the same, it is still short."""
     pause_s = 0.0

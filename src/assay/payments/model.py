@@ -321,6 +321,20 @@ class PaymentClaim:
     """Settlements of this payer that failed, and calls that were `CUT_SHORT`, in the last hour."""
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Which unfinished entries are asked for: nobody's second comes before anybody's first."""
+
+    network: str
+    free_at: datetime
+    """Their lease ended before that moment."""
+    look_at: datetime | None
+    """Their next look is not after that moment; None: whenever it is."""
+    at_most: int
+    of_payer: int
+    """How many of one payer at most."""
+
+
 @dataclass(slots=True)
 class PaymentSighting:
     """What the chain has shown of a claimed payment; written by what verifies it."""

@@ -2,29 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import ClassVar, TypeAlias
 from typing import Protocol as Port
 
 from assay.common.clock import Clock
 from assay.common.http_heads import HeaderPairs
-from assay.payments.gas import GasBudget, GasTerms
+from assay.payments.gas import GasBudget
 from assay.payments.model import (
-    InFlightAmount,
     LedgerEntry,
     Payment,
-    PaymentClaim,
     PaymentNetwork,
     PaymentRequirements,
     PaymentSighting,
-    PaymentState,
     Protocol,
     Quote,
-    StoredResponse,
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt
 from assay.payments.requests import PaidRequest, PresentedPayment
-from assay.payments.unfinished_payments import UnfinishedStore
 
 Note: TypeAlias = Callable[[SettlementAttempt], Awaitable[None]]
 """Writes an attempt down, durably, before it is sent."""
@@ -246,69 +240,4 @@ class PaymentProtocol(Port):
 
     def pending(self, entry: LedgerEntry) -> HeaderPairs:
         """The headers of an answer that cannot say yet."""
-        ...
-
-
-class LedgerStore(UnfinishedStore, Port):
-    """Payments and what they bought; every change is durable before it is answered.
-
-    Of any number of processes at most one works on an entry: a change names the state and the
-    lease it was read with, and comes to nothing when they are no longer so.
-    """
-
-    async def claim(
-        self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
-    ) -> PaymentClaim:
-        """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
-
-        Raises `IdentifierReused` when its identifier stands for another payment of this payer, and
-        `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
-
-        Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
-        process whose lease has run out, is claimed anew. Claims of one payer are in one order:
-        `committed` counts all that came before and are still in flight. A caller that is cancelled
-        meanwhile gets its claim, to be released, and is told at its next wait.
-        """
-        ...
-
-    async def committed(self, entry: LedgerEntry) -> InFlightAmount:
-        """What the payer has in flight now, without this entry."""
-        ...
-
-    async def find(self, network: str, digest: str) -> LedgerEntry | None:
-        """The entry of exactly this credential."""
-        ...
-
-    async def move(
-        self,
-        entry: LedgerEntry,
-        state: PaymentState,
-        *,
-        attempt: SettlementAttempt | None = None,
-        reason: str = "",
-        lease_until: datetime | None = None,
-        stored: StoredResponse | None = None,
-    ) -> LedgerEntry | None:
-        """Move an entry on, with what it bought in the same transaction, and charge its gas.
-
-        None, and nothing changed, when it is not as `entry` says. Raises `IllegalTransition`.
-        """
-        ...
-
-    async def stored_bytes(self, entry_id: str) -> int | None:
-        """How large the body of what a payment bought is, while it is kept."""
-        ...
-
-    async def stored(self, entry_id: str) -> StoredResponse | None:
-        """What a payment bought, while it is kept."""
-        ...
-
-    async def purge_stored(self, before: datetime) -> int:
-        """Forget what was bought before that moment; how much it was."""
-        ...
-
-    async def list(
-        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
-    ) -> Sequence[LedgerEntry]:
-        """Entries, newest first."""
         ...

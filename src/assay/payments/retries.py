@@ -5,7 +5,6 @@ Source: conventions.md#wrapper; payment-safety.md#attacks-and-faults, #order-of-
 
 from dataclasses import dataclass, replace
 
-from assay.payments.buyer import is_buyer
 from assay.payments.model import (
     ClaimedPayment,
     LedgerEntry,
@@ -14,9 +13,8 @@ from assay.payments.model import (
     Quote,
     Replay,
 )
-from assay.payments.released_payments import find_out
-from assay.payments.requests import PaidRequest, is_same_request
-from assay.payments.settlement import Settlement
+from assay.payments.requests import PaidRequest, is_buyer, is_same_request
+from assay.payments.settlement import Settlement, find_out
 
 _USED = "invalid_exact_evm_nonce_already_used"
 _ELSEWHERE = (

@@ -31,12 +31,10 @@ from assay.payments.model import (
     Replay,
     StoredResponse,
 )
-from assay.payments.new_entry import fresh_entry
 from assay.payments.outcomes import AT_ONCE, Rejected, Settled, Undecided
-from assay.payments.released_payments import EVERY_NODE
-from assay.payments.requests import PaidRequest, PresentedPayment
+from assay.payments.requests import PaidRequest, PresentedPayment, fresh_entry
 from assay.payments.retries import PaymentSpent, Retries
-from assay.payments.settlement import LATE_S, WORK_SLACK, PaymentPending, Settlement
+from assay.payments.settlement import EVERY_NODE, LATE_S, WORK_SLACK, PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
 
 __all__ = ["LATE_S", "PaymentPending", "PaymentService"]

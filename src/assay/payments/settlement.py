@@ -1,21 +1,32 @@
 """Settling what is in the ledger, and finishing what a crash or an outage left unfinished.
 
 An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
+
+`Reconciler` finishes what nobody works on, without asking for ever: payments of one network are
+asked about together, each network by itself, and no payer's second payment before anybody's first.
+Source: ADR 0018.
+
+Of payments that served nobody the chain is asked before anything is said of one (`find_out`). A
+facilitator or a node that was shown an authorisation while it was claimed can submit it once the
+claim has ended. Its buyer has paid then, and is owed what the claim was for (ADR 0019).
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from assay.common.clock import Clock
-from assay.common.errors import ServiceError
+from assay.common.errors import ServiceError, Unavailable
 from assay.common.http_heads import HeaderPairs
 from assay.common.tasks import all_results
 from assay.payments.finality import Witness
 from assay.payments.gas import GasOffer
 from assay.payments.model import (
+    CUT_SHORT,
+    Due,
     LedgerEntry,
     PaymentRefused,
     PaymentRequired,
@@ -25,6 +36,7 @@ from assay.payments.model import (
     StoredResponse,
 )
 from assay.payments.outcomes import (
+    AT_ONCE,
     FIRST_S,
     PaymentOutcome,
     Rejected,
@@ -32,9 +44,165 @@ from assay.payments.outcomes import (
     SettlementAttempt,
     Undecided,
     after,
+    is_unused,
 )
-from assay.payments.ports import LedgerStore, PaymentProtocol, ProtocolDependencies
-from assay.payments.reconciliation import Reconciler
+from assay.payments.ports import PaymentProtocol, ProtocolDependencies
+from assay.payments.store import SqlLedgerStore
+
+ASKED_AT_ONCE: Final = 1000
+"""Payments of one question at most; when there are more, the next are asked about at once."""
+
+OF_PAYER: Final = 100
+"""Of one payer in one pass."""
+
+MOVED_AT_ONCE: Final = 8
+"""Changes of the ledger side by side: the rest of its connections are for paying callers."""
+
+
+PUT_OFF_AT_ONCE: Final = 100
+"""In one transaction of the ledger, which others wait for."""
+
+_WAITS: Final = Undecided("it waits to be mined", is_unused=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler:
+    """Asks chains about payments that nobody works on, and writes down what they say."""
+
+    protocols: Mapping[str, PaymentProtocol]
+    needs: ProtocolDependencies
+    ledger: SqlLedgerStore
+    clock: Clock
+    lease: Callable[[], datetime]
+    witness: Witness
+
+    async def run(self, network: str, *, is_due_only: bool) -> list[LedgerEntry]:
+        """One pass over what is due of a network, or all of it; those that have ended."""
+        started = self.clock.now()
+        due = Due(network, started, started, ASKED_AT_ONCE, OF_PAYER)
+        if not is_due_only:
+            due = Due(network, started, None, ASKED_AT_ONCE, ASKED_AT_ONCE)
+        ended: list[LedgerEntry] = []
+        while True:
+            leased = await self.ledger.lease_unfinished(due, self.lease())
+            if leased:
+                found = await self.ask(leased, of_all=not is_due_only)
+                ended += (await self.follow(leased, found)).values()
+            if len(leased) < ASKED_AT_ONCE:
+                return ended
+
+    async def ask(
+        self, leased: Sequence[LedgerEntry], *, of_all: bool = False
+    ) -> Sequence[PaymentOutcome]:
+        """What became of leased payments of one network; nothing where no node answers.
+
+        Of a settlement of ours that waits to be mined no node is asked any more once only those
+        answers are left that are kept for its end: what is sent again says whether its nonce is
+        used. `of_all`: they are asked of that, too.
+        """
+        protocol, now = self.protocols[leased[0].protocol], self.clock.now()
+        sent = {one.id for one in leased if not of_all and _is_only_sent(one, protocol, now)}
+        asked = [one for one in leased if one.id not in sent]
+        try:
+            found = iter(await protocol.outcomes(asked, self.needs) if asked else ())
+        except Unavailable as error:
+            await self._missed(leased, error.detail or error.message)
+            return ()
+        return [_WAITS if one.id in sent else next(found) for one in leased]
+
+    async def follow(
+        self, leased: Sequence[LedgerEntry], found: Sequence[PaymentOutcome]
+    ) -> dict[str, LedgerEntry]:
+        """Write down what was answered; those that have ended, by their ids.
+
+        The others are pending again, each with its next look. When no node has answered, nobody
+        asks about any payment of the network before that.
+        """
+        if not found:
+            return {}
+        turns = asyncio.Semaphore(MOVED_AT_ONCE)
+        pairs = zip(leased, found, strict=True)
+        done = await all_results(self._follow(entry, one, turns) for entry, one in pairs)
+        waiting = [
+            e for e in done if isinstance(e, LedgerEntry) and e.state is PaymentState.PENDING
+        ]
+        for start in range(0, len(waiting), PUT_OFF_AT_ONCE):
+            await self.ledger.put_off(waiting[start : start + PUT_OFF_AT_ONCE])
+        for fault in done:
+            if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
+                raise fault  # a service error is one payment's: its lease ends, and it is due again
+        ended = (
+            e for e in done if isinstance(e, LedgerEntry) and e.state is not PaymentState.PENDING
+        )
+        return {entry.id: entry for entry in ended}
+
+    async def _missed(self, leased: Sequence[LedgerEntry], problem: str) -> None:
+        longest = max((entry.look for entry in leased), key=lambda look: look.misses)
+        look = longest.missed(self.clock.now())
+        await self.ledger.put_off_all(leased[0], look, problem)
+
+    async def _follow(
+        self, entry: LedgerEntry, found: PaymentOutcome, turns: asyncio.Semaphore
+    ) -> LedgerEntry | None:
+        """Where an answer leads: an end, or pending with the next look, yet to be written.
+
+        None when somebody else has moved it meanwhile.
+        """
+        latest = entry
+
+        async def note(attempt: SettlementAttempt) -> None:
+            nonlocal latest
+            attempt = after(latest.attempt, attempt)
+            moved = await self.ledger.move(latest, PaymentState.SETTLING, attempt=attempt)
+            if moved is None:
+                raise SettlementPending("Somebody else has taken this payment over.")
+            latest = moved
+
+        answers = found.answers if isinstance(found, Undecided) else 0
+        if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
+            protocol = self.protocols[entry.protocol]
+            found = await protocol.resend(entry, note, self.needs)
+            if protocol.spends_gas:  # ours may have to be replaced: it keeps its pace
+                answers = _more(answers, found)
+        found = await self.witness.judged(latest, found, waits=False)
+        now = self.clock.now()
+        match found:
+            case Settled(transaction):
+                ended = replace(self.needs.ended(latest, found), transaction=transaction)
+                paid = after(latest.attempt, ended)
+                async with turns:
+                    return await self.ledger.move(
+                        latest, PaymentState.SETTLED, attempt=paid, lease_until=now
+                    )
+            case Rejected(reason):
+                failed = self.needs.ended(latest, found)
+                async with turns:
+                    return await self.ledger.move(
+                        latest, PaymentState.FAILED, attempt=failed, reason=reason
+                    )
+            case Undecided(detail):
+                look = entry.look.answered(now, entry.expires_at, answers)
+                look = look if latest is entry else look.sent(now)
+                return replace(
+                    latest,
+                    state=PaymentState.PENDING,
+                    reason=detail[:500],
+                    lease_until=now,
+                    look=look,
+                )
+
+
+def _is_only_sent(entry: LedgerEntry, protocol: PaymentProtocol, now: datetime) -> bool:
+    """Whether what is left of a payment's answers is for its end, and ours is sent until then."""
+    is_ours = protocol.spends_gas and bool(entry.attempt.raw)
+    return is_ours and now < entry.expires_at and not entry.look.has_left(1)
+
+
+def _more(answers: int, sent: PaymentOutcome) -> int:
+    """With those that nodes gave of our own attempts; 0 where they have not contradicted."""
+    more = sent.answers if isinstance(sent, Undecided) else 0
+    return answers + more if more else 0
+
 
 LATE_S: Final = 5.0
 """How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and
@@ -66,7 +234,7 @@ class Settlement:
         self,
         protocols: Mapping[str, PaymentProtocol],
         needs: ProtocolDependencies,
-        ledger: LedgerStore,
+        ledger: SqlLedgerStore,
         clock: Clock,
         lease: timedelta,
         witness: Witness,
@@ -270,3 +438,62 @@ def _may_be_sent(entry: LedgerEntry, now: datetime) -> bool:
         return False
     is_again = not entry.look.misses and now >= entry.updated_at + timedelta(seconds=FIRST_S)
     return is_again or entry.look.is_due(now)
+
+
+EVERY_NODE: Final = 2
+"""What a question to every node counts, of the answers that a payment may cost."""
+
+
+async def find_out(
+    settlement: Settlement, known: LedgerEntry, *, is_refused: bool = False
+) -> LedgerEntry | None:
+    """An entry that nobody works on, as the chain has it; None where its payment may buy now.
+
+    Settled where the transfer was made; released while nobody can say, and asked about ever less:
+    while few answers are left, only the watcher asks, once its authorisation has ended. With
+    `is_refused` every node is asked, for its buyer would be refused if it may buy. Raises
+    `PaymentPending` when somebody has taken it over meanwhile.
+    """
+    now = settlement.clock.now()
+    if known.state is PaymentState.RELEASED and known.look.at is None:
+        return None
+    if not known.look.is_due(now) or not known.look.has_left(EVERY_NODE if is_refused else 1):
+        return known
+    try:
+        found = await settlement.look(known, every_node=is_refused)
+    except Unavailable as error:
+        missed = replace(known, look=known.look.missed(now), lease_until=now)
+        reason = error.detail or error.message
+        return await _again(settlement, missed, reason)
+    if not is_unused(found):
+        return await _written(settlement, known, found)
+    if is_refused:
+        counted = replace(known, look=known.look.due(now, EVERY_NODE), lease_until=now)
+        await settlement.moved(counted, PaymentState.RELEASED, reason=known.reason)
+    return None
+
+
+async def _again(settlement: Settlement, known: LedgerEntry, reason: str) -> LedgerEntry:
+    """The entry, still released. One that cut its call short goes on counting as a failure."""
+    reason = CUT_SHORT if known.reason == CUT_SHORT else reason
+    return await settlement.moved(known, PaymentState.RELEASED, reason=reason)
+
+
+async def _written(
+    settlement: Settlement, known: LedgerEntry, found: PaymentOutcome
+) -> LedgerEntry | None:
+    now = settlement.clock.now()
+    match found:
+        case Settled(transaction):
+            shown = replace(known.attempt, transaction=transaction)
+            return await settlement.moved(
+                known, PaymentState.SETTLED, attempt=shown, lease_until=now
+            )
+        case Rejected(reason):  # it will never move: nothing is left to ask
+            ended = replace(known, look=AT_ONCE, lease_until=now)
+            await _again(settlement, ended, reason)
+            return None
+        case Undecided(detail, answers=answers):
+            look = known.look.answered(now, known.expires_at, answers)
+            open_ = replace(known, look=look, lease_until=now)
+            return await _again(settlement, open_, detail)

@@ -14,6 +14,7 @@ from assay.db.schema.everything import paid_responses, payments
 from assay.db.sql_transaction import SqlRow, SqlTransaction
 from assay.payments.gas import GasTerms, closed
 from assay.payments.model import (
+    Due,
     IdentifierReused,
     InFlightAmount,
     LedgerEntry,
@@ -25,6 +26,7 @@ from assay.payments.model import (
     first_look,
 )
 from assay.payments.outcomes import NO_GAS, Look, SettlementAttempt
+from assay.payments.requests import carried_secret
 from assay.payments.store_gas import GasReservations
 from assay.payments.store_ledger_statements import (
     BY_DIGEST,
@@ -47,8 +49,6 @@ from assay.payments.store_ledger_statements import (
 from assay.payments.store_paid_responses import packed, unpacked
 from assay.payments.store_rows import entry_of, look_us, moved_values, values_of
 from assay.payments.transitions import require_legal
-from assay.payments.unfinished_payments import Due
-from assay.payments.upstream_keys import carried_secret
 
 OnMove: TypeAlias = Callable[
     [SqlTransaction, LedgerEntry, LedgerEntry], Awaitable[Callable[[], None] | None]
@@ -60,7 +60,10 @@ _WATCHED = (PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED)
 
 
 class SqlLedgerStore:
-    """Implements `payments.ports.LedgerStore` and `payments.unpaid_rows.PayerStore`.
+    """Payments and what they bought; every change is durable before it is answered.
+
+    Of any number of processes at most one works on an entry: a change names the state and the
+    lease it was read with, and comes to nothing when they are no longer so.
 
     `moves` counts a row's changes, so that one made from an old reading comes to nothing. A move
     and what `on_move` writes of it are committed together, or neither is.
@@ -76,6 +79,17 @@ class SqlLedgerStore:
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> PaymentClaim:
+        """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
+
+        Raises `IdentifierReused` when its identifier stands for another payment of this payer, and
+        `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
+
+        Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
+        process whose lease has run out, is claimed anew. Claims of one payer are in one order:
+        `committed` counts all that came before and are still in flight. A caller that is cancelled
+        meanwhile gets its claim, to be released, and is told at its next wait.
+        """
+
         async def work(transaction: SqlTransaction) -> PaymentClaim:
             # One payer's claims in one order: what is in flight is then counted exactly.
             await transaction.lock(f"payer {fresh.network} {fresh.payer}")
@@ -92,11 +106,13 @@ class SqlLedgerStore:
         return await finish(self._database.change(work))
 
     async def committed(self, entry: LedgerEntry) -> InFlightAmount:
+        """What the payer has in flight now, without this entry."""
         values = _in_flight(entry, self._clock.now())
         (row,) = await self._database.look(lambda transaction: transaction.rows(COMMITTED, values))
         return _committed_of(row)
 
     async def has_paid(self, payment: Payment) -> bool:
+        """Whether money of the payment's payer has come in before, in the same asset."""
         network = payment.quote.network
         values = {"a_network": network.id, "an_asset": network.asset.address}
         rows = await self._database.look(
@@ -105,6 +121,7 @@ class SqlLedgerStore:
         return bool(rows)
 
     async def find(self, network: str, digest: str) -> LedgerEntry | None:
+        """The entry of exactly this credential."""
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda transaction: transaction.rows(BY_DIGEST, values))
         return entry_of(rows[0]) if rows else None
@@ -119,6 +136,10 @@ class SqlLedgerStore:
         lease_until: datetime | None = None,
         stored: StoredResponse | None = None,
     ) -> LedgerEntry | None:
+        """Move an entry on, with what it bought in the same transaction, and charge its gas.
+
+        None, and nothing changed, when it is not as `entry` says. Raises `IllegalTransition`.
+        """
         require_legal(entry.state, state)
         now = self._clock.now()
         moved = changed(
@@ -161,16 +182,19 @@ class SqlLedgerStore:
         return moved
 
     async def stored_bytes(self, entry_id: str) -> int | None:
+        """How large the body of what a payment bought is, while it is kept."""
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda transaction: transaction.rows(STORED_BYTES, values))
         return int(rows[0]["size"]) if rows else None
 
     async def stored(self, entry_id: str) -> StoredResponse | None:
+        """What a payment bought, while it is kept."""
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda transaction: transaction.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
     async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
+        """Those that are due, leased until then: each of them to one asker."""
         values = {
             "a_network": due.network,
             "free_us": to_us(due.free_at),
@@ -188,6 +212,10 @@ class SqlLedgerStore:
         return await self._database.change(work)
 
     async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
+        """Write each as pending, with its own `reason`, `lease_until` and `look`.
+
+        Those that have moved since they were read stay as they are.
+        """
         now = self._clock.now()
 
         async def work(transaction: SqlTransaction) -> None:
@@ -202,6 +230,10 @@ class SqlLedgerStore:
         await self._database.change(work)
 
     async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
+        """Look at no unfinished entry of its network before `look.at`, which is not None.
+
+        Whatever was leased with it, to the same moment, is pending and free, for that reason.
+        """
         values = {
             "a_network": leased.network,
             "a_look_us": look_us(look),
@@ -213,6 +245,7 @@ class SqlLedgerStore:
         await self._database.change(lambda transaction: transaction.change(PUT_OFF_ALL, values))
 
     async def purge_stored(self, before: datetime) -> int:
+        """Forget what was bought before that moment; how much it was."""
         statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
         async with self._database.write() as connection:
             return (await connection.execute(statement)).rowcount
@@ -220,6 +253,7 @@ class SqlLedgerStore:
     async def list(
         self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
     ) -> Sequence[LedgerEntry]:
+        """Entries, newest first."""
         statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
         if operator_id is not None:
             statement = statement.where(payments.c.operator_id == operator_id)

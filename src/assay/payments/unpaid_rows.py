@@ -8,26 +8,18 @@ the quota of their address.
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
-from typing import Protocol as Port
 
 from assay.common.costs import NAME_CHARS_MAX, Bearer, Cost, CostLedger
 from assay.payments.model import Payment, StoredResponse
+from assay.payments.store import SqlLedgerStore
 
 _COSTS: Final = (Cost.ROWS, Cost.DISK_BYTES)
-
-
-class PayerStore(Port):
-    """Who has paid."""
-
-    async def has_paid(self, payment: Payment) -> bool:
-        """Whether money of the payment's payer has come in before, in the same asset."""
-        ...
 
 
 class UnpaidRows:
     """Who bears the row of a payment, and counting it."""
 
-    def __init__(self, costs: CostLedger, payers: PayerStore | None = None) -> None:
+    def __init__(self, costs: CostLedger, payers: SqlLedgerStore | None = None) -> None:
         self._costs = costs
         self._payers = payers
 

@@ -28,8 +28,8 @@ from assay.payments.outcomes import (
     after,
     is_unused,
 )
-from assay.payments.ports import LedgerStore
 from assay.payments.settlement import Settlement
+from assay.payments.store import SqlLedgerStore
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
 """Between two looks for a payment that is not shown: half its age, within these."""
@@ -83,7 +83,7 @@ class Watcher:
         self, settlement: Settlement, witness: Witness, store: WatchStore, clock: Clock
     ) -> None:
         self._settlement = settlement
-        self._ledger: LedgerStore = settlement.ledger
+        self._ledger: SqlLedgerStore = settlement.ledger
         self._witness = witness
         self._store = store
         self._clock = clock

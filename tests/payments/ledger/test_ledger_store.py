@@ -17,6 +17,7 @@ from assay.db.engine import Database
 from assay.payments.model import (
     CUT_SHORT,
     DirectFee,
+    Due,
     Fees,
     IdentifierReused,
     InFlightAmount,
@@ -25,10 +26,9 @@ from assay.payments.model import (
     StoredResponse,
 )
 from assay.payments.outcomes import Look, SettlementAttempt
+from assay.payments.requests import upstream_key
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
-from assay.payments.unfinished_payments import Due
-from assay.payments.upstream_keys import upstream_key
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ledger import MemoryLedgerStore
 from tests.support.fakes.ledger_moves import moved_on

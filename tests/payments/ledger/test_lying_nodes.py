@@ -11,7 +11,7 @@ from assay.common.keccak import keccak256
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import NONCES_MAX, RENEWED_AFTER_S, Look
-from assay.payments.released_payments import find_out
+from assay.payments.settlement import find_out
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, submit
 from tests.payments.ledger.room import CENT, Room, entry_of, room

@@ -22,9 +22,8 @@ from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import LATE_S, MISSED_MOST_S, SettlementAttempt
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.reconciliation import OF_PAYER
 from assay.payments.service import PaymentService
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import OF_PAYER, PaymentPending, Settlement
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.protocol import X402

@@ -10,7 +10,7 @@ import pytest
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import ANSWERS_MAX, AT_END, Look
-from assay.payments.released_payments import find_out
+from assay.payments.settlement import find_out
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from tests.e2e.test_e2e_payment_attacks import submit

@@ -25,8 +25,7 @@ from assay.payments.networks import payment_networks
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.released_payments import find_out
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import PaymentPending, Settlement, find_out
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 from tests.payments.unit.test_mpp_echoed_fee import JSON

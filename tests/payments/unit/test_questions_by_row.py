@@ -24,8 +24,7 @@ from assay.payments.networks import payment_networks
 from assay.payments.outcomes import ANSWERS_MAX, AT_END, SettlementAttempt
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.released_payments import find_out
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import PaymentPending, Settlement, find_out
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine

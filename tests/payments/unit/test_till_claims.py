@@ -27,9 +27,8 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.released_payments import EVERY_NODE
 from assay.payments.service import PaymentService
-from assay.payments.settlement import PaymentPending, Settlement
+from assay.payments.settlement import EVERY_NODE, PaymentPending, Settlement
 from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.x402.protocol import PROTOCOL
 from tests.simulation.chain import Signers

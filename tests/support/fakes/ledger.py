@@ -12,6 +12,7 @@ from assay.common.clock import Clock
 from assay.payments.gas import GasTerms, closed
 from assay.payments.model import (
     CUT_SHORT,
+    Due,
     IdentifierReused,
     InFlightAmount,
     LedgerEntry,
@@ -24,8 +25,7 @@ from assay.payments.model import (
     watched_payment,
 )
 from assay.payments.outcomes import Look, SettlementAttempt
-from assay.payments.unfinished_payments import Due
-from assay.payments.upstream_keys import carried_secret
+from assay.payments.requests import carried_secret
 from assay.payments.watcher import RecheckPlan
 from tests.support.fakes.gas_accounts import MemoryGas
 

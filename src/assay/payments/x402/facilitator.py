@@ -16,7 +16,6 @@ import httpx2
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.net.bounded_post import get, post_json
-from assay.payments.buyer import unmarked
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -34,6 +33,7 @@ from assay.payments.outcomes import (
     is_unused,
 )
 from assay.payments.ports import Facilitator, Note
+from assay.payments.requests import unmarked
 from assay.payments.x402.supported import networks_listed
 
 TIMEOUT_S = 20.0

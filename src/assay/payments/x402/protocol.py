@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 
 from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue
-from assay.payments.buyer import token_of
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -30,7 +29,7 @@ from assay.payments.ports import (
     PaymentProtocol,
     ProtocolDependencies,
 )
-from assay.payments.requests import PresentedPayment
+from assay.payments.requests import PresentedPayment, token_of
 from assay.payments.x402.codec import (
     V1,
     V2,

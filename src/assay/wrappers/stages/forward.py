@@ -19,7 +19,7 @@ from assay.http1.model import (
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.fields import REQUEST_FIELDS, as_gateways_read
 from assay.payments.model import ClaimedPayment
-from assay.payments.upstream_keys import upstream_key
+from assay.payments.requests import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX
 from assay.wrappers.loop_detection import Rounds
 from assay.wrappers.model import AdmittedAgent, InboundRequest, PayableRequest, WrapperConfig
