@@ -95,11 +95,11 @@ class Service:
         request = PaidRequest("GET", quote.url, headers, b"", "192.0.2.7", target=target)
         (presented,) = await self.till.presented(headers)
         request = replace(request, presented=presented)
-        spent = await self.till.retries.spent(presented.network, presented.digest, presented.token)
+        spent = await self.till.find_spent(presented.network, presented.digest, presented.token)
         held: ClaimedPayment | Replay
         if spent is not None:
-            replay = await self.till.retries.bought(spent, request)
-            held = replay or await self.till.retries.resume(spent, quote, request)
+            replay = await self.till.find_bought(spent, request)
+            held = replay or await self.till.resume(spent, quote, request)
         else:
             payment = await self.till.read(quote, request)
             held = await self.till.hold(payment, request)

@@ -27,11 +27,10 @@ from assay.payments.gas import GasBudget
 from assay.payments.gas_rules import GasRules
 from assay.payments.ports import Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.service import PaymentService
+from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import Settlement
 from assay.payments.store_gas import SqlGasStore
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
@@ -174,7 +173,7 @@ class Process:
         """As the background's loops: what failed for now is due again."""
         network, now = self._world.network.id, self._world.clock.now()
         works: list[Callable[[], Awaitable[object]]] = [
-            self.till.reconcile,
+            self.settlement.reconcile,
             lambda: self.watcher.run(network),
         ]
         if self._world.terms.is_gas_charged:

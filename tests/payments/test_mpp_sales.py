@@ -47,8 +47,8 @@ async def test_a_sale_is_paid_once_and_handed_out_again(
     assert world.taken() == PRICE
     row = await service.row()
     assert (row.state, row.payer) == (PaymentState.DELIVERED, PAYER)
-    assert service.settlement.receipt(row)
-    assert service.settlement.receipt(row, is_refusal=True) == ()
+    assert service.till.receipt(row)
+    assert service.till.receipt(row, is_refusal=True) == ()
 
 
 async def told(service: Service, header: str, quote: Quote = QUOTE) -> str:
@@ -72,7 +72,7 @@ async def comes_again(world: World, service: Service, header: str) -> str:
         if (found := await told(service, header)) != "later":
             return found
         world.clock.ahead += timedelta(seconds=3)
-        await service.till.reconcile()
+        await service.settlement.reconcile()
     raise AssertionError("never told")
 
 
@@ -104,7 +104,7 @@ async def test_a_sale_is_whole_wherever_it_is_cut(
             if found != "sold":
                 assert (step, is_after) < (sent, True)
                 assert found == "refused payment-expired"
-                await service.till.reconcile(is_due_only=False)
+                await service.settlement.reconcile(is_due_only=False)
             assert one.taken() == (PRICE if found == "sold" else 0)
             states = PaymentState.SETTLED, PaymentState.DELIVERED
             assert ((await service.row()).state in states) is (found == "sold")
@@ -135,7 +135,7 @@ async def test_what_the_node_does_not_take_ends_unpaid(
     assert found.startswith("refused") or found == "later"
     for _ in range(8):
         world.clock.ahead += timedelta(minutes=4)
-        await service.till.reconcile()
+        await service.settlement.reconcile()
     row = await service.row()
     assert (row.state, world.taken()) == (PaymentState.FAILED, 0)
     assert (await told(service, header)).startswith("refused")
@@ -153,7 +153,7 @@ async def test_who_has_spent_the_money_meanwhile_gets_nothing(
     world.tempo.balances[PAYER] = 1
     with pytest.raises((PaymentRequired, PaymentPending)):
         await service.till.settle(held, STORED)
-    await service.till.reconcile(is_due_only=False)
+    await service.settlement.reconcile(is_due_only=False)
     assert (await service.row()).state is PaymentState.FAILED
     assert world.taken() == 0
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from assay.common.errors import Unavailable
 from assay.common.json import is_array, is_object
-from assay.payments import retries
+from assay.payments import service as payment_service
 from assay.payments.finality import Witness
 from assay.payments.gas import GasBudget, closed
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState, first_look
@@ -142,7 +142,7 @@ async def _pending_is_refused(self: PaymentService, held: Any, stored: Any) -> L
         return await _till_settle(self, held, stored)
     except PaymentPending:
         refusal = PaymentRefused("settlement_failed", "It could not be settled.")
-        raise await self._settlement.refused(held.quote, refusal) from None
+        raise await self.refused(held.quote, refusal) from None
 
 
 async def _released_after_sending(self: PaymentService, held: Any, stored: Any) -> LedgerEntry:
@@ -318,16 +318,16 @@ MUTANTS: dict[str, Bug] = {
         ("charged, and told invalid_exact_evm_nonce_already_used",),
     ),
     "whoever shows it is its buyer": Bug(
-        (Mutant(retries, "is_buyer", _anybody_is_buyer),),
+        (Mutant(payment_service, "is_buyer", _anybody_is_buyer),),
         ("somebody else was handed what a payment bought",),
     ),
     "it buys another request": Bug(
-        (Mutant(retries, "is_same_request", _same_enough),),
+        (Mutant(payment_service, "is_same_request", _same_enough),),
         ("the answer is that of another request",),
     ),
     "a released payment is refused, and the chain is not asked": Bug(
         (
-            Mutant(retries, "find_out", _free_to_buy),
+            Mutant(payment_service, "find_out", _free_to_buy),
             Mutant(PaymentService, "_verified", _refused_unasked),
         ),
         ("paid long ago, and told",),

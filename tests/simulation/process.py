@@ -29,9 +29,8 @@ from assay.payments.model import (
 from assay.payments.ports import Facilitator, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
 from assay.payments.requests import PaidRequest
-from assay.payments.retries import PaymentSpent
-from assay.payments.service import LATE_S, PaymentService
-from assay.payments.settlement import Settlement
+from assay.payments.service import PaymentService, PaymentSpent
+from assay.payments.settlement import LATE_S, Settlement
 from assay.payments.watcher import Watcher
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
@@ -149,7 +148,7 @@ class Process:
         self._background = [
             outside.loop.create_task(work)
             for work in (
-                reconcile_forever(self.till, NETWORK.id, log),
+                reconcile_forever(settlement, NETWORK.id, log),
                 purge_forever(self.ledger, KEEP, clock, log),
                 watch_forever(watcher, NETWORK.id, log),
             )
@@ -213,7 +212,7 @@ class Process:
     async def _answer(self, request: PaidRequest, quote: Quote, ask: Ask) -> tuple[Reply, Any]:
         """`Pipeline.answer`, `Pipeline._serve_paid` and `PayStep.hold`."""
         (presented,) = await self.till.presented(request.headers)
-        spent = await self.till.retries.spent(presented.network, presented.digest, presented.token)
+        spent = await self.till.find_spent(presented.network, presented.digest, presented.token)
         if spent is not None:
             try:
                 return await self._serve_again(spent, request, quote, ask)
@@ -231,10 +230,10 @@ class Process:
         self, spent: PaymentSpent, request: PaidRequest, quote: Quote, ask: Ask
     ) -> tuple[Reply, Any]:
         """`Pipeline._serve_again`."""
-        replay = await self.till.retries.bought(spent, request)
+        replay = await self.till.find_bought(spent, request)
         if replay is not None:
             return _replayed(replay)
-        held = await self.till.retries.resume(spent, quote, request)
+        held = await self.till.resume(spent, quote, request)
         return (
             _replayed(held) if isinstance(held, Replay) else await self._serve(held, request, ask)
         )

@@ -124,6 +124,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
 from assay.payments.service import PaymentService
+from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
 from assay.payments.store import SqlLedgerStore
@@ -224,6 +225,7 @@ class App:
     direct: FastCalls
     wrapper_origin: WrapperOrigin
     payments: PaymentService
+    settlement: Settlement
     watcher: Watcher
     ledger: SqlLedgerStore
     gas: GasParts
@@ -399,7 +401,7 @@ def _see_payments_through(app: App, tasks: Tasks) -> None:
     """Start what finishes payments and transfers beside the calls that begin them."""
     settings, log = app.settings, app.log
     for network in payment_rows(settings):
-        tasks.spawn(f"reconcile {network}", reconcile_forever(app.payments, network, log))
+        tasks.spawn(f"reconcile {network}", reconcile_forever(app.settlement, network, log))
         tasks.spawn(f"watch {network}", watch_forever(app.watcher, network, log))
     keep = timedelta(hours=settings.paid_response_hours)
     tasks.spawn("paid answers", purge_forever(app.ledger, keep, app.clock, log))
@@ -684,6 +686,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         direct=wrapped.direct,
         wrapper_origin=wrapped.origin,
         payments=wrapped.payments,
+        settlement=wrapped.settlement,
         watcher=wrapped.watcher,
         ledger=wrapped.ledger,
         gas=wrapped.gas,

@@ -9,7 +9,7 @@ from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.tasks import finish
 from assay.db.engine import Database
-from assay.payments.service import PaymentService
+from assay.payments.settlement import Settlement
 from assay.payments.store import SqlLedgerStore
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import Watcher
@@ -40,11 +40,11 @@ async def flush_forever(flush: Flush, log: Log) -> None:
             log.warning("counts could not be written down, again in a second", error=repr(error))
 
 
-async def reconcile_forever(payments: PaymentService, network: str, log: Log) -> None:
+async def reconcile_forever(settlement: Settlement, network: str, log: Log) -> None:
     """Finish what a crash or an outage left unfinished of one network: none waits for another."""
     while True:
         try:
-            for entry in await payments.reconcile(network=network):
+            for entry in await settlement.reconcile(network=network):
                 log.info("payment reconciled", payment=entry.id, state=entry.state.value)
         except Exception as error:  # noqa: BLE001 - a chain or store that is down is tried again
             log.warning("payments could not be reconciled, again soon", error=repr(error))

@@ -46,12 +46,11 @@ from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.nodes import PaymentNodes
 from assay.payments.ports import Facilitator, PaymentProtocol, ProtocolDependencies
 from assay.payments.receipts import ChainReceipts
-from assay.payments.service import PaymentService
+from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
@@ -104,6 +103,7 @@ class WrapperServices:
     pipeline: Pipeline
     direct: FastCalls
     payments: PaymentService
+    settlement: Settlement
     watcher: Watcher
     ledger: SqlLedgerStore
     gas: GasParts
@@ -155,6 +155,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         Pipeline(steps, payments, settings.paid_response_bytes_max, buffers),
         FastCalls(steps, origin),
         payments,
+        settlement,
         Watcher(settlement, witness, SqlWatchStore(database), clock),
         ledger,
         gas,

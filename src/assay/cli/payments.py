@@ -59,7 +59,7 @@ def reconcile() -> int:
     """Finish what can be finished, and print what moved."""
 
     async def work(app: App) -> int:
-        moved = await app.payments.reconcile(is_due_only=False)
+        moved = await app.settlement.reconcile(is_due_only=False)
         for entry in moved:
             sys.stdout.write(f"{entry.id} {entry.state.value} {entry.attempt.transaction}\n")
         sys.stdout.write(f"{len(moved)} payments finished\n")

@@ -12,8 +12,7 @@ claim has ended. Its buyer has paid then, and is owed what the claim was for (AD
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,15 +22,12 @@ from assay.common.errors import ServiceError, Unavailable
 from assay.common.http_heads import HeaderPairs
 from assay.common.tasks import all_results
 from assay.payments.finality import Witness
-from assay.payments.gas import GasOffer
 from assay.payments.model import (
     CUT_SHORT,
     Due,
     LedgerEntry,
     PaymentRefused,
-    PaymentRequired,
     PaymentState,
-    Quote,
     SettlementPending,
     StoredResponse,
 )
@@ -228,7 +224,7 @@ class PaymentPending(SettlementPending):
 
 
 class Settlement:
-    """Moves entries towards their end; what the till stands on."""
+    """Moves entries, and the money, towards their end."""
 
     def __init__(
         self,
@@ -239,7 +235,7 @@ class Settlement:
         lease: timedelta,
         witness: Witness,
     ) -> None:
-        self._protocols = protocols
+        self.protocols = protocols
         self._witness = witness
         self.needs = needs
         self.ledger = ledger
@@ -247,48 +243,13 @@ class Settlement:
         self._lease = lease
         self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease, witness)
 
-    def of(self, quote: Quote) -> PaymentProtocol:
-        """The protocol of a quote."""
-        return self._protocols[quote.network.protocol]
-
-    def attached(self, headers: HeaderPairs) -> Sequence[PaymentProtocol]:
-        """The protocols of which a payment is attached, good or bad."""
-        return [one for one in self._protocols.values() if one.is_attached(headers)]
-
-    def publishes(self, entry: LedgerEntry) -> bool:
-        """Whether settling an entry shows its credential to the world."""
-        return self._protocols[entry.protocol].publishes
-
-    def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> HeaderPairs:
-        """The headers that say it was paid; on a refusal, where the protocol has any there."""
-        protocol = self._protocols[entry.protocol]
-        if is_refusal and not protocol.receipts_refusals:
-            return ()
-        return protocol.receipt(entry, self.needs)
-
     def may_know_more(self, network: str) -> bool:
         """Whether another node may show what the one that was asked does not."""
         return len(self._witness.views(network)) > 1
 
     def pending(self, entry: LedgerEntry) -> PaymentPending:
         """That nobody can say yet; to be raised."""
-        return PaymentPending(self._protocols[entry.protocol].pending(entry))
-
-    @asynccontextmanager
-    async def gas(self, quote: Quote) -> AsyncGenerator[GasOffer]:
-        """What a claim of this quote reserves for gas; dropped when anything is raised."""
-        gas = self.needs.gas if self.of(quote).spends_gas else None
-        offer = GasOffer() if gas is None else await gas.offer(quote)
-        try:
-            yield offer
-        except BaseException:
-            offer.drop()
-            raise
-
-    async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
-        """The 402 of a payment that does not pay; to be raised."""
-        demand = await self.of(quote).demand(quote, self.needs, refusal.reason, refusal.transaction)
-        return PaymentRequired(refusal.message, demand)
+        return PaymentPending(self.protocols[entry.protocol].pending(entry))
 
     def lease(self, work_s: float = 0.0) -> datetime:
         """Until when an entry is left to the process that works on it from now on.
@@ -309,7 +270,7 @@ class Settlement:
             nonlocal latest
             latest = await self.moved(latest, PaymentState.SETTLING, attempt=attempt)
 
-        outcome = await self._protocols[entry.protocol].settle(entry, note, self.needs)
+        outcome = await self.protocols[entry.protocol].settle(entry, note, self.needs)
         outcome = await self._witness.judged(latest, outcome, waits=True)
         return await self._ended(latest, outcome)
 
@@ -331,7 +292,7 @@ class Settlement:
 
         `every_node` before its buyer is refused. Raises `Unavailable` when no node answers.
         """
-        protocol = self._protocols[entry.protocol]
+        protocol = self.protocols[entry.protocol]
         (found,) = await protocol.outcomes([entry], self.needs, every_node=every_node)
         return await self._witness.judged(entry, found, waits=False)
 
@@ -392,7 +353,7 @@ class Settlement:
         return ended
 
     async def reconcile(
-        self, *, is_due_only: bool, network: str | None = None
+        self, *, is_due_only: bool = True, network: str | None = None
     ) -> list[LedgerEntry]:
         """Find out what became of settlements nobody works on any more; those that have ended.
 

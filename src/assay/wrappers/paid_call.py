@@ -11,7 +11,8 @@ from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import Reservation
 from assay.http1.model import UpstreamFailed, UpstreamResponse
 from assay.payments.model import CUT_SHORT, ClaimedPayment, StoredResponse
-from assay.payments.service import LATE_S, PaymentService
+from assay.payments.service import PaymentService
+from assay.payments.settlement import LATE_S
 from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.model import CallRecord, PayableRequest, WrapperResponse
 from assay.wrappers.stages.forward import ForwardStage

@@ -15,8 +15,7 @@ from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
 from assay.payments.model import ClaimedPayment, PaymentRefused, PaymentRequired, Quote, Replay
 from assay.payments.requests import PaidRequest, PresentedPayment
-from assay.payments.retries import PaymentSpent
-from assay.payments.service import PaymentService
+from assay.payments.service import PaymentService, PaymentSpent
 from assay.wrappers.buffer_budget import BufferBudget, Shares
 from assay.wrappers.cors import answer_preflight, cors_headers
 from assay.wrappers.model import (
@@ -71,7 +70,7 @@ class Pipeline:
         target = target_of(call_record)
         presented = await self._payments.presented(call_record.incoming.headers)
         for one in presented:
-            spent = await self._payments.retries.spent(one.network, one.digest, one.token)
+            spent = await self._payments.find_spent(one.network, one.digest, one.token)
             if spent is not None:
                 self._steps.forward.rounds.require(call_record.incoming.headers)
                 return await self._serve_again(call_record, spent, target)
@@ -230,7 +229,7 @@ class Pipeline:
             body = await read_body(incoming, config, shares.request)
             request = await self._request(incoming, shares, quote.url, target)
             request = replace(request, body=body)
-            replay = await self._payments.retries.bought(spent, request)
+            replay = await self._payments.find_bought(spent, request)
             if replay is not None:
                 return self._replayed(call_record, replay)
             call_record.payer = entry.payer
@@ -239,7 +238,7 @@ class Pipeline:
             matched = RoutedRequest(replace(incoming, path=found.path), found.route)
             admitted = await self._admit(call_record, matched, entry.payer)
             await shares.answer.take(self._held.expected(config.id))
-            held = await self._payments.retries.resume(spent, quote, request)
+            held = await self._payments.resume(spent, quote, request)
             if isinstance(held, Replay):
                 return self._replayed(call_record, held)
             paid = PayableRequest(admitted, held, body)
@@ -257,7 +256,7 @@ class Pipeline:
         self, call_record: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> WrapperResponse:
         """What was settled but cannot be served any more: told with the receipt, for a refund."""
-        held = await self._payments.retries.resume(spent, quote, request)
+        held = await self._payments.resume(spent, quote, request)
         if isinstance(held, Replay):
             return self._replayed(call_record, held)
         await self._payments.release(held, "wrapper_not_found")

@@ -6,7 +6,7 @@ from assay.common.clock import Clock
 from assay.common.errors import RequestTimeout, ServiceError
 from assay.http1.connections import BOUNDS, PIECE_BYTES
 from assay.payments.model import PaymentRequired
-from assay.payments.service import PaymentPending
+from assay.payments.settlement import PaymentPending
 from assay.server.errors import envelope, error_headers, status_of
 from assay.server.request_context import JSON, RequestContext, Send, date_header
 from assay.wrappers.model import CallRecord, RateLimitExceeded, WrapperResponse

@@ -11,7 +11,6 @@ from assay.app.payment_chains import payment_chains
 from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned
-from assay.payments.balance_check import require_cover
 from assay.payments.model import (
     InFlightAmount,
     LedgerEntry,
@@ -25,6 +24,7 @@ from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.mpp.validity import MARGIN_S, STOCK_S
 from assay.payments.ports import ProtocolDependencies
+from assay.payments.service import require_cover
 from tests.payments.unit.test_mpp_time import raw
 from tests.payments.unit.test_mpp_transfers import PAYER, TEMPO
 from tests.payments.unit.test_mpp_transfers import entry as entry_of

@@ -99,10 +99,10 @@ async def test_where_more_are_wanted_nothing_is_given_away_before_they_are_there
     (row,) = service.ledger.rows.values()
     assert (row.state, row.reason) == (PaymentState.PENDING, "1 of 3 confirmations")
     service.clock.move(60)
-    assert await service.till.reconcile(is_due_only=False) == []
+    assert await service.settlement.reconcile(is_due_only=False) == []
     service.node.height = 3
     service.clock.move(60)
-    (settled,) = await service.till.reconcile(is_due_only=False)
+    (settled,) = await service.settlement.reconcile(is_due_only=False)
     assert (settled.state, settled.attempt.transaction) == (PaymentState.SETTLED, PAID_BY)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from assay.payments.balance_check import LANDING_S, require_cover
 from assay.payments.model import (
     Fees,
     InFlightAmount,
@@ -19,6 +18,7 @@ from assay.payments.model import (
     PaymentsUnavailable,
 )
 from assay.payments.ports import Balances, ProtocolDependencies
+from assay.payments.service import LANDING_S, require_cover
 from tests.payments.unit.test_x402_vectors import VECTORS, entry
 from tests.support.fakes.clock import FrozenClock
 

@@ -27,9 +27,8 @@ from assay.payments.model import (
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.service import PaymentService
+from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import EVERY_NODE, PaymentPending, Settlement
-from assay.payments.unpaid_rows import UnpaidRows
 from assay.payments.x402.protocol import PROTOCOL
 from tests.simulation.chain import Signers
 from tests.simulation.payers import Purchase, purchase_of
@@ -204,7 +203,7 @@ async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_sh
     await till.release(claimed, CUT_SHORT)
     clock.move(60)
     entry = claimed.entry
-    await till.retries.spent(entry.network, entry.digest)
+    await till.find_spent(entry.network, entry.digest)
     other = replace(entry, id="other", nonce="0xother", digest="other", moves=0)
     assert (await ledger.claim(other, EPOCH)).failures == 1
 

@@ -8,7 +8,7 @@ import pytest
 
 from assay.common.costs import Bearer, Cost, CostLedger, QuotaExceeded
 from assay.payments.model import Payment, StoredResponse
-from assay.payments.unpaid_rows import UnpaidRows
+from assay.payments.service import UnpaidRows
 from tests.simulation.payers import purchase_of
 from tests.support.fakes.clock import FrozenClock
 
