@@ -34,7 +34,7 @@ async def ask_nodes(
     paid.
     """
     nodes, waiting = single_nodes(network), list(entries)
-    told: dict[str, list[PaymentOutcome]] = {entry.id: [] for entry in entries}
+    seen_by_nodes: dict[str, list[PaymentOutcome]] = {entry.id: [] for entry in entries}
     fault = ChainUnavailable("No endpoint is configured.")
     for node in nodes:
         try:
@@ -43,13 +43,13 @@ async def ask_nodes(
             fault = error
             continue
         for entry, one in zip(waiting, found, strict=True):
-            told[entry.id].append(one)
+            seen_by_nodes[entry.id].append(one)
         pairs = zip(waiting, found, strict=True)
         waiting = [entry for entry, one in pairs if _is_open(one, every_node=every_node)]
-    if not all(told.values()):
+    if not all(seen_by_nodes.values()):
         raise fault
     enough = min(ENOUGH, len(nodes))
-    return [_together(told[entry.id], enough, every_node=every_node) for entry in entries]
+    return [_combined(seen_by_nodes[entry.id], enough, every_node=every_node) for entry in entries]
 
 
 def _is_open(one: PaymentOutcome, *, every_node: bool) -> bool:
@@ -59,13 +59,15 @@ def _is_open(one: PaymentOutcome, *, every_node: bool) -> bool:
     return isinstance(one, Rejected)
 
 
-def _together(told: Sequence[PaymentOutcome], enough: int, *, every_node: bool) -> PaymentOutcome:
+def _combined(
+    seen_by_nodes: Sequence[PaymentOutcome], enough: int, *, every_node: bool
+) -> PaymentOutcome:
     """Paid when one shows it; refused, or unused for every node, when all who answer say so."""
-    paid = next((one for one in told if isinstance(one, Settled)), None)
+    paid = next((one for one in seen_by_nodes if isinstance(one, Settled)), None)
     if paid is not None:
         return paid
-    refusals = [one for one in told if isinstance(one, Rejected)]
-    open_ = [one for one in told if isinstance(one, Undecided)]
+    refusals = [one for one in seen_by_nodes if isinstance(one, Rejected)]
+    open_ = [one for one in seen_by_nodes if isinstance(one, Undecided)]
     answers = len(refusals) + sum(one.answers for one in open_)
     if refusals and not open_ and len(refusals) >= enough:
         return replace(refusals[-1], is_agreed=enough > 1)
@@ -74,6 +76,6 @@ def _together(told: Sequence[PaymentOutcome], enough: int, *, every_node: bool) 
     unsure = next((one for one in open_ if not is_unused(one)), None)
     if unsure is not None:
         return replace(unsure, answers=answers)
-    if every_node and len(told) < enough:
+    if every_node and len(seen_by_nodes) < enough:
         return Undecided("one node alone says that it is not used", answers=answers)
     return replace(open_[0], answers=answers)

@@ -86,7 +86,7 @@ class Witness:
         """The protocol of an entry."""
         return self._protocols[entry.protocol]
 
-    async def told(self, entry: LedgerEntry, view: View) -> PaymentOutcome:
+    async def outcome_at(self, entry: LedgerEntry, view: View) -> PaymentOutcome:
         """What became of an entry, as one view says; nothing is sent."""
         return await self.protocol(entry).outcome(entry, view.needs)
 

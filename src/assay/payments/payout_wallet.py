@@ -134,18 +134,18 @@ class PayoutWallet:
     async def found(self, transfer: Transfer, transactions: Sequence[str]) -> TransferSighting:
         network = self._networks[transfer.network]
         views = await self._of_each(network, partial(self._view, transactions))
-        told = [view for view in views if not isinstance(view, ChainUnavailable)]
-        if len(told) < min(2, len(views)):
+        reported = [view for view in views if not isinstance(view, ChainUnavailable)]
+        if len(reported) < min(2, len(views)):
             return TransferSighting()
-        is_unanimous = len(told) == len(views)
+        is_unanimous = len(reported) == len(views)
         for place, transaction in enumerate(transactions):
-            receipts = [view.receipts[place] for view in told]
-            depth = min(depth_of(view.receipts[place], view.height) for view in told)
+            receipts = [view.receipts[place] for view in reported]
+            depth = min(depth_of(view.receipts[place], view.height) for view in reported)
             if depth and all(transfers(one, transfer) for one in receipts):
                 return TransferSighting(paid=transaction, depth=depth)
             if depth and is_unanimous and all(map(_is_reverted, receipts)):
                 return TransferSighting(reverted=transaction, depth=depth)
-        if transfer.nonce is None or not is_unanimous or any(any(one.receipts) for one in told):
+        if transfer.nonce is None or not is_unanimous or any(any(one.receipts) for one in reported):
             return TransferSighting()
         counts = await self._counts(network, transfer.sender)
         known = [count for count in counts if count is not None]
@@ -177,22 +177,24 @@ class PayoutWallet:
         params = (transfer.sender, "latest")
         answer = await self._rpc.request(network, "eth_getBalance", params)
         try:
-            held = hex_number(answer, 256)
+            balance = hex_number(answer, 256)
         except NotANumber:
-            held = 0
-        if held < cost:
+            balance = 0
+        if balance < cost:
             message = f"The payout wallet {transfer.sender} has too little for gas"
-            raise InvalidRequest(f"{message} on {transfer.network}: {held} of {cost} wei.")
+            raise InvalidRequest(f"{message} on {transfer.network}: {balance} of {cost} wei.")
 
     async def _require_balance(self, transfer: Transfer) -> None:
         call = ContractCall(transfer.asset, balance_of(transfer.sender))
         (found,) = await self._rpc.call_newest(self._networks[transfer.network], (call,))
         try:
-            held = AbiReader(found.data).number(0) if isinstance(found, Returned) else 0
+            balance = AbiReader(found.data).number(0) if isinstance(found, Returned) else 0
         except BadAnswer:
-            held = 0
-        if held < transfer.amount:
-            short = f"The payout wallet {transfer.sender} has {held} base units of {transfer.asset}"
+            balance = 0
+        if balance < transfer.amount:
+            short = (
+                f"The payout wallet {transfer.sender} has {balance} base units of {transfer.asset}"
+            )
             raise InvalidRequest(f"{short} on {transfer.network}: fewer than {transfer.amount}.")
 
     async def _gas(self, transfer: Transfer) -> int:

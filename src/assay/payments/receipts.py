@@ -23,16 +23,16 @@ class ChainReceipts:
         return await self._depths(self._chains[network], watched)
 
     async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
-        chain, told = self._chains[network], list[Sequence[int]]()
+        chain, depths_of_nodes = self._chains[network], list[Sequence[int]]()
         urls, fault = dict.fromkeys(chain.rpc_urls), ChainUnavailable("No endpoint is configured.")
         for url in urls:
             try:
-                told.append(await self._depths(replace(chain, rpc_urls=(url,)), watched))
+                depths_of_nodes.append(await self._depths(replace(chain, rpc_urls=(url,)), watched))
             except ChainUnavailable as error:
                 fault = error
-        if len(told) < min(2, len(urls)):
+        if len(depths_of_nodes) < min(2, len(urls)):
             raise fault
-        return [min(depths) for depths in zip(*told, strict=True)]
+        return [min(depths) for depths in zip(*depths_of_nodes, strict=True)]
 
     async def _depths(self, chain: Network, watched: Sequence[WatchedPayment]) -> Sequence[int]:
         named = [one for one in watched if one.transaction]

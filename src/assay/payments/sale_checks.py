@@ -57,8 +57,10 @@ def seen_check(
                 asked = group.create_task(watch.facilitator())
                 answers = await watch.answers(network)
             facilitator = asked.result()
-            if facilitator is not None and (told := _facilitator_warning(facilitator, network)):
-                return told
+            if facilitator is not None and (
+                cost_text := _facilitator_warning(facilitator, network)
+            ):
+                return cost_text
         else:
             answers = await watch.answers(network)
         return None if answers else _no_node(network)
@@ -77,10 +79,10 @@ def _key_warning(key: KeyStatus, cap_per_gas: int) -> str | None:
         )
     if payable(state, cap_per_gas):
         return None
-    held = Decimal(state.balance).scaleb(-18)
+    balance = Decimal(state.balance).scaleb(-18)
     return (
-        f"The settling key {key.address} holds {held.normalize():f} coins on {network}, too little"
-        f" to pay for one settlement: {_UNTIL} it is sent coins of that network for gas."
+        f"The settling key {key.address} holds {balance.normalize():f} coins on {network}, too"
+        f" little to pay for one settlement: {_UNTIL} it is sent coins of that network for gas."
     )
 
 
@@ -119,14 +121,16 @@ def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
         price, worth = Decimal(sale.amount).scaleb(-DECIMALS), rules.usd.get(network.id)
         if worth is None:
             is_low = price < LOW_PRICE
-            told = f"about {cost:.9f} of the network's coin, whose worth is not configured here"
+            cost_text = (
+                f"about {cost:.9f} of the network's coin, whose worth is not configured here"
+            )
         else:
             is_low = price < cost * worth
-            told = f"about {cost * worth:.6f} USD"
+            cost_text = f"about {cost * worth:.6f} USD"
         if not is_low:
             return None
         return (
-            f"Settling a payment costs {told} in gas now, and the price is {price:f} USD. This"
+            f"Settling a payment costs {cost_text} in gas now, and the price is {price:f} USD. This"
             f" service bears it {rules.free_per_account} times a day; beyond that your calls"
             " need prepaid gas."
         )

@@ -335,26 +335,26 @@ class PaymentService:
         async with self._gas(payment.quote) as gas:
             claim = await self._ledger.claim(fresh, now - FAILURES_WINDOW, gas.terms)
             if claim.is_ours:
-                return await self._held(payment, claim, gas, bearer)
+                return await self._verified_claim(payment, claim, gas, bearer)
             gas.drop()
         return await self._claimed_meanwhile(claim.entry, payment, request)
 
-    async def settle(self, held: ClaimedPayment, stored: StoredResponse | None) -> LedgerEntry:
+    async def settle(self, claimed: ClaimedPayment, stored: StoredResponse | None) -> LedgerEntry:
         """Take the money; `stored`, what it bought, is kept first.
 
         Raises `PaymentRequired` when it was refused (what was bought is withheld) and
         `PaymentPending` when nobody can say yet.
         """
-        lease = self._settlement.lease(held.quote.work_s if stored is None else 0.0)
+        lease = self._settlement.lease(claimed.quote.work_s if stored is None else 0.0)
         try:
-            with self._rows.unless_it_holds(held.bearer, stored, is_new=held.is_new):
+            with self._rows.unless_it_holds(claimed.bearer, stored, is_new=claimed.is_new):
                 entry = await self._settlement.moved(
-                    held.entry, PaymentState.SETTLING, lease_until=lease, stored=stored
+                    claimed.entry, PaymentState.SETTLING, lease_until=lease, stored=stored
                 )
                 settled = await self._settlement.settle(entry)
         except PaymentRefused as refusal:
-            raise await self.refused(held.quote, refusal) from refusal
-        return settled if stored is not None else await self._renewed(settled, held.quote)
+            raise await self.refused(claimed.quote, refusal) from refusal
+        return settled if stored is not None else await self._renewed(settled, claimed.quote)
 
     async def keep(self, entry: LedgerEntry, stored: StoredResponse) -> LedgerEntry:
         """Keep what a settled payment bought."""
@@ -367,22 +367,22 @@ class PaymentService:
         if entry.state is PaymentState.SETTLED:
             await self._ledger.move(entry, PaymentState.DELIVERED)
 
-    async def release(self, held: ClaimedPayment, reason: str) -> None:
+    async def release(self, claimed: ClaimedPayment, reason: str) -> None:
         """Nobody was served: the payment may be used again.
 
         One that has settled already stays settled, and its request may be sent again.
         """
-        state = held.entry.state if held.entry.has_paid else PaymentState.RELEASED
+        state = claimed.entry.state if claimed.entry.has_paid else PaymentState.RELEASED
         if state is PaymentState.RELEASED:
-            self._rows.count(held.bearer, is_new=held.is_new)
+            self._rows.count(claimed.bearer, is_new=claimed.is_new)
         now = self._clock.now()
-        entry = changed(held.entry, look=held.entry.look.due(now))
+        entry = changed(claimed.entry, look=claimed.entry.look.due(now))
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
-    def is_good(self, held: ClaimedPayment, work_s: float) -> bool:
+    def is_good(self, claimed: ClaimedPayment, work_s: float) -> bool:
         """Whether it could be sent again now, to be served within `work_s`."""
-        protocol, quote = self._of(held.quote), changed(held.quote, work_s=work_s)
-        return protocol.is_good(held.entry, quote, self._needs)
+        protocol, quote = self._of(claimed.quote), changed(claimed.quote, work_s=work_s)
+        return protocol.is_good(claimed.entry, quote, self._needs)
 
     def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> HeaderPairs:
         """The headers that say it was paid; on a refusal, where the protocol has any there."""
@@ -410,7 +410,7 @@ class PaymentService:
             offer.drop()
             raise
 
-    async def _held(
+    async def _verified_claim(
         self, payment: Payment, claim: PaymentClaim, gas: GasOffer, bearer: str
     ) -> ClaimedPayment:
         """A claim that is ours once it is verified; released, and counted, when it is not."""

@@ -61,7 +61,7 @@ class SqlTransferStore:
             watch_at=_moment(row["watch_us"]),
         )
 
-    async def add(self, made: Transfer, draft: Draft | None, told: AuditEntry) -> Transfer:
+    async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
         try:
             async with self._database.write() as connection:
                 # One operator's transfers in one order: none is made of what another has taken.
@@ -76,7 +76,7 @@ class SqlTransferStore:
                     await self._keep(connection, made, signed)
                 if made.of_balance:
                     await self._require_owed(connection, made)
-                await write_note(connection, told)
+                await write_note(connection, audit_entry)
         except IntegrityError as error:
             raise Conflict("This payment has been given back, or is being.") from error
         return made
@@ -96,7 +96,7 @@ class SqlTransferStore:
         *,
         transaction: str = "",
         reason: str = "",
-        told: AuditEntry | None = None,
+        audit_entry: AuditEntry | None = None,
     ) -> Transfer | None:
         moved = self._moved(known, state, transaction or known.transaction, reason)
         try:
@@ -105,7 +105,7 @@ class SqlTransferStore:
                     return None
                 if transaction:
                     await self._claim(connection, moved)
-                await write_note(connection, told)
+                await write_note(connection, audit_entry)
         except IntegrityError as error:
             raise Conflict("That transaction is another transfer's.") from error
         return moved

@@ -124,7 +124,7 @@ class TransferStore(Protocol):
         """A payment that may be given back."""
         ...
 
-    async def add(self, made: Transfer, draft: Draft | None, told: AuditEntry) -> Transfer:
+    async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
         """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
 
         Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
@@ -143,7 +143,7 @@ class TransferStore(Protocol):
         *,
         transaction: str = "",
         reason: str = "",
-        told: AuditEntry | None = None,
+        audit_entry: AuditEntry | None = None,
     ) -> Transfer | None:
         """Move a row on; None when it is not as `known` says any more.
 

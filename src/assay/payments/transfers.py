@@ -83,7 +83,7 @@ class Transfers:
         if not 1 <= given <= payment.amount:
             raise _refused("amount", "must be above 0 and at most what was paid")
         wallet, sender = self._chain.wallet, payment.pay_to
-        if wallet is not None and self._is_held(payment):
+        if wallet is not None and self._is_in_wallet(payment):
             sender = wallet
         where = (payment.operator_id, payment.network, payment.asset)
         made = self._made(_Parties(*where, sender, payment.payer), given, payment)
@@ -142,9 +142,11 @@ class Transfers:
                 f"That transaction is this transfer, and not final yet: it is {found.depth} of"
                 f" {network.final_blocks} blocks deep; {_again_in(network)}."
             )
-        told = self._told("transfer.recorded", known, actor)
+        entry = self._audit_entry("transfer.recorded", known, actor)
         paid = TransferState.PAID
-        moved = _moved(await self._store.move(known, paid, transaction=transaction, told=told))
+        moved = _moved(
+            await self._store.move(known, paid, transaction=transaction, audit_entry=entry)
+        )
         await self._store.finish(moved)
         return moved
 
@@ -154,8 +156,8 @@ class Transfers:
         Raises `TransferNotFound` and `Conflict`.
         """
         known = await self._unsent(transfer_id)
-        told = self._told("transfer.cancelled", known, actor)
-        return _moved(await self._store.move(known, TransferState.CANCELLED, told=told))
+        entry = self._audit_entry("transfer.cancelled", known, actor)
+        return _moved(await self._store.move(known, TransferState.CANCELLED, audit_entry=entry))
 
     async def resume(self) -> list[Transfer]:
         """See through what is on its way or not final, after a crash too; those that moved."""
@@ -185,8 +187,8 @@ class Transfers:
         """Write it down, and send it if it is ours to send."""
         draft = await self._chain.draft(made) if made.sender == self._chain.wallet else None
         action: Action = "refund.requested" if made.kind == "refund" else "payout.requested"
-        told = self._told(action, made, actor)
-        added = await self._store.add(made, draft, told)
+        entry = self._audit_entry(action, made, actor)
+        added = await self._store.add(made, draft, entry)
         return await self._watcher.look(added) or added if draft is not None else added
 
     async def _unsent(self, transfer_id: str) -> Transfer:
@@ -205,7 +207,7 @@ class Transfers:
     ) -> Transfer:
         now = self._clock.now()
         is_ours = parties.sender == self._chain.wallet
-        held = payment if payment and self._is_held(payment) else None
+        returnable = payment if payment and self._is_in_wallet(payment) else None
         return Transfer(
             id=new_id(),
             kind="payout" if payment is None else "refund",
@@ -216,8 +218,8 @@ class Transfers:
             sender=parties.sender,
             recipient=parties.recipient,
             amount=amount,
-            of_balance=payment is None or held is not None,
-            fee_rate=held.fee_rate if held else None,
+            of_balance=payment is None or returnable is not None,
+            fee_rate=returnable.fee_rate if returnable else None,
             state=TransferState.SIGNED if is_ours else TransferState.OPEN,
             nonce=None,
             transaction="",
@@ -237,13 +239,13 @@ class Transfers:
         message = f"This payment is not final on its network yet. Try again {when}"
         raise Conflict(f"{message}; `assay serve` has to run until then.")
 
-    def _is_held(self, payment: ReceivedPayment) -> bool:
+    def _is_in_wallet(self, payment: ReceivedPayment) -> bool:
         """Whether the platform was paid: payments from before that was noted have no rate."""
         if payment.direct_fee:  # no more than its fee
             return False
         return payment.fee_rate is not None or payment.pay_to in self._payees
 
-    def _told(self, action: Action, made: Transfer, actor: Actor) -> AuditEntry:
+    def _audit_entry(self, action: Action, made: Transfer, actor: Actor) -> AuditEntry:
         return note(
             *(self._clock, actor, action, made.operator_id, made.id),
             amount=str(made.amount),

@@ -167,11 +167,11 @@ class Watcher:
             return []
         protocol, needs = self._witness.protocol(entries[0]), self._witness.views(network)[0].needs
         try:
-            told = await protocol.outcomes(entries, needs, every_node=True)
+            seen_by_nodes = await protocol.outcomes(entries, needs, every_node=True)
         except Unavailable:
             await self._store.plan([plan_of(one, self._again(one.since)) for one in due])
             return None
-        pairs = zip(entries, told, strict=True)
+        pairs = zip(entries, seen_by_nodes, strict=True)
         return await _changed(self._late(entry, found) for entry, found in pairs)
 
     async def _final(
@@ -188,24 +188,26 @@ class Watcher:
             depths = await views[0].receipts.agreed_depths(network, deep)
         except Unavailable:
             return [plan_of(one, self._next(one.since)) for one in deep], []
-        told = list(zip(deep, depths, strict=True))
+        seen_by_nodes = list(zip(deep, depths, strict=True))
         plans = [
             plan_of(one, None if self._witness.is_final(network, depth) else self._next(one.since))
-            for one, depth in told
+            for one, depth in seen_by_nodes
             if depth
         ]
-        return plans, [one for one, depth in told if not depth]
+        return plans, [one for one, depth in seen_by_nodes if not depth]
 
     async def _find(self, entry: LedgerEntry, view: View) -> LedgerEntry | None:
         """What every view says of an entry that one does not show; the entry if it changed."""
         others = [one for one in self._witness.views(entry.network) if one is not view]
         async with self._sending:
-            told = [(one, await self._witness.told(entry, one)) for one in (view, *others)]
-            together = _together([found for _, found in told])
-            unused = next((one for one, found in told if is_unused(found)), None)
+            seen_by_nodes = [
+                (one, await self._witness.outcome_at(entry, one)) for one in (view, *others)
+            ]
+            combined = _combined([found for _, found in seen_by_nodes])
+            unused = next((one for one, found in seen_by_nodes if is_unused(found)), None)
             if unused is None:
-                return await self._written(entry, together)
-            is_shown = isinstance(together, Settled)
+                return await self._written(entry, combined)
+            is_shown = isinstance(combined, Settled)
             if is_shown and (self._age(entry) < LAG or entry.attempt.earlier):
                 return await self._written(entry, Undecided("one endpoint shows it, one does not"))
             return await self._send_again(entry, unused)
@@ -292,10 +294,10 @@ async def _changed(looks: Iterable[Awaitable[LedgerEntry | None]]) -> list[Ledge
     return [entry for entry in found if isinstance(entry, LedgerEntry)]
 
 
-def _together(told: Sequence[PaymentOutcome]) -> PaymentOutcome:
+def _combined(seen_by_nodes: Sequence[PaymentOutcome]) -> PaymentOutcome:
     """Paid when one shows it, unknown when one cannot say; ended when all say so."""
     for kind in (Settled, Undecided):
-        for found in told:
+        for found in seen_by_nodes:
             if isinstance(found, kind):
                 return found
-    return told[0]
+    return seen_by_nodes[0]

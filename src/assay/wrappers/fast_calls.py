@@ -92,7 +92,7 @@ class FastCalls:
         return () if route is None else cors_headers(route.config, incoming)
 
     def begin(
-        self, carried: FastPathRequest, trip: FastPathCall, sink: ResponseSink
+        self, carried: FastPathRequest, call: FastPathCall, sink: ResponseSink
     ) -> tuple[UpstreamExchange, bytes] | None:
         """Send it, if its wrapper, its trust and its limit allow that now; else None.
 
@@ -104,18 +104,18 @@ class FastCalls:
         found = steps.routes.route_cached(carried.operator_id, incoming.method, carried.path)
         if found is not route or not steps.trust.still_holds(carried.claim):
             return None
-        exchange = carried.prepared.reserve(sink, trip.caller)
+        exchange = carried.prepared.reserve(sink, call.caller)
         if exchange is None:
             return None
         limit, lines = route.config.rate_limit, b""
         if limit is not None:
-            who = carried.trust.key or caller_by(trip.client_address)
+            who = carried.trust.key or caller_by(call.client_address)
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
                 exchange.release()
                 return None
             lines = limit_lines(limit, left, reset_s)
-        return (exchange, lines) if exchange.begin(lines_of(trip)) else None
+        return (exchange, lines) if exchange.begin(lines_of(call)) else None
 
     def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> HeaderPairs:
         """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
@@ -124,6 +124,6 @@ class FastCalls:
         headers = self._steps.forward.answer_headers(carried.matched.config, head.headers)
         return [*headers, *carried.cors]
 
-    def record(self, carried: FastPathRequest, trip: FastPathCall) -> None:
+    def record(self, carried: FastPathRequest, call: FastPathCall) -> None:
         """Write down how it ended."""
-        self._steps.record.record_free(carried.kind, trip)
+        self._steps.record.record_free(carried.kind, call)

@@ -44,47 +44,47 @@ class PaidCallService:
     def __init__(
         self,
         forward: ForwardStage,
-        till: PaymentService,
+        payments: PaymentService,
         response_bytes_max: int,
-        held: BufferBudget,
+        buffers: BufferBudget,
     ) -> None:
         self._forward = forward
-        self._payments = till
+        self._payments = payments
         self._response_bytes_max = response_bytes_max
-        self._held = held
+        self._buffers = buffers
 
     async def serve(
         self,
         call_record: CallRecord,
         paid: PayableRequest,
-        held: ClaimedPayment,
+        claimed: ClaimedPayment,
         share: Reservation,
     ) -> WrapperResponse:
         """Forward, settle, answer; whatever fails before settling releases the payment."""
-        call_record.entry = held.entry
+        call_record.entry = claimed.entry
         try:
-            await call_record.payments.verified(held.entry.payer)
-            stored = await self._forward_whole(paid, held, share)
+            await call_record.payments.verified(claimed.entry.payer)
+            stored = await self._forward_whole(paid, claimed, share)
         except BaseException as error:
             is_cut = isinstance(error, _CutShort)
             reason = CUT_SHORT if is_cut else getattr(error, "code", type(error).__name__)
-            await self._payments.release(held, reason)
-            if held.entry.has_paid:
+            await self._payments.release(claimed, reason)
+            if claimed.entry.has_paid:
                 call_record.answer_headers.extend(
-                    self._payments.receipt(held.entry, is_refusal=True)
+                    self._payments.receipt(claimed.entry, is_refusal=True)
                 )
             if isinstance(error, UpstreamFailed):
-                raise self._with_payment(error, held, paid) from error
+                raise self._with_payment(error, claimed, paid) from error
             raise
         if not self._is_served(stored):  # and so not charged
-            await self._payments.release(held, f"upstream {stored.status}")
-            paid_for = held.entry.has_paid
-            receipts = self._payments.receipt(held.entry, is_refusal=True) if paid_for else ()
+            await self._payments.release(claimed, f"upstream {stored.status}")
+            paid_for = claimed.entry.has_paid
+            receipts = self._payments.receipt(claimed.entry, is_refusal=True) if paid_for else ()
             return WrapperResponse(stored.status, (*stored.headers, *receipts), stored.body)
-        if held.entry.has_paid:
-            call_record.entry = await self._payments.keep(held.entry, stored)
+        if claimed.entry.has_paid:
+            call_record.entry = await self._payments.keep(claimed.entry, stored)
         else:
-            call_record.entry = await self._payments.settle(held, stored)
+            call_record.entry = await self._payments.settle(claimed, stored)
         call_record.is_sale = True
         return self.bought(call_record, stored)
 
@@ -117,11 +117,11 @@ class PaidCallService:
         return self._forward.leads_away(stored.headers)
 
     async def _forward_whole(
-        self, paid: PayableRequest, held: ClaimedPayment, share: Reservation
+        self, paid: PayableRequest, claimed: ClaimedPayment, share: Reservation
     ) -> StoredResponse:
         """The upstream's whole answer, held back until it is paid for."""
         config = paid.admitted.matched.config
-        work_s = held.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
+        work_s = claimed.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
         try:
             async with asyncio.timeout(work_s):
                 reply = await self._forward.send(paid)
@@ -131,23 +131,25 @@ class PaidCallService:
                     reply.close()
         except TimeoutError:
             message = f"The upstream's answer was not whole after {round(work_s, 1):g} seconds."
-            is_cut = held.quote.work_s < config.timeout_ms / 1000
+            is_cut = claimed.quote.work_s < config.timeout_ms / 1000
             raise (_CutShort if is_cut else UpstreamFailed)(message) from None
-        self._held.learn(config.id, len(body))
+        self._buffers.learn(config.id, len(body))
         headers = self.answer_headers(paid, reply.headers)
         caller = caller_of(paid.admitted.matched.incoming.client_address)
         return StoredResponse(reply.status, tuple(headers), body, caller)
 
     def _with_payment(
-        self, error: UpstreamFailed, held: ClaimedPayment, paid: PayableRequest
+        self, error: UpstreamFailed, claimed: ClaimedPayment, paid: PayableRequest
     ) -> UpstreamFailed:
         """The failure, with what is known of the payment: who verified it may have submitted it."""
         work_s = paid.admitted.matched.config.timeout_ms / 1000
-        told = _PAID
-        if not held.entry.has_paid:
-            told = _NOT_TAKEN + (_AGAIN if self._payments.is_good(held, work_s) else _ANOTHER)
+        sentence = _PAID
+        if not claimed.entry.has_paid:
+            sentence = _NOT_TAKEN + (
+                _AGAIN if self._payments.is_good(claimed, work_s) else _ANOTHER
+            )
         return UpstreamFailed(
-            f"{error.message} {told}",
+            f"{error.message} {sentence}",
             detail=error.detail,
             retry_after_s=error.retry_after_s,
             **error.extras,

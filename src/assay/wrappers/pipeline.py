@@ -54,12 +54,16 @@ class Pipeline:
     """Answers requests below `/wrap/{operatorId}`."""
 
     def __init__(
-        self, steps: Stages, till: PaymentService, response_bytes_max: int, held: BufferBudget
+        self,
+        steps: Stages,
+        payments: PaymentService,
+        response_bytes_max: int,
+        buffers: BufferBudget,
     ) -> None:
         self._steps = steps
-        self._payments = till
-        self._held = held
-        self._calls = PaidCallService(steps.forward, till, response_bytes_max, held)
+        self._payments = payments
+        self._buffers = buffers
+        self._calls = PaidCallService(steps.forward, payments, response_bytes_max, buffers)
 
     async def answer(self, call_record: CallRecord) -> WrapperResponse:
         """The answer, or a refusal, raised (interface.md#wrapper-errors)."""
@@ -201,7 +205,7 @@ class Pipeline:
             payment = await pay.read(changed(quote, body=body), request, call_record.payments)
         call_record.payer = payment.payer
         admitted = await self._admit(call_record, matched, payment.payer)
-        await shares.answer.take(self._held.expected(matched.config.id))
+        await shares.answer.take(self._buffers.expected(matched.config.id))
         paid = await pay.hold(admitted, payment, request)
         if isinstance(paid, Replay):
             return self._replayed(call_record, paid)
@@ -237,12 +241,12 @@ class Pipeline:
                 return await self._unserved(call_record, spent, quote, request)
             matched = RoutedRequest(replace(incoming, path=found.path), found.route)
             admitted = await self._admit(call_record, matched, entry.payer)
-            await shares.answer.take(self._held.expected(config.id))
-            held = await self._payments.resume(spent, quote, request)
-            if isinstance(held, Replay):
-                return self._replayed(call_record, held)
-            paid = PayableRequest(admitted, held, body)
-            return await self._calls.serve(call_record, paid, held, shares.answer)
+            await shares.answer.take(self._buffers.expected(config.id))
+            claimed = await self._payments.resume(spent, quote, request)
+            if isinstance(claimed, Replay):
+                return self._replayed(call_record, claimed)
+            paid = PayableRequest(admitted, claimed, body)
+            return await self._calls.serve(call_record, paid, claimed, shares.answer)
         except PaymentRefused as refusal:
             call_record.config = None
             call_record.answer_headers.clear()
@@ -256,12 +260,12 @@ class Pipeline:
         self, call_record: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> WrapperResponse:
         """What was settled but cannot be served any more: told with the receipt, for a refund."""
-        held = await self._payments.resume(spent, quote, request)
-        if isinstance(held, Replay):
-            return self._replayed(call_record, held)
-        await self._payments.release(held, "wrapper_not_found")
-        call_record.entry = held.entry
-        call_record.answer_headers.extend(self._payments.receipt(held.entry, is_refusal=True))
+        claimed = await self._payments.resume(spent, quote, request)
+        if isinstance(claimed, Replay):
+            return self._replayed(call_record, claimed)
+        await self._payments.release(claimed, "wrapper_not_found")
+        call_record.entry = claimed.entry
+        call_record.answer_headers.extend(self._payments.receipt(claimed.entry, is_refusal=True))
         raise WrapperNotFound("This call was paid for, and its wrapper cannot be called any more.")
 
     def _replayed(self, call_record: CallRecord, replay: Replay) -> WrapperResponse:
@@ -286,6 +290,6 @@ class Pipeline:
 
     def _shares(self, call_record: CallRecord) -> Shares:
         """Memory for what the call holds back, given back at its end."""
-        shares = self._held.shares(caller_of(call_record.incoming.client_address))
+        shares = self._buffers.shares(caller_of(call_record.incoming.client_address))
         call_record.let_go = shares.close
         return shares

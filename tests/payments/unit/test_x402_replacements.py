@@ -108,7 +108,7 @@ async def test_a_nonce_that_is_used_is_for_its_receipt_to_explain(
     only.counts = (6, 6)
     book = Book(only, signed(5, 3 * GWEI))
     assert await sender.push(book.entry, book.note) is None
-    assert await sender.mend(book.entry, book.note) is None
+    assert await sender.resend(book.entry, book.note) is None
     assert not only.taken
 
 
@@ -123,7 +123,7 @@ async def test_what_an_earlier_key_has_signed_is_not_replaced_under_a_nonce_of_o
     raw, transaction = earlier.sign(transaction_of(entry.attempt.raw))
     book = Book(only, replace(entry, attempt=SettlementAttempt(transaction, raw)))
     assert await sender.push(book.entry, book.note) is None
-    assert await sender.mend(book.entry, book.note) is None
+    assert await sender.resend(book.entry, book.note) is None
     assert not only.taken
     assert not book.noted
 
@@ -172,7 +172,7 @@ async def test_a_node_that_tells_of_ever_higher_fees_makes_us_sign_a_bounded_num
     assert len(book.noted) <= ATTEMPTS_MAX
     only.base_fee = GAS_PRICE_MAX + 1
     with pytest.raises(Exception, match="price cannot be"):
-        await sender.mend(book.entry, book.note)
+        await sender.resend(book.entry, book.note)
 
 
 NO_CAP = 10**18
@@ -203,13 +203,13 @@ async def test_a_nonce_that_nobody_offers_more_for_is_spent_on_nothing(
     only.counts, only.base_fee, only.gas_price = (5, 9), 30 * GWEI, 31 * GWEI
     behind = Book(only, signed(7, 90 * GWEI))
     for _ in range(STUCK_S // BLOCK_S + 1):
-        await sender.mend(behind.entry, behind.note)
+        await sender.resend(behind.entry, behind.note)
         only.head += 1
     (nothing,) = map(transaction_of, only.taken)
     assert (nothing.nonce, nothing.to, nothing.data) == (5, SIGNER.address, b"")
     assert (nothing.gas, nothing.fee >= 2 * 31 * GWEI) == (21_000, True)
     only.head += STUCK_S
-    await sender.mend(behind.entry, behind.note)
+    await sender.resend(behind.entry, behind.note)
     more = transaction_of(only.taken[1])
     assert (more.nonce, more.priority_fee * 8 >= nothing.priority_fee * 9) == (5, True)
 
@@ -221,13 +221,13 @@ async def test_a_nonce_is_left_alone_while_they_move_or_no_block_is_made(
     for mined in range(5, 45):
         only.counts = (mined, 60)
         only.head += STUCK_S // BLOCK_S - 1
-        await sender.mend(waits.entry, waits.note)
+        await sender.resend(waits.entry, waits.note)
     for _ in range(100):  # the chain stands still
-        await sender.mend(waits.entry, waits.note)
+        await sender.resend(waits.entry, waits.note)
     only.counts = (60, 60)
     only.head += STUCK_S
     for _ in range(3):  # nothing waits
-        await sender.mend(waits.entry, waits.note)
+        await sender.resend(waits.entry, waits.note)
     assert not only.taken
 
 
@@ -237,9 +237,9 @@ async def test_a_nonce_is_never_freed_for_more_than_one_call_may_cost(only: Node
     sender = TransactionSender(rpc, chain, SIGNER, prices)  # type: ignore[arg-type]
     only.counts = (5, 9)
     behind = Book(only, signed(7, 90 * GWEI))
-    await sender.mend(behind.entry, behind.note)
+    await sender.resend(behind.entry, behind.note)
     only.head += STUCK_S
-    await sender.mend(behind.entry, behind.note)
+    await sender.resend(behind.entry, behind.note)
     assert not only.taken
 
 

@@ -192,8 +192,8 @@ class TempoCharges:
             answers = await self._rpc.call_newest(self._chains[network.id], calls)
         except ChainUnavailable as error:
             raise _unavailable(error.detail or error.message) from error
-        held = (_number(answer) for answer in answers)
-        return dict(zip(tokens, held, strict=True))
+        balances = (_number(answer) for answer in answers)
+        return dict(zip(tokens, balances, strict=True))
 
     def work_s(self, payment: Payment) -> float:
         before = None if payment.paid_by else validity_of(payment.credential).before

@@ -11,7 +11,7 @@ from assay.common.numbers import NotANumber, hex_number
 from assay.payments.model import LedgerEntry, WatchedPayment
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 
-NOTED = "0x" + keccak256(b"TransferWithMemo(address,address,uint256,bytes32)").hex()
+TRANSFER_WITH_MEMO = "0x" + keccak256(b"TransferWithMemo(address,address,uint256,bytes32)").hex()
 _FINGERPRINT_BYTES = 7
 _Movement = tuple[str, str, int]
 """The event, the payee as a topic, and the amount."""
@@ -30,8 +30,10 @@ def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
     memo = keccak256(entry.nonce.encode())[:_FINGERPRINT_BYTES].hex()
     moved = {_movement(log, entry, memo) for log in (logs if is_array(logs) else ())}
     parts = _parts(entry)  # to different payees: no transfer counts for two
-    noted = {part for part in parts if (NOTED, *part) in moved}
-    return bool(noted) and all(part in noted or (TRANSFERRED, *part) in moved for part in parts)
+    with_memo = {part for part in parts if (TRANSFER_WITH_MEMO, *part) in moved}
+    return bool(with_memo) and all(
+        part in with_memo or (TRANSFERRED, *part) in moved for part in parts
+    )
 
 
 def _parts(entry: LedgerEntry | WatchedPayment) -> set[tuple[str, int]]:
@@ -52,7 +54,7 @@ def _movement(log: JsonValue, entry: LedgerEntry | WatchedPayment, memo: str) ->
         *(str(topic).lower() for topic in (topics if is_array(topics) else ())),
         *("", "", ""),
     ]
-    if payer != _topic(entry.payer) or (event == NOTED and not more[0].endswith(memo)):
+    if payer != _topic(entry.payer) or (event == TRANSFER_WITH_MEMO and not more[0].endswith(memo)):
         return None
     try:
         return event, payee, hex_number(log.get("data"), 256)

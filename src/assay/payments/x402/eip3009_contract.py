@@ -97,12 +97,12 @@ def event_of(receipt: JsonValue, entry: LedgerEntry) -> str:
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return ""
     logs = receipt.get("logs")
-    told = {
+    events = {
         tuple(_topics(log.get("topics")))
         for log in (logs if is_array(logs) else ())
         if is_object(log) and str(log.get("address")).lower() == entry.asset
     }
-    return next((e for e in (USED, CANCELLED) if (e, *key_topics(entry)) in told), "")
+    return next((e for e in (USED, CANCELLED) if (e, *key_topics(entry)) in events), "")
 
 
 def gas_spent(receipt: JsonValue) -> int | None:

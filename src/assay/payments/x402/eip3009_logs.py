@@ -53,9 +53,9 @@ class Use:
 async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
     """A block by its number in hex, or by its name. Raises `ChainUnavailable`."""
     found = await rpc.request(node, "eth_getBlockByNumber", (tag, False))
-    told: JsonObject = found if is_object(found) else {}
+    shown: JsonObject = found if is_object(found) else {}
     try:
-        return Block(hex_number(told.get("number"), 64), hex_number(told.get("timestamp"), 64))
+        return Block(hex_number(shown.get("number"), 64), hex_number(shown.get("timestamp"), 64))
     except NotANumber:
         raise ChainUnavailable("The chain has no such block.", detail=tag) from None
 
@@ -169,13 +169,13 @@ def _read(log: JsonValue) -> tuple[str, tuple[str, str, str], Use]:
     """The event, whose it is, and the transaction; of no form and so nobody's otherwise."""
     if not is_object(log) or log.get("removed") is True:
         return "", ("", "", ""), Use("", is_cancelled=False)
-    topics, told = log.get("topics"), str(log.get("transactionHash"))
+    topics, shown = log.get("topics"), str(log.get("transactionHash"))
     listed = [str(topic).lower() for topic in topics] if is_array(topics) else []
-    if len(listed) != 3 or not _HASH.fullmatch(told):  # noqa: PLR2004 - event, payer, nonce
+    if len(listed) != 3 or not _HASH.fullmatch(shown):  # noqa: PLR2004 - event, payer, nonce
         return "", ("", "", ""), Use("", is_cancelled=False)
     kind, payer, nonce = listed
     key = (str(log.get("address")).lower(), payer, nonce)
-    return kind, key, Use(told.lower(), is_cancelled=kind == CANCELLED)
+    return kind, key, Use(shown.lower(), is_cancelled=kind == CANCELLED)
 
 
 def _born_s(entry: LedgerEntry) -> float:

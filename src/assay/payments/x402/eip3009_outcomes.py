@@ -62,7 +62,7 @@ class Outcomes:
         starts = range(0, len(entries), BATCH_MAX)
         first, *more = [entries[start : start + BATCH_MAX] for start in starts]
 
-        async def told(some: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
+        async def outcomes_of(some: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
             seen = _Seen({}, set())
             ask = partial(self._ask, seen=seen)
             found = await ask_nodes(network, some, ask, every_node=every_node)
@@ -76,8 +76,8 @@ class Outcomes:
             better = dict(zip((one.id for one in lost), again, strict=True))
             return [better.get(one.id, what) for one, what in zip(some, found, strict=True)]
 
-        found = [*await told(first)]  # alone: where no node answers, nothing more is asked
-        for some, one in zip(more, await all_results(map(told, more)), strict=True):
+        found = [*await outcomes_of(first)]  # alone: where no node answers, nothing more is asked
+        for some, one in zip(more, await all_results(map(outcomes_of, more)), strict=True):
             if isinstance(one, ChainUnavailable):
                 found += [Undecided(one.detail or one.message)] * len(some)
             elif isinstance(one, Exception):
@@ -94,7 +94,7 @@ class Outcomes:
         answered, none has a receipt and all say that it is unused. Raises `ChainUnavailable` when
         they cannot say, and when somebody else has used it.
         """
-        nodes, told = single_nodes(self.networks[entry.network]), list[PaymentOutcome]()
+        nodes, outcomes_of = single_nodes(self.networks[entry.network]), list[PaymentOutcome]()
         fault = ChainUnavailable("No endpoint is configured.")
         for node in nodes:
             try:
@@ -104,17 +104,19 @@ class Outcomes:
                 continue
             if isinstance(found, Settled):
                 return found
-            told.append(found)
+            outcomes_of.append(found)
             if isinstance(found, Rejected):
                 await self._require_unused(node, entry, receipts)
-        if not told:
+        if not outcomes_of:
             raise fault
-        refusals = [one for one in told if isinstance(one, Rejected)]
+        refusals = [one for one in outcomes_of if isinstance(one, Rejected)]
         if len(refusals) >= min(ENOUGH, len(nodes)):
             return replace(refusals[-1], is_agreed=len(nodes) > 1)
         if refusals:
-            return Undecided("one node alone says that it has failed", answers=len(told))
-        is_everybodys = len(told) == len(nodes) and all(is_unused(one) for one in told)
+            return Undecided("one node alone says that it has failed", answers=len(outcomes_of))
+        is_everybodys = len(outcomes_of) == len(nodes) and all(
+            is_unused(one) for one in outcomes_of
+        )
         return Undecided("no node has a receipt yet", is_unused=is_everybodys)
 
     async def _attempts(

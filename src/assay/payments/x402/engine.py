@@ -57,7 +57,7 @@ _NO_KEY = "no key to settle with"
 
 
 @dataclass(slots=True)
-class _Noted:
+class _RecordedEntry:
     """An entry with its attempts as they are written down."""
 
     entry: LedgerEntry
@@ -111,12 +111,12 @@ class X402Engine:
             ContractCall(asset, transfer_data(signed)),
         )
         balance, used, transfer = await self._call(network.id, calls)
-        held = _held(balance, used, signed.value, sighting)
+        balance_units = _checked_balance(balance, used, signed.value, sighting)
         if isinstance(transfer, Reverted):
             raise PaymentRefused(
                 "invalid_transaction_state", "The asset's contract refuses this transfer."
             )
-        return held
+        return balance_units
 
     async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
         network, signed = payment.quote.network, authorization_of(payment.credential)
@@ -126,19 +126,19 @@ class X402Engine:
             ContractCall(asset, state_of(signed.payer, signed.nonce)),
         )
         balance, used = await self._call(network.id, calls)
-        return _held(balance, used, signed.value, sighting)
+        return _checked_balance(balance, used, signed.value, sighting)
 
     async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         deadline_s = self._clock.monotonic_s() + self._settlement_s
-        noted = _Noted(entry, note)
+        recorded = _RecordedEntry(entry, note)
         try:
             sender = self._sender(entry.network)
             if sender is None:
                 return Undecided(_NO_KEY)
-            sent = await sender.send(entry, noted.write)
+            sent = await sender.send(entry, recorded.write)
             if isinstance(sent, Undecided):
                 return sent
-            return await self._wait(noted, sender, deadline_s)
+            return await self._wait(recorded, sender, deadline_s)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
 
@@ -185,26 +185,26 @@ class X402Engine:
         return known
 
     async def _wait(
-        self, noted: _Noted, sender: TransactionSender, deadline_s: float
+        self, recorded: _RecordedEntry, sender: TransactionSender, deadline_s: float
     ) -> PaymentOutcome:
         """The outcome, once any attempt is mined; what cannot be mined any more is replaced."""
         pause_s, priced_s = POLL_S, self._clock.monotonic_s()
         while (now_s := self._clock.monotonic_s()) < deadline_s:
-            found = await self._mined(noted.entry)
+            found = await self._mined(recorded.entry)
             if found is not None:
                 return found
             if now_s - priced_s >= PRICE_EVERY_S:
                 priced_s = now_s
-                await self._mend(noted, sender)
+                await self._resend(recorded, sender)
             # To a mark of one clock for all: who waits together asks in one exchange.
             marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
             await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
         return Undecided("no receipt in time")
 
-    async def _mend(self, noted: _Noted, sender: TransactionSender) -> None:
+    async def _resend(self, recorded: _RecordedEntry, sender: TransactionSender) -> None:
         try:
-            await sender.mend(noted.entry, noted.write)
+            await sender.resend(recorded.entry, recorded.write)
         except ChainUnavailable:
             return  # asked again at the next mark
 
@@ -246,7 +246,7 @@ class X402Engine:
             raise _unavailable(error) from error
 
 
-def _held(
+def _checked_balance(
     balance: Returned | Reverted, used: Returned | Reverted, wanted: int, sighting: PaymentSighting
 ) -> int:
     """The payer's balance, if the authorisation is unused and covered. Raises `PaymentRefused`."""
@@ -256,10 +256,10 @@ def _held(
         raise PaymentRefused(
             "invalid_exact_evm_nonce_already_used", "This authorisation was used already."
         )
-    held = _number(balance)
-    if held < wanted:
+    balance_units = _number(balance)
+    if balance_units < wanted:
         raise PaymentRefused("insufficient_funds", "The payer does not have the amount.")
-    return held
+    return balance_units
 
 
 def _number(outcome: Returned | Reverted) -> int:

@@ -74,7 +74,7 @@ class RemoteFacilitator:
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         # The chain first: what is used after this was used by whoever was shown it here.
-        held = await self._chain.balance(payment, sighting)
+        balance_units = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
         quote = payment.quote
         asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, quote.url)
@@ -86,7 +86,7 @@ class RemoteFacilitator:
             raise PaymentRefused(reason, "The facilitator does not accept this payment.")
         if str(answer.get("payer", payment.payer)).lower() != payment.payer:
             raise PaymentRefused("invalid_payload", "The facilitator names another payer.")
-        return held
+        return balance_units
 
     async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
         return await self._chain.balance(payment, sighting)

@@ -198,11 +198,11 @@ class X402:
 
 def _answers(entry: LedgerEntry, said: JsonObject) -> HeaderPairs:
     """Both receipts; each spells the network as its reader does."""
-    told = old = encoded({**said, "network": entry.network})
+    shown = old = encoded({**said, "network": entry.network})
     if entry.version == 1:
         short = next((row.short_name for row in ROWS if row.id == entry.network), entry.network)
         old = encoded({**said, "network": short})
-    return ((b"payment-response", told), (b"x-payment-response", old))
+    return ((b"payment-response", shown), (b"x-payment-response", old))
 
 
 def _presented(headers: HeaderPairs) -> PresentedPayment:

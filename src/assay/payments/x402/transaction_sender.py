@@ -97,7 +97,7 @@ class TransactionSender:
         return Undecided(f"not sent: {problem}")
 
     async def push(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
-        """Send what was signed once more, or what has to replace it, as `mend` does.
+        """Send what was signed once more, or what has to replace it, as `resend` does.
 
         None where its nonce is used, or an earlier key's: its receipt says what became of it.
         """
@@ -112,7 +112,7 @@ class TransactionSender:
         found = meaning(entry.attempt.transaction, refused)
         return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
 
-    async def mend(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
+    async def resend(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
         """Replace what was signed where it cannot be mined: too cheap now, or behind a gap.
 
         None where nothing is to be done, or nothing may be signed any more. Raises
@@ -172,7 +172,7 @@ class TransactionSender:
         """One turn: nonces, signatures, the ledger, and only then the chain."""
         price = await self.prices.price(self.network.slug)
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
-        some = await self._noted(self._priced(some, price), first)
+        some = await self._recorded(self._priced(some, price), first)
         refused = await self._sent(some)
         pairs = zip(some, refused, strict=True)
         outcomes = [meaning(one.transaction, found) for one, found in pairs]
@@ -210,7 +210,7 @@ class TransactionSender:
                 fine.append(one)
         return fine
 
-    async def _noted(self, some: Sequence[_Waiting], first: int) -> Sequence[_Waiting]:
+    async def _recorded(self, some: Sequence[_Waiting], first: int) -> Sequence[_Waiting]:
         """Those whose transactions are signed, without a gap, and written down."""
         while some:
             for place, one in enumerate(some):

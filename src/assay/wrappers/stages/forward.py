@@ -230,11 +230,11 @@ def _caller(paid: PayableRequest) -> Caller:
     return incoming.caller
 
 
-def lines_of(trip: FastPathCall) -> bytes:
+def lines_of(call: FastPathCall) -> bytes:
     """The headers of a prepared request that are this trip's own."""
     return b"x-forwarded-for: %b\r\nx-assay-request-id: %b\r\n" % (
-        trip.client_address.encode("ascii", "replace"),
-        trip.request_id.encode(),
+        call.client_address.encode("ascii", "replace"),
+        call.request_id.encode(),
     )
 
 

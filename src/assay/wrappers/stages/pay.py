@@ -41,14 +41,14 @@ class PayStage:
 
     def __init__(
         self,
-        till: PaymentService,
+        payments: PaymentService,
         networks: Mapping[str, PaymentNetwork],
         address: str,
         platform: PlatformWallets,
         store: WrapperStore,
         clock: Clock,
     ) -> None:
-        self._payments = till
+        self._payments = payments
         self._networks = networks
         self._address = address
         self._platform = platform
@@ -137,12 +137,12 @@ class PayStage:
         """The request with its payment claimed and verified, or what it bought before."""
         trust = admitted.trusted.trust
         agent_id = trust.agent_id if isinstance(trust, AdmittedAgent) else ""
-        held = await self._payments.hold(payment, request, agent_id)
-        if isinstance(held, Replay):
-            return held
-        if held.quote.settles_first and not held.entry.has_paid:
-            held = replace(held, entry=await self._payments.settle(held, None), bearer="")
-        return PayableRequest(admitted, held, request.body)
+        claimed = await self._payments.hold(payment, request, agent_id)
+        if isinstance(claimed, Replay):
+            return claimed
+        if claimed.quote.settles_first and not claimed.entry.has_paid:
+            claimed = replace(claimed, entry=await self._payments.settle(claimed, None), bearer="")
+        return PayableRequest(admitted, claimed, request.body)
 
     @staticmethod
     def free(admitted: RateLimitedRequest) -> PayableRequest:

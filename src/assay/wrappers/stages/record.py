@@ -53,19 +53,19 @@ class RecordStage:
         """What free requests without a body have in common."""
         return _kind(matched.config, matched.incoming, trust, None)
 
-    def record_free(self, kind: CallKind, trip: FastPathCall) -> None:
+    def record_free(self, kind: CallKind, call: FastPathCall) -> None:
         """One row of such a request. By position, for it is on the way of every one."""
-        latency_us = self._since_us(trip.begun_s)
+        latency_us = self._since_us(call.begun_s)
         self._add(
             CallLogEntry(
                 kind,
                 self._clock.now(),
-                trip.request_id,
-                trip.client_address,
-                trip.status,
-                trip.outcome,
+                call.request_id,
+                call.client_address,
+                call.status,
+                call.outcome,
                 latency_us,
-                trip.bytes_out,
+                call.bytes_out,
             )
         )
 

@@ -153,13 +153,15 @@ class TrustStage:
             # Before anything is sent to the agent, which may be anybody's; a bare header that only
             # the wrapper's owner believes shows nothing to the service.
             def shows_control(subject: Subject) -> bool:
-                _, is_proven = self._held(subject, address, payer, contract, proven=proven)
+                _, is_proven = self._address_held(subject, address, payer, contract, proven=proven)
                 return is_proven or (self._proof == "asserted" and address is not None)
 
             asker = Asker(matched.config.operator_id, shows_control)
             decision = await self._gate.assess(network, agent_id, request, asker)
             await self._have_visited(matched, decision)
-        address, proven = self._held(decision.subject, address, payer, contract, proven=proven)
+        address, proven = self._address_held(
+            decision.subject, address, payer, contract, proven=proven
+        )
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, known)
@@ -201,7 +203,7 @@ class TrustStage:
         return is_named and "asserted" in {matched.config.identity_proof, self._proof}
 
     @staticmethod
-    def _held(
+    def _address_held(
         subject: Subject,
         address: str | None,
         payer: str | None,
