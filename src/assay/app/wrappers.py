@@ -126,14 +126,13 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     settlement, witness, gas, engines, settling = _settlement(dependencies, networks, ledger, stack)
     payments = _payments(dependencies, settlement, UnpaidRows(dependencies.costs, ledger))
     egress = _egress(settings)
-    store = SqlWrapperStore(database)
+    store, call_store = SqlWrapperStore(database), SqlCallStore(database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*dependencies.upstream_secrets)
     platform = platform_wallets(settings, networks)
     warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
     endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(dependencies.costs))
     upstream = _upstreams(egress, clock, stack, settings.connections_max)
-    call_store = SqlCallStore(database)
     log = CallLog(call_store, _refused_note(dependencies.log), dependencies.costs)
 
     def add(call: CallLogEntry) -> None:

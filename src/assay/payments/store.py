@@ -153,11 +153,7 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         moved = _with_gas(entry, moved)
-        values = moved_values(entry, moved)
-        if moved.state is PaymentState.RELEASED or (
-            moved.state in _WATCHED and moved.state is not entry.state
-        ):
-            values |= _watch(moved)
+        values = moved_values(entry, moved) | _watch_of_move(entry, moved)
         statement = writing(frozenset(values))
         values |= _as_read(entry)
         kept = None if stored is None else packed(moved.id, to_us(now), stored)
@@ -321,6 +317,12 @@ async def _refuse_reuse(transaction: SqlTransaction, fresh: LedgerEntry) -> None
 def _as_read(known: LedgerEntry) -> dict[str, object]:
     """What a statement finds the row by, if it is still as it was read."""
     return {"an_id": known.id, "moves_read": known.moves}
+
+
+def _watch_of_move(entry: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
+    """When the chain is to be looked at again, where the move begins or ends a watch."""
+    begins = moved.state in _WATCHED and moved.state is not entry.state
+    return {**_watch(moved)} if begins or moved.state is PaymentState.RELEASED else {}
 
 
 def _watch(moved: LedgerEntry) -> dict[str, object]:
