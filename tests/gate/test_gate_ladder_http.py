@@ -10,7 +10,7 @@ from sqlalchemy import insert, update
 
 from assay.common.json import JsonObject, JsonValue
 from assay.db.schema.everything import evaluations, snapshots
-from assay.evaluation.accumulation import Accumulated, VisitHistory
+from assay.evaluation.accumulation import AccumulatedEvidence, VisitHistory
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
@@ -53,9 +53,11 @@ def sees(service: TestService, monkeypatch: pytest.MonkeyPatch) -> Sees:
         async def collect(*_: object, **__: object) -> Any:
             return (chain, collected), {}
 
-        async def accumulate(_: object, subject: object, found: Any, *more: object) -> Accumulated:
+        async def accumulate(
+            _: object, subject: object, found: Any, *more: object
+        ) -> AccumulatedEvidence:
             del subject, more
-            return Accumulated(found)
+            return AccumulatedEvidence(found)
 
         monkeypatch.setattr(type(service.app.evaluator), "collect", collect)
         monkeypatch.setattr(VisitHistory, "accumulate", accumulate)

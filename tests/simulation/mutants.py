@@ -254,7 +254,8 @@ async def _timeout_is_refusal(self: X402Engine, entry: LedgerEntry, note: Note) 
 
 MUTANTS: dict[str, Bug] = {
     "sent before it is written down": Bug(
-        (Mutant(TransactionSender, "_noted", _sent_unnoted),), ("sent before it was written down",)
+        (Mutant(TransactionSender, "_recorded", _sent_unnoted),),
+        ("sent before it was written down",),
     ),
     "settled as soon as it is sent": Bug(
         (Mutant(X402Engine, "settle", _settled_when_sent),), ("settled without the money",)

@@ -84,7 +84,7 @@ def _drop_idle(connections: list[OpsProtocol]) -> bool:
 
 def ops_protocol() -> type[OpsProtocol]:
     """The protocol of one server, whose connections are counted together."""
-    return type("OpsProtocol", (OpsProtocol,), {"_held": []})
+    return type("OpsProtocol", (OpsProtocol,), {"_open": []})
 
 
 PATH: Final = "/metrics"
