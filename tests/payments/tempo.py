@@ -14,7 +14,7 @@ from assay.chains.evm.abi import address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.keccak import keccak256
-from assay.payments.mpp.transfers import NOTED
+from assay.payments.mpp.transfers import TRANSFER_WITH_MEMO
 from assay.payments.networks import payment_networks
 from assay.payments.x402.eip3009_contract import TRANSFERRED
 from tests.payments.boundary import Boundary
@@ -100,7 +100,7 @@ class FakeTempo:
             logs.append({**place, "topics": [TRANSFERRED, *parties]})
             if len(data) > 68:
                 memo = "0x" + data[68:100].hex()
-                logs.append({**place, "topics": [NOTED, *parties, memo]})
+                logs.append({**place, "topics": [TRANSFER_WITH_MEMO, *parties, memo]})
         self.receipts[transaction] = {
             "status": "0x1" if logs else "0x0",
             "transactionHash": transaction,

@@ -17,12 +17,10 @@ from assay.app import background
 from assay.app.background import RECONCILE_EVERY_S
 from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.model import Network
-from assay.common.keyring import MacKeys
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import LATE_S, MISSED_MOST_S, SettlementAttempt
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.service import PaymentService
 from assay.payments.settlement import OF_PAYER, PaymentPending, Settlement
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
@@ -315,12 +313,11 @@ async def test_a_network_that_answers_late_holds_up_nothing_that_is_due_on_anoth
         done.put_nowait(payment)
 
     log: Any = SimpleNamespace(info=info)
-    till = PaymentService(stage.settlement, MacKeys(b"", ("0" * 32,)))
     await stage.add(payment(1))
     stage.move(RECONCILE_EVERY_S)
     async with asyncio.timeout(HOUR_S), asyncio.TaskGroup() as group:
         loops = [
-            group.create_task(background.reconcile_forever(till, name, log))
+            group.create_task(background.reconcile_forever(stage.settlement, name, log))
             for name in (rpc.late, elsewhere.network)
         ]
         await rpc.is_asked.wait()

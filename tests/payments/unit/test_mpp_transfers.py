@@ -20,7 +20,7 @@ from assay.payments.finality import View, Witness
 from assay.payments.model import DirectFee, LedgerEntry, PaymentState, watched_payment
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
-from assay.payments.mpp.transfers import NOTED, pays
+from assay.payments.mpp.transfers import TRANSFER_WITH_MEMO, pays
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import ProtocolDependencies
@@ -53,7 +53,9 @@ def moved(payee: str, amount: int, memo: str = MEMO, **fields: str) -> list[Log]
     given = {"payer": PAYER, "token": TEMPO.asset.address, **fields}
     topics: list[JsonValue] = [TRANSFERRED, topic(given["payer"]), topic(payee)]
     plain: Log = {"address": given["token"], "topics": topics, "data": f"0x{amount:064x}"}
-    return [plain, {**plain, "topics": [NOTED, *topics[1:], memo]}] if memo else [plain]
+    return (
+        [plain, {**plain, "topics": [TRANSFER_WITH_MEMO, *topics[1:], memo]}] if memo else [plain]
+    )
 
 
 BOTH = (*moved(SELLER, REST), *moved(PLATFORM, FEE))
@@ -142,7 +144,10 @@ def test_a_receipt_of_an_odd_form_pays_nothing(odd: JsonValue) -> None:
 @given(one=JSON, other=JSON)
 def test_nothing_that_a_node_shows_makes_a_fault(one: Any, other: Any) -> None:
     logs: list[Any] = [one, {**BOTH[0], "topics": other}, {**BOTH[0], "data": other}]
-    logs += [{**BOTH[1], "topics": [NOTED, one, other, one]}, {**BOTH[1], "address": one}]
+    logs += [
+        {**BOTH[1], "topics": [TRANSFER_WITH_MEMO, one, other, one]},
+        {**BOTH[1], "address": one},
+    ]
     for shown in (one, {"status": "0x1", "logs": one}, {"status": "0x1", "logs": logs}):
         assert not pays(shown, entry())
 
