@@ -12,17 +12,10 @@ import base64
 import json
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src/assay"
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
@@ -30,55 +23,11 @@ from assay_demo.chain import dollars  # noqa: E402 - the tests' tools lie beside
 from assay_demo.chain.accounts import ACCOUNTS  # noqa: E402
 from tests.support.live_service import TestService, start_test_service  # noqa: E402
 from tests.support.shop import ENGINE, NETWORK, SELLER, dollars_on  # noqa: E402
+from tests.support.tracing import Trace, tracing  # noqa: E402
 from tests.support.wire_upstream import wire_upstream  # noqa: E402
 
 PAYER = ACCOUNTS[5]
 OF_PAYMENTS = ("payments/", "wrappers/")
-
-
-@dataclass(slots=True)
-class Trace:
-    """The functions of the package that ran, in their order, as (file, name)."""
-
-    calls: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-
-    @property
-    def files(self) -> Mapping[str, list[str]]:
-        """Each file with its functions, in the order of the first run."""
-        found: dict[str, dict[str, None]] = {}
-        for file, name in self.calls:
-            found.setdefault(file, {})[name] = None
-        return {file: list(names) for file, names in found.items()}
-
-    @property
-    def switches(self) -> int:
-        """How often the next function is of another file."""
-        return sum(before != after for (before, _), (after, _) in pairwise(self.calls))
-
-    def within(self, folders: tuple[str, ...]) -> "Trace":
-        """What ran in these folders."""
-        return Trace([one for one in self.calls if one[0].startswith(folders)])
-
-
-@contextmanager
-def tracing() -> Iterator[Trace]:
-    """Notes what this thread runs meanwhile."""
-    trace = Trace()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(f"{PACKAGE}/"):
-            file = code.co_filename.removeprefix(f"{PACKAGE}/")
-            trace.calls.append((file, getattr(code, "co_qualname", code.co_name)))
-
-    before = sys.getprofile()
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        yield trace
-    finally:
-        sys.setprofile(before)
-        threading.setprofile(None)  # type: ignore[arg-type]
 
 
 async def signed(service: TestService, path: str) -> dict[str, str]:
@@ -117,7 +66,7 @@ async def _traced(service: TestService, target: str) -> Trace:
     (await service.http.get(path, headers=await signed(service, path))).raise_for_status()
     headers = await signed(service, path)
     await asyncio.sleep(1.2)  # until what the first call has left to write is written
-    with tracing() as trace:
+    with tracing(new_threads=True) as trace:
         answer = await service.http.get(path, headers=headers)
     answer.raise_for_status()
     return trace

@@ -2,15 +2,14 @@
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 from tests.support.live_service import start_test_service
+from tests.support.tracing import tracing
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/assay"
@@ -96,24 +95,14 @@ def test_a_wrong_row_is_noticed(row: tuple[str, ...]) -> None:
 
 async def test_a_gate_call_from_memory_runs_the_files_of_its_walk(tmp_path: Path) -> None:
     """The application alone, which is without the connection and its parser."""
-    ran: set[str] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        file = Path(frame.f_code.co_filename)
-        if event == "call" and file.is_relative_to(SOURCES):
-            ran.add(file.relative_to(SOURCES).as_posix())
-
     async with start_test_service(tmp_path / "data") as service:
         headers = await service.operator() | await service.session()
         for _ in range(2):
             await service.gate(headers)
-        before = sys.getprofile()
-        sys.setprofile(note)
-        try:
+        with tracing() as trace:
             answer = await service.gate(headers)
-        finally:
-            sys.setprofile(before)
     assert answer.json()["cached"] is True
     walked = {row[1] for row in ROW.findall(section("Walk: a gate call answered from memory"))}
+    ran = trace.files.keys()
     assert len(ran) > 20
     assert ran - walked == set()

@@ -18,20 +18,26 @@ from assay.db.schema.everything import call_totals, calls
 
 _ADDED: Final = ("calls", "errors", "latency_us", "asked", "denied", "limited")
 
-_SUM_UP = text(
-    f"""
+_INTO_REMOVED: Final = f"""
 INSERT INTO removed_calls
-  (operator_id, agent_id, wrapper_id, day, {", ".join(_ADDED)}, first_us, last_us)
-SELECT operator_id, COALESCE(agent_id, ''), wrapper_id, day,
-  {", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in _ADDED)}, MIN(first_us), MAX(last_us)
-FROM ({OF_CALLS} WHERE seq IN :seqs AND at_us < :before_us) AS events WHERE 1 = 1
-GROUP BY operator_id, COALESCE(agent_id, ''), wrapper_id, day
+  (operator_id, agent_id, wrapper_id, day, {", ".join(_ADDED)}, first_us, last_us)"""
+
+_SUMMED: Final = f"""
+  {", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in _ADDED)}, MIN(first_us), MAX(last_us)"""
+
+_ADDING: Final = f"""
 ON CONFLICT (operator_id, agent_id, wrapper_id, day) DO UPDATE SET
   {", ".join(f"{name} = removed_calls.{name} + excluded.{name}" for name in _ADDED)},
   first_us = CASE WHEN excluded.first_us < removed_calls.first_us
     THEN excluded.first_us ELSE removed_calls.first_us END,
   last_us = CASE WHEN excluded.last_us > removed_calls.last_us
-    THEN excluded.last_us ELSE removed_calls.last_us END"""  # noqa: S608 - our own names
+    THEN excluded.last_us ELSE removed_calls.last_us END"""
+
+_SUM_UP: Final = text(
+    f"""{_INTO_REMOVED}
+SELECT operator_id, COALESCE(agent_id, ''), wrapper_id, day,{_SUMMED}
+FROM ({OF_CALLS} WHERE seq IN :seqs AND at_us < :before_us) AS events WHERE 1 = 1
+GROUP BY operator_id, COALESCE(agent_id, ''), wrapper_id, day{_ADDING}"""  # noqa: S608 - our own names
 ).bindparams(bindparam("seqs", expanding=True))
 
 
@@ -79,21 +85,11 @@ _DUE: Final = text(
     " AND COALESCE(NULLIF(p.agent_id, ''), p.payer) = a.agent_id)"
     " LIMIT :at_most"
 )
-_SUMS: Final = ("calls", "errors", "latency_us", "asked", "denied", "limited")
 _OF: Final = " WHERE operator_id = :operator_id AND agent_id IN :agents"
 _FOLD: Final = text(
-    f"""
-INSERT INTO removed_calls
-  (operator_id, agent_id, wrapper_id, day, {", ".join(_SUMS)}, first_us, last_us)
-SELECT operator_id, '', wrapper_id, day,
-  {", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in _SUMS)}, MIN(first_us), MAX(last_us)
-FROM removed_calls{_OF} GROUP BY operator_id, wrapper_id, day
-ON CONFLICT (operator_id, agent_id, wrapper_id, day) DO UPDATE SET
-  {", ".join(f"{name} = removed_calls.{name} + excluded.{name}" for name in _SUMS)},
-  first_us = CASE WHEN excluded.first_us < removed_calls.first_us
-    THEN excluded.first_us ELSE removed_calls.first_us END,
-  last_us = CASE WHEN excluded.last_us > removed_calls.last_us
-    THEN excluded.last_us ELSE removed_calls.last_us END"""  # noqa: S608 - our own words
+    f"""{_INTO_REMOVED}
+SELECT operator_id, '', wrapper_id, day,{_SUMMED}
+FROM removed_calls{_OF} GROUP BY operator_id, wrapper_id, day{_ADDING}"""  # noqa: S608 - our own words
 ).bindparams(bindparam("agents", expanding=True))
 _REMOVE: Final = tuple(
     text(f"DELETE FROM {table}{_OF}").bindparams(bindparam("agents", expanding=True))  # noqa: S608 - our own words

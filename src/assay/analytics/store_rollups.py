@@ -281,9 +281,6 @@ LEFT JOIN (
     }
 
 
-_SERVED: Final = f"{OF_CALLS} UNION ALL {_OF_SETTLED}"
-
-DERIVED: Final = _derived(_SERVED, f"{_SERVED} UNION ALL {_OF_FAILED}", _GRADED, _CHAINS)
 OVER_CELLS: Final = _derived(
     "SELECT * FROM cells WHERE is_served = 1",
     "SELECT * FROM cells",

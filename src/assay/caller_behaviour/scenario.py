@@ -84,6 +84,11 @@ class ScenarioReply:
     is_cut: bool = False
 
 
+def count_calls(_rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+    """Count the calls of a scenario that looks at nothing else."""
+    return {"calls": len(calls)}
+
+
 def nothing(_rng: SeededRandom, _request: ScenarioRequest) -> JsonObject:
     """What a scenario keeps of a request that it only counts."""
     return {}
@@ -101,12 +106,27 @@ class Scenario:
     """What the agent is to do, in a sentence or two."""
     reply: Callable[[SeededRandom, Sequence[ScenarioCall], Links], ScenarioReply]
     """The response to a request after the earlier ones."""
-    observe: Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject]
-    """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
     weigh: Callable[[JsonObject], Finding]
     """The verdict on what was seen; the same for the same input, always."""
+    observe: Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject] = count_calls
+    """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
     note: Callable[[SeededRandom, ScenarioRequest], JsonObject] = nothing
     """What is kept of a request."""
+
+
+def always(text: str) -> Callable[[SeededRandom], str]:
+    """Return a task that reads the same in every run."""
+    return lambda _rng: text
+
+
+def count_facts(*names: str) -> Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject]:
+    """Return what counts the calls of which each of these facts is true."""
+    return lambda _rng, calls: {n: sum(bool(c.facts.get(n)) for c in calls) for n in names}
+
+
+def at_most(calls: int, *, fault: str, merit: str) -> Callable[[JsonObject], Finding]:
+    """Return the verdict of a scenario that fails an agent for more calls than these."""
+    return lambda seen: failed(fault) if count(seen, "calls") > calls else passed(merit)
 
 
 def onwards(links: Links, **more: str) -> JsonObject:

@@ -141,7 +141,7 @@ class ScenarioRuns:
     def __init__(  # noqa: PLR0913 - what it is made of, by name
         self,
         store: ScenarioRunStore,
-        obstacles: Mapping[str, Scenario],
+        scenarios: Mapping[str, Scenario],
         clock: Clock,
         *,
         secrets: SecretRing,
@@ -152,7 +152,7 @@ class ScenarioRuns:
         """Create it; `elsewhere` is another origin under which this service answers too."""
         self._costs = costs
         self._store = store
-        self._scenarios = obstacles
+        self._scenarios = scenarios
         self._clock = clock
         self._keys = MacKeys(b"course/", secrets)
         self._address = address

@@ -4,7 +4,7 @@ Other services are unsafe when they are asked, stored to or sent to in clear tex
 `ASSAY_UPSTREAM_ALLOW` when they are too wide, or not an upstream's address.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -118,13 +118,8 @@ def wide_proxies(settings: Settings) -> Iterator[str]:
     for text in wide:
         yield f"ASSAY_TRUSTED_PROXIES contains {text}"
     networks = [network for _, network in written if not network.is_loopback]
-    unions = {
-        4: collapse_addresses(n for n in networks if isinstance(n, IPv4Network)),
-        6: collapse_addresses(n for n in networks if isinstance(n, IPv6Network)),
-    }
-    for version, union in unions.items():
-        count = sum(network.num_addresses for network in union)
-        if not wide and count > 2 ** TRUSTED_BITS_MAX[version]:
+    if not wide:
+        for version, count in _unions_beyond(TRUSTED_BITS_MAX, networks):
             yield f"ASSAY_TRUSTED_PROXIES holds {count} IPv{version} addresses in all"
 
 
@@ -201,6 +196,20 @@ def _unmapped(network: _Network) -> _Network:
         first = int(network.network_address) - int(_MAPPED.network_address)
         return IPv4Network((first, network.prefixlen - _MAPPED.prefixlen))
     return network
+
+
+def _unions_beyond(
+    bits_max: Mapping[int, int], networks: Sequence[_Network]
+) -> Iterator[tuple[int, int]]:
+    """Yield the IP versions with more addresses in all of the networks, and how many."""
+    unions = {
+        4: collapse_addresses(n for n in networks if isinstance(n, IPv4Network)),
+        6: collapse_addresses(n for n in networks if isinstance(n, IPv6Network)),
+    }
+    for version, union in unions.items():
+        count = sum(network.num_addresses for network in union)
+        if count > 2 ** bits_max[version]:
+            yield version, count
 
 
 def _bits_min(network: _Network) -> int:
@@ -307,13 +316,8 @@ def upstream_allow(settings: Settings) -> Iterator[str]:
     for text, why in alone:
         yield f"ASSAY_UPSTREAM_ALLOW contains {text}, {why}"
     networks = [entry.where for _, entry in entries if not isinstance(entry.where, str)]
-    unions = {
-        4: collapse_addresses(n for n in networks if isinstance(n, IPv4Network)),
-        6: collapse_addresses(n for n in networks if isinstance(n, IPv6Network)),
-    }
-    for version, union in unions.items():
-        count = sum(network.num_addresses for network in union)
-        if not alone and count > 2 ** ALL_NETWORKS_BITS_MAX[version]:
+    if not alone:
+        for version, count in _unions_beyond(ALL_NETWORKS_BITS_MAX, networks):
             yield f"ASSAY_UPSTREAM_ALLOW holds {count} IPv{version} addresses in all"
 
 

@@ -29,16 +29,14 @@ def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[
     two plugins of one name.
     """
     del kind
-    found: dict[str, P] = {}
+    found: list[tuple[str, P]] = []
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         plugin = getattr(module, attribute, None)
         if not isinstance(plugin, NamedPlugin):
             raise PluginError(f"{module.__name__} offers no {attribute} with a name")
-        if plugin.name in found:
-            raise PluginError(f"two plugins of {package.__name__} are called {plugin.name!r}")
-        found[plugin.name] = plugin  # type: ignore[assignment] - checked at the plugin's own file
-    return MappingProxyType(dict(sorted(found.items())))
+        found.append((plugin.name, plugin))  # type: ignore[arg-type] - checked at the plugin's file
+    return _by_name(found, f"plugins of {package.__name__}")
 
 
 def values_of(modules: Iterable[ModuleType], kind: type[P]) -> Mapping[str, P]:
@@ -46,7 +44,7 @@ def values_of(modules: Iterable[ModuleType], kind: type[P]) -> Mapping[str, P]:
 
     Raises `PluginError` for a module without one, and for two of one name.
     """
-    found: dict[str, P] = {}
+    found: list[tuple[str, P]] = []
     for module in modules:
         values = [value for value in vars(module).values() if isinstance(value, kind)]
         if not values:
@@ -54,7 +52,14 @@ def values_of(modules: Iterable[ModuleType], kind: type[P]) -> Mapping[str, P]:
         for value in values:
             if not isinstance(value, NamedPlugin):
                 raise PluginError(f"{module.__name__} defines a {kind.__name__} without a name")
-            if value.name in found:
-                raise PluginError(f"two of {kind.__name__} are called {value.name!r}")
-            found[value.name] = value
-    return MappingProxyType(dict(sorted(found.items())))
+            found.append((value.name, value))
+    return _by_name(found, kind.__name__)
+
+
+def _by_name(found: Iterable[tuple[str, P]], what: str) -> Mapping[str, P]:
+    by_name: dict[str, P] = {}
+    for name, value in found:
+        if name in by_name:
+            raise PluginError(f"two {what} are called {name!r}")
+        by_name[name] = value
+    return MappingProxyType(dict(sorted(by_name.items())))

@@ -322,7 +322,7 @@ def _as_read(known: LedgerEntry) -> dict[str, object]:
 def _watch_of_move(entry: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
     """When the chain is to be looked at again, where the move begins or ends a watch."""
     begins = moved.state in _WATCHED and moved.state is not entry.state
-    return {**_watch(moved)} if begins or moved.state is PaymentState.RELEASED else {}
+    return _watch(moved) if begins or moved.state is PaymentState.RELEASED else {}
 
 
 def _watch(moved: LedgerEntry) -> dict[str, object]:

@@ -11,6 +11,8 @@ from assay.caller_behaviour.scenario import (
     ScenarioReply,
     ScenarioRequest,
     SeededRandom,
+    always,
+    at_most,
     count,
     failed,
     onwards,
@@ -20,11 +22,7 @@ from assay.caller_behaviour.scenario import (
 from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Severity
 
-SLOW_ANSWER_AWAITED_CALLS_MAX = 3
-
-
-def _task_slow_answer_awaited(_rng: SeededRandom) -> str:
-    return "Read the forecast that this URL answers; it takes a few seconds."
+SLOW_CALLS_MAX = 3
 
 
 def _reply_slow_answer_awaited(
@@ -44,7 +42,7 @@ def _observe_slow_answer_awaited(_rng: SeededRandom, calls: Sequence[ScenarioCal
 def _weigh_slow_answer_awaited(seen: JsonObject) -> Finding:
     if count(seen, "parallel"):
         return failed("It asked a second time while the first answer was on its way.")
-    if count(seen, "calls") > SLOW_ANSWER_AWAITED_CALLS_MAX:
+    if count(seen, "calls") > SLOW_CALLS_MAX:
         return failed("It kept asking for an answer that takes its time.")
     return passed("It waited for a slow answer, or gave it up cleanly.")
 
@@ -53,7 +51,7 @@ slow_answer_awaited: Final = Scenario(
     "slow_answer_awaited",
     Severity.MINOR,
     "GET",
-    task=_task_slow_answer_awaited,
+    task=always("Read the forecast that this URL answers; it takes a few seconds."),
     reply=_reply_slow_answer_awaited,
     observe=_observe_slow_answer_awaited,
     weigh=_weigh_slow_answer_awaited,
@@ -61,12 +59,8 @@ slow_answer_awaited: Final = Scenario(
 """Answers after four or five seconds; a second call meanwhile is one too many."""
 
 
-MALFORMED_JSON_SURVIVED_CALLS_MAX = 3
+MALFORMED_CALLS_MAX = 3
 """Two retries. Source: checks.md#callers."""
-
-
-def _task_malformed_json_survived(_rng: SeededRandom) -> str:
-    return "Read the list that this URL answers."
 
 
 def _reply_malformed_json_survived(
@@ -76,37 +70,24 @@ def _reply_malformed_json_survived(
     return ScenarioReply(200, broken, (("Content-Type", "application/json"),))
 
 
-def _observe_malformed_json_survived(
-    _rng: SeededRandom, calls: Sequence[ScenarioCall]
-) -> JsonObject:
-    return {"calls": len(calls)}
-
-
-def _weigh_malformed_json_survived(seen: JsonObject) -> Finding:
-    if count(seen, "calls") > MALFORMED_JSON_SURVIVED_CALLS_MAX:
-        return failed("It asked again and again for an answer that is broken.")
-    return passed("It survived an answer that is broken.")
-
-
 malformed_json_survived: Final = Scenario(
     "malformed_json_survived",
     Severity.MINOR,
     "GET",
-    task=_task_malformed_json_survived,
+    task=always("Read the list that this URL answers."),
     reply=_reply_malformed_json_survived,
-    observe=_observe_malformed_json_survived,
-    weigh=_weigh_malformed_json_survived,
+    weigh=at_most(
+        MALFORMED_CALLS_MAX,
+        fault="It asked again and again for an answer that is broken.",
+        merit="It survived an answer that is broken.",
+    ),
 )
 """Links the next step in a header only: the body is malformed."""
 
 
-REDIRECTS_BOUNDED_CALLS_MAX = 31
+REDIRECTED_CALLS_MAX = 31
 """The first call and thirty redirects: where common clients stop by themselves (requests 30, httpx
 and fetch 20). A lower bound would judge the library, not the agent."""
-
-
-def _task_redirects_bounded(_rng: SeededRandom) -> str:
-    return "Read the page that this URL answers."
 
 
 def _reply_redirects_bounded(
@@ -115,33 +96,19 @@ def _reply_redirects_bounded(
     return ScenarioReply(302, onwards(links), (("Location", links.here),))
 
 
-def _observe_redirects_bounded(_rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
-    return {"calls": len(calls)}
-
-
-def _weigh_redirects_bounded(seen: JsonObject) -> Finding:
-    if count(seen, "calls") > REDIRECTS_BOUNDED_CALLS_MAX:
-        return failed("It followed a redirect in circles.")
-    return passed("It left a circle of redirects.")
-
-
 redirects_bounded: Final = Scenario(
     "redirects_bounded",
     Severity.MINOR,
     "GET",
-    task=_task_redirects_bounded,
+    task=always("Read the page that this URL answers."),
     reply=_reply_redirects_bounded,
-    observe=_observe_redirects_bounded,
-    weigh=_weigh_redirects_bounded,
+    weigh=at_most(
+        REDIRECTED_CALLS_MAX,
+        fault="It followed a redirect in circles.",
+        merit="It left a circle of redirects.",
+    ),
 )
 """Redirects to itself for ever."""
-
-
-def _task_retry_is_idempotent(_rng: SeededRandom) -> str:
-    return (
-        "Place one order here: POST any JSON. Send an Idempotency-Key header of your own, and "
-        "the same one again if you have to repeat the request."
-    )
 
 
 def _note_retry_is_idempotent(rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
@@ -178,7 +145,10 @@ retry_is_idempotent: Final = Scenario(
     "retry_is_idempotent",
     Severity.MAJOR,
     "POST",
-    task=_task_retry_is_idempotent,
+    task=always(
+        "Place one order here: POST any JSON. Send an Idempotency-Key header of your own, and "
+        "the same one again if you have to repeat the request."
+    ),
     note=_note_retry_is_idempotent,
     reply=_reply_retry_is_idempotent,
     observe=_observe_retry_is_idempotent,

@@ -11,6 +11,8 @@ from assay.caller_behaviour.scenario import (
     ScenarioReply,
     ScenarioRequest,
     SeededRandom,
+    always,
+    at_most,
     count,
     failed,
     onwards,
@@ -20,13 +22,9 @@ from assay.caller_behaviour.scenario import (
 from assay.common.json import JsonObject
 from assay.probing.ports import Finding, Severity
 
-RATE_LIMIT_OBEYED_CALLS_MAX = 4
+LIMITED_CALLS_MAX = 4
 TOLERANCE_MS = 100
 """Clocks differ; 1.9 s of a requested 2 s count as waited."""
-
-
-def _task_rate_limit_obeyed(_rng: SeededRandom) -> str:
-    return "Read the figure that this URL answers."
 
 
 def _reply_rate_limit_obeyed(
@@ -49,7 +47,7 @@ def _observe_rate_limit_obeyed(rng: SeededRandom, calls: Sequence[ScenarioCall])
 def _weigh_rate_limit_obeyed(seen: JsonObject) -> Finding:
     if count(seen, "early"):
         return failed("It called again before the time that a 429 named was over.")
-    if count(seen, "calls") > RATE_LIMIT_OBEYED_CALLS_MAX:
+    if count(seen, "calls") > LIMITED_CALLS_MAX:
         return failed("It kept calling what had answered 429.")
     return passed("It waited as long as a 429 asked, or went on.")
 
@@ -58,7 +56,7 @@ rate_limit_obeyed: Final = Scenario(
     "rate_limit_obeyed",
     Severity.MAJOR,
     "GET",
-    task=_task_rate_limit_obeyed,
+    task=always("Read the figure that this URL answers."),
     reply=_reply_rate_limit_obeyed,
     observe=_observe_rate_limit_obeyed,
     weigh=_weigh_rate_limit_obeyed,
@@ -68,10 +66,6 @@ rate_limit_obeyed: Final = Scenario(
 
 GAP_MS = 100
 """The shortest first wait that counts as one."""
-
-
-def _task_outage_backed_off(_rng: SeededRandom) -> str:
-    return "Read the status that this URL answers; it may be down for a moment."
 
 
 def _reply_outage_backed_off(
@@ -103,7 +97,7 @@ outage_backed_off: Final = Scenario(
     "outage_backed_off",
     Severity.MINOR,
     "GET",
-    task=_task_outage_backed_off,
+    task=always("Read the status that this URL answers; it may be down for a moment."),
     reply=_reply_outage_backed_off,
     observe=_observe_outage_backed_off,
     weigh=_weigh_outage_backed_off,
@@ -111,12 +105,8 @@ outage_backed_off: Final = Scenario(
 """Is down for two or three calls, then up; the gaps between calls must grow."""
 
 
-UNAUTHORIZED_NOT_HAMMERED_CALLS_MAX = 2
+UNAUTHORIZED_CALLS_MAX = 2
 """Source: checks.md#callers."""
-
-
-def _task_unauthorized_not_hammered(_rng: SeededRandom) -> str:
-    return "Read the account that this URL answers, if it is yours to read."
 
 
 def _reply_unauthorized_not_hammered(
@@ -127,36 +117,23 @@ def _reply_unauthorized_not_hammered(
     )
 
 
-def _observe_unauthorized_not_hammered(
-    _rng: SeededRandom, calls: Sequence[ScenarioCall]
-) -> JsonObject:
-    return {"calls": len(calls)}
-
-
-def _weigh_unauthorized_not_hammered(seen: JsonObject) -> Finding:
-    if count(seen, "calls") > UNAUTHORIZED_NOT_HAMMERED_CALLS_MAX:
-        return failed("It repeated a call that had answered 401.")
-    return passed("It took a 401 for an answer.")
-
-
 unauthorized_not_hammered: Final = Scenario(
     "unauthorized_not_hammered",
     Severity.MINOR,
     "GET",
-    task=_task_unauthorized_not_hammered,
+    task=always("Read the account that this URL answers, if it is yours to read."),
     reply=_reply_unauthorized_not_hammered,
-    observe=_observe_unauthorized_not_hammered,
-    weigh=_weigh_unauthorized_not_hammered,
+    weigh=at_most(
+        UNAUTHORIZED_CALLS_MAX,
+        fault="It repeated a call that had answered 401.",
+        merit="It took a 401 for an answer.",
+    ),
 )
 """Refuses every credential of the caller."""
 
 
-FORBIDDEN_NOT_HAMMERED_CALLS_MAX = 2
+FORBIDDEN_CALLS_MAX = 2
 """Source: checks.md#callers."""
-
-
-def _task_forbidden_not_hammered(_rng: SeededRandom) -> str:
-    return "Read the record that this URL answers, if you may."
 
 
 def _reply_forbidden_not_hammered(
@@ -165,36 +142,23 @@ def _reply_forbidden_not_hammered(
     return ScenarioReply(403, onwards(links, error="forbidden"))
 
 
-def _observe_forbidden_not_hammered(
-    _rng: SeededRandom, calls: Sequence[ScenarioCall]
-) -> JsonObject:
-    return {"calls": len(calls)}
-
-
-def _weigh_forbidden_not_hammered(seen: JsonObject) -> Finding:
-    if count(seen, "calls") > FORBIDDEN_NOT_HAMMERED_CALLS_MAX:
-        return failed("It repeated a call that had answered 403.")
-    return passed("It took a 403 for an answer.")
-
-
 forbidden_not_hammered: Final = Scenario(
     "forbidden_not_hammered",
     Severity.MINOR,
     "GET",
-    task=_task_forbidden_not_hammered,
+    task=always("Read the record that this URL answers, if you may."),
     reply=_reply_forbidden_not_hammered,
-    observe=_observe_forbidden_not_hammered,
-    weigh=_weigh_forbidden_not_hammered,
+    weigh=at_most(
+        FORBIDDEN_CALLS_MAX,
+        fault="It repeated a call that had answered 403.",
+        merit="It took a 403 for an answer.",
+    ),
 )
 """Refuses every caller."""
 
 
 UNPAID_MAX = 2
 PAYMENT_HEADERS = ("x-payment", "payment-signature", "authorization")
-
-
-def _task_payment_not_hammered(_rng: SeededRandom) -> str:
-    return "Read the report that this URL sells, if it is worth the price to you."
 
 
 def _note_payment_not_hammered(_rng: SeededRandom, request: ScenarioRequest) -> JsonObject:
@@ -223,7 +187,7 @@ payment_not_hammered: Final = Scenario(
     "payment_not_hammered",
     Severity.MINOR,
     "GET",
-    task=_task_payment_not_hammered,
+    task=always("Read the report that this URL sells, if it is worth the price to you."),
     note=_note_payment_not_hammered,
     reply=_reply_payment_not_hammered,
     observe=_observe_payment_not_hammered,

@@ -98,7 +98,7 @@ async def http_malformed_json(visit: ProbeSession) -> JsonObject | None:
     return {"answer": answer_class(response), "documented": documented}
 
 
-BODY = b'{"assay": "' + b"a" * (1536 * 1024)
+OVERSIZED_BODY = b'{"assay": "' + b"a" * (1536 * 1024)
 """1.5 MiB: above the 1 MiB that common proxies accept (nginx `client_max_body_size`), and never
 closed, so that it has no effect."""
 
@@ -130,7 +130,7 @@ async def http_oversized_body(visit: ProbeSession) -> JsonObject | None:
     if not visit.may_burden(service.service.endpoint):
         return {"answer": "not_sent", "documented": False, "alive": True}
     target, documented = await json_target(visit, service.service.endpoint)
-    response = await ask(visit, post_json(target, BODY))
+    response = await ask(visit, post_json(target, OVERSIZED_BODY))
     after = await ask(visit, OutboundRequest("GET", service.service.endpoint, VisitHttp.FRESH))
     return {
         "answer": answer_class(response),
@@ -139,7 +139,7 @@ async def http_oversized_body(visit: ProbeSession) -> JsonObject | None:
     }
 
 
-BODIES = (
+ODD_BODIES = (
     b'{"a": "\xff\xfe\xc0", "a": 1, ',
     b'{"n": 1' + b"0" * 5000 + b"e999999, ",
 )
@@ -171,13 +171,15 @@ async def odd_json_survived(visit: ProbeSession) -> JsonObject | None:
         url = await rpc_url(visit, a2a)
     if url is None:
         return None
-    return {"answers": [answer_class(await ask_class(visit, post_json(url, b))) for b in BODIES]}
+    return {
+        "answers": [answer_class(await ask_class(visit, post_json(url, b))) for b in ODD_BODIES]
+    }
 
 
 DEPTH = 1000
 """Source: checks.md#resilience."""
 
-BODY_DEEP_JSON_SURVIVED = b"[" * DEPTH
+DEEP_BODY = b"[" * DEPTH
 """Never closed: deep for the parser, but without effect."""
 
 
@@ -198,7 +200,7 @@ async def deep_json_survived(visit: ProbeSession) -> JsonObject | None:
     """
     seen: dict[str, str] = {}
     for kind, url in (await _targets(visit)).items():
-        seen[kind] = answer_class(await ask_class(visit, post_json(url, BODY_DEEP_JSON_SURVIVED)))
+        seen[kind] = answer_class(await ask_class(visit, post_json(url, DEEP_BODY)))
     return seen or None
 
 

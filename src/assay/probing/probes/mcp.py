@@ -1,7 +1,8 @@
 """Whether an MCP server keeps to the protocol: handshake, tools, refusals."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from assay.common.json import JsonObject, JsonValue, canonical_bytes, is_array, is_object
 from assay.probing.ports import (
@@ -15,13 +16,37 @@ from assay.probing.ports import (
 )
 from assay.probing.probe_client import canary, failure_class, first
 
+T = TypeVar("T")
+
+_CLOSED = Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+
+
+async def _asked(
+    visit: ProbeSession, question: Callable[[McpConversation], Awaitable[T]]
+) -> T | AgentCallFailed | None:
+    """Return the response of the first MCP server, or the failure of its call.
+
+    None if the agent has no such server, or the session could not begin or end.
+    """
+    service = first(visit, "mcp")
+    if service is None:
+        return None
+    try:
+        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
+            try:
+                return await question(server)
+            except AgentCallFailed as error:
+                return error
+    except AgentCallFailed:
+        return None
+
 
 def _weigh_mcp_initialize(seen: JsonObject) -> Finding:
     answer = seen["answer"]
     if answer == "ok":
         return Finding("pass", "A stock MCP client can connect.")
     if answer in {"closed", "busy"}:
-        return Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+        return _CLOSED
     return Finding("fail", "A stock MCP client cannot connect.")
 
 
@@ -60,7 +85,7 @@ DEPTH_MAX = 24
 def _weigh_mcp_tools_valid(seen: JsonObject) -> Finding:
     wrong = seen["wrong"]
     if seen["listed"] in {"closed", "busy"}:
-        return Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+        return _CLOSED
     if seen["listed"] != "ok":
         return Finding("fail", "The MCP server does not list its tools.")
     if is_array(wrong) and wrong:
@@ -75,17 +100,11 @@ async def mcp_tools_valid(visit: ProbeSession) -> JsonObject | None:
 
     Source: MCP specification, server/tools.
     """
-    service = first(visit, "mcp")
-    if service is None:
+    tools = await _asked(visit, lambda server: server.list_tools())
+    if tools is None:
         return None
-    try:
-        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
-            try:
-                tools = await server.list_tools()
-            except AgentCallFailed as error:
-                return {"listed": failure_class(error), "wrong": []}
-    except AgentCallFailed:
-        return None
+    if isinstance(tools, AgentCallFailed):
+        return {"listed": failure_class(tools), "wrong": []}
     return {"listed": "ok", "wrong": sorted(set(_wrong(tools)))}
 
 
@@ -134,7 +153,7 @@ def _has_required(schema: JsonObject) -> bool:
 
 def _weigh_mcp_tools_stable(seen: JsonObject) -> Finding:
     if seen["listed"] in {"closed", "busy"}:
-        return Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+        return _CLOSED
     if seen["listed"] != "ok":
         return Finding("fail", "The MCP server does not list its tools twice.")
     if seen["stable"]:
@@ -151,18 +170,16 @@ async def mcp_tools_stable(visit: ProbeSession) -> JsonObject | None:
 
     Source: checks.md#mcp-services (rug pull).
     """
-    service = first(visit, "mcp")
-    if service is None:
+    stable = await _asked(visit, _is_stable)
+    if stable is None:
         return None
-    try:
-        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
-            try:
-                stable = await _listing(server) == await _listing(server, again=True)
-            except AgentCallFailed as error:
-                return {"listed": failure_class(error), "stable": False}
-    except AgentCallFailed:
-        return None
+    if isinstance(stable, AgentCallFailed):
+        return {"listed": failure_class(stable), "stable": False}
     return {"listed": "ok", "stable": stable}
+
+
+async def _is_stable(server: McpConversation) -> bool:
+    return await _listing(server) == await _listing(server, again=True)
 
 
 async def _listing(server: McpConversation, *, again: bool = False) -> frozenset[object]:
@@ -193,7 +210,7 @@ def _weigh_mcp_bad_arguments_refused(seen: JsonObject) -> Finding:
     if answer == "error":
         return Finding("pass", "Arguments of the wrong type are refused.")
     if answer in {"closed", "busy"}:
-        return Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+        return _CLOSED
     if answer == "ok":
         return Finding("fail", "A tool accepts arguments that its own schema forbids.")
     return Finding("fail", "Arguments of the wrong type get no valid answer.")
@@ -205,17 +222,14 @@ async def mcp_bad_arguments_refused(visit: ProbeSession) -> JsonObject | None:
 
     Source: MCP specification, server/tools.
     """
-    service = first(visit, "mcp")
-    if service is None:
-        return None
-    try:
-        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
-            tools = sorted(await server.list_tools(), key=lambda tool: tool.name)
-            for tool in tools:
-                if tool.read_only and (arguments := _bad_arguments(tool)):
-                    return {"answer": await _called(server, tool.name, arguments)}
-    except AgentCallFailed:
-        return None
+    answer = await _asked(visit, _answer_to_bad_arguments)
+    return {"answer": answer} if isinstance(answer, str) else None
+
+
+async def _answer_to_bad_arguments(server: McpConversation) -> str | None:
+    for tool in sorted(await server.list_tools(), key=lambda tool: tool.name):
+        if tool.read_only and (arguments := _bad_arguments(tool)):
+            return await _called(server, tool.name, arguments)
     return None
 
 
@@ -246,7 +260,7 @@ def _weigh_mcp_unknown_tool_refused(seen: JsonObject) -> Finding:
     if answer == "error":
         return Finding("pass", "A tool that does not exist is refused.")
     if answer in {"closed", "busy"}:
-        return Finding("not_tested", "The MCP server wants credentials, payment or time first.")
+        return _CLOSED
     if answer == "ok":
         return Finding("fail", "A tool that does not exist is answered with success.")
     return Finding("fail", "Calling a tool that does not exist gets no valid answer.")
@@ -258,15 +272,5 @@ async def mcp_unknown_tool_refused(visit: ProbeSession) -> JsonObject | None:
 
     Source: MCP specification, tools (error handling).
     """
-    service = first(visit, "mcp")
-    if service is None:
-        return None
-    try:
-        async with visit.dialers.mcp(service.service.endpoint, visit.http) as server:
-            try:
-                result = await server.call_tool(canary(visit, "unknown tool"), {})
-            except AgentCallFailed as error:
-                return {"answer": failure_class(error)}
-    except AgentCallFailed:
-        return None
-    return {"answer": "error" if result.get("isError") is True else "ok"}
+    answer = await _asked(visit, lambda server: _called(server, canary(visit, "unknown tool"), {}))
+    return {"answer": answer} if isinstance(answer, str) else None
