@@ -12,7 +12,7 @@ from assay.settings import SettingsError
 
 
 def migrate() -> int:
-    """Assembling migrates; what is left is to say so."""
+    """Migrate the database (assembling the service does), and say so."""
 
     async def work(app: App) -> int:
         sys.stdout.write(f"the schema of the {app.database.kind} database is up to date\n")
@@ -24,7 +24,7 @@ def migrate() -> int:
 def rebuild_rollups(
     *, check: Annotated[bool, Parameter(negative=(), help="Compare only; change nothing.")] = False
 ) -> int:
-    """Compare every roll-up with what it was made from, and mend it unless only checking."""
+    """Compare every roll-up with its source rows, and correct it unless `check` is set."""
 
     async def work(app: App) -> int:
         found = await (app.rollups.differences() if check else app.rollups.rebuild())
@@ -33,7 +33,7 @@ def rebuild_rollups(
         if not any(found.values()):
             sys.stdout.write("every roll-up is what the calls and payments say\n")
             return 0
-        sys.stdout.write("run it without --check to mend them\n" if check else "mended\n")
+        sys.stdout.write("run it without --check to fix them\n" if check else "fixed\n")
         return FAILED if check else 0
 
     return with_app(work)
@@ -46,10 +46,10 @@ def change_secret(
     ],
     *,
     compromised: Annotated[
-        bool, Parameter(negative=(), help="The old one is known to others: accept it no longer.")
+        bool, Parameter(negative=(), help="Others know the old one: stop accepting it.")
     ] = False,
 ) -> int:
-    """Change a secret and say what is to be done then; the secret itself is never printed."""
+    """Change a secret and print what to do next; never print the secret itself."""
     settings = read_settings({})
     try:
         said = rotate_secret(settings, name, compromised=compromised)
