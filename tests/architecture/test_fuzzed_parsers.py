@@ -46,8 +46,7 @@ NOT_FUZZED = {
         ),
         OURS,
     ),
-    "probing/demand_signs.py": OURS,
-    "probing/lexicon.py": OURS,
+    "probing/orders.py": OURS,
     **dict.fromkeys(
         (
             *("cli/unsafe_connections.py", "cli/demo.py", "cli/demo.py", "cli/evidence.py"),
@@ -58,10 +57,9 @@ NOT_FUZZED = {
     "evaluation/judge.py": "the configured judge's envelope; its answer is `judges_answer`",
     "probing/probe_client.py": "read within a probe's bounds; see tests/support/fakes"
     "/hostile_documents.py",
-    "probing/briefings.py": "texts of a probe; see tests/support/fakes/leaking_talk.py",
-    "probing/rule_questions.py": "texts of a probe; see tests/support/fakes/leaking_talk.py",
-    "probing/instruction_texts.py": "texts of a probe; see tests/support/fakes/hostile_texts.py",
-    "probing/reader_instructions.py": "texts of a probe; see tests/support/fakes/hostile_texts.py",
+    "probing/instructions.py": "texts of a probe; see tests/support/fakes/leaking_talk.py"
+    " and tests/support/fakes/hostile_texts.py",
+    "probing/poisoning.py": "texts of a probe; see tests/support/fakes/hostile_texts.py",
 }
 
 

@@ -15,11 +15,10 @@ from assay.net.data_uri import DataUriError, read_data_uri
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.payments.x402.transaction_sender import quantity
 from assay.probing import probe_client as asking
-from assay.probing.patterns import leaked_internals
+from assay.probing.consent import _disallowed
 from assay.probing.poisoning import looks_alike, poison
 from assay.probing.probes.a2a import _wrong
-from assay.probing.robots import _disallowed
-from assay.probing.secret_formats import leaked_secrets
+from assay.probing.secret_formats import leaked_internals, leaked_secrets
 from assay.registries import erc8004
 from assay.registries import solana_index_wire as index
 from assay.registries.documents import DocumentUnavailable, _next_hop, _sha256_of, _split_ipfs

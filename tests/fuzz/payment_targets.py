@@ -26,7 +26,7 @@ from assay.payments.x402.codec import (
 from assay.payments.x402.customer import payment_header, requirements, unsigned
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.protocol import X402
-from assay.probing import x402_reader as paying
+from assay.probing import probe_client as paying
 from tests.fuzz.target import Target, pieces
 from tests.support.fakes.clock import FrozenClock
 

@@ -11,7 +11,7 @@ from assay.common.clock import SystemClock
 from assay.common.json import canonical_bytes
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
-from assay.probing.function import collect_function, function_rows
+from assay.probing.function.service import collect_function, function_rows
 from assay.probing.ports import PendingResult, ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers

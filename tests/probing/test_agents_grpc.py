@@ -105,7 +105,7 @@ async def test_a_template_that_speaks_grpc_stays_at_rung_0(
 async def test_without_the_library_nothing_is_held_against_the_agent(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.probing.clients.a2a_grpc.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("assay.probing.clients.a2a.importlib.util.find_spec", lambda _: None)
     async with speaking_grpc(looks_up) as card:
         found = await proven(http, Service("A2A", card))
     assert found == [("a2a", "unfinished", "grpc_extra_missing")]

@@ -65,7 +65,7 @@ async def test_a_template_that_is_delivered_proves_nothing(http: GuardedHttp) ->
 async def test_without_an_address_of_ours_it_is_said_and_not_held_against_the_agent(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.probing.task_results.POLLS_MAX", 2)
+    monkeypatch.setattr("assay.probing.result_callbacks.POLLS_MAX", 2)
     async with our_callbacks() as callbacks, push_only(looks_up) as card:
         issue = partial(callbacks.issue, announced=False)  # no canary hosts are set
         found = await proven(http, Service("A2A", card), callback=issue)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher as Argon2
 from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
 
 from assay.accounts.ports import TERMINAL_CLIENT, HashClient
@@ -28,7 +28,7 @@ class Argon2PasswordHasher:
     """argon2id with 19 MiB, 2 passes, 1 lane. Source: OWASP Password Storage Cheat Sheet."""
 
     def __init__(self) -> None:
-        self._argon2 = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+        self._argon2 = Argon2(time_cost=2, memory_cost=19 * 1024, parallelism=1)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="argon2")
         self._queue = FairQueue(AT_ONCE, WAITING_MAX, WAITING_PER_CALLER)
         self._nobody: str | None = None

@@ -14,10 +14,15 @@ from assay.db.engine import Database
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import network_id
 from assay.payments.payout_wallet import PayoutWallet
-from assay.probing.paid_call_model import KNOWN_FOR, Spending
-from assay.probing.paid_calls import BoughtCalls, PaidCallDependencies
+from assay.probing.paid_calls import (
+    KNOWN_FOR,
+    AssetBalances,
+    BoughtCalls,
+    DerivedWallets,
+    PaidCallDependencies,
+    Spending,
+)
 from assay.probing.store_paid_calls import SqlPaidCallStore
-from assay.probing.visit_wallets import AssetBalances, DerivedWallets
 from assay.settings import Settings
 
 ROWS_AT_ONCE = 1000

@@ -24,7 +24,7 @@ from assay.common.errors import ServiceError
 from assay.common.json import is_object
 from assay.common.money import DECIMALS
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
-from assay.probing.paid_call_model import CALLS_MIN, GAS, SHARE
+from assay.probing.paid_calls import CALLS_MIN, GAS, SHARE
 from assay.reputation.write_back import LAMPORTS_MIN
 from assay.settings import Settings, settling_key_file
 

@@ -29,7 +29,7 @@ from assay.evaluation.model import Cap, Evidence, SignalScore
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, VisitedService
-from assay.probing.probe_rounds import UNFINISHED, RoundResult
+from assay.probing.visit_steps import UNFINISHED, RoundResult
 from assay.registries.subject import Subject
 
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from assay.common.json import JsonObject
 from assay.evaluation.visits import VisitRecord
-from assay.probing.cloaking import CloakingSighting, Difference, differences
-from assay.probing.unannounced import ANNOUNCED_ONLY
+from assay.probing.unannounced import ANNOUNCED_ONLY, CloakingSighting, Difference, differences
 
 CLOAKING: Final = "cloaking"
 """The finding's name among critical checks."""

@@ -18,9 +18,9 @@ from assay.evaluation.visits import RECHECK
 from assay.probing.declared_services import declared_services, service_row
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
 from assay.probing.ports import BudgetExhausted, ProbeSession, VisitedService
-from assay.probing.robots_consent import wants_none
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
+from assay.probing.visit_steps import wants_none
 from assay.registries.subject import Subject
 
 RECHECK_REQUESTS: Final = 3

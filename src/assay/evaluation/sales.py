@@ -11,8 +11,8 @@ from assay.common.json import JsonObject, is_array, is_object
 from assay.evaluation.model import SignalName, SignalResult
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.ports import Signal
-from assay.probing.function import function_rows
 from assay.probing.function.payment import with_settlements
+from assay.probing.function.service import function_rows
 from assay.probing.ports import Probe
 
 

@@ -13,8 +13,8 @@ from assay.personhood.model import (
 )
 from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.judge import ChatModel
+from assay.probing.paid_calls import PaidCalls
 from assay.probing.ports import OutOfBandUrl, PendingResult
-from assay.probing.purchases import PaidCalls
 from assay.probing.unannounced import UnannouncedVisits
 from assay.registries.subject import Subject
 from assay.reputation.facts import FactsSource

@@ -29,7 +29,7 @@ from assay.evaluation.store_visit_requests import rank_of
 from assay.evaluation.visits import WINDOW
 from assay.registries.subject import Subject
 
-DAY_S: Final = 86_400
+DAY_S = 86_400
 CANDIDATES: Final = 64
 """Due visits read at a time, of agents with and without proven control each, so that many of one
 kind cannot hide the other."""

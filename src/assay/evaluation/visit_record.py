@@ -12,9 +12,9 @@ from assay.evaluation.drift import compare, known_facts
 from assay.evaluation.model import UNFINISHED, Evidence
 from assay.evaluation.pooling import FINISHED
 from assay.evaluation.visits import CheckOutcome, Label, VisitRecord
-from assay.probing.cloaking import Difference
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.ports import Severity
+from assay.probing.unannounced import Difference
 
 AVAILABILITY_FAMILY: Final = "reachability"
 AVAILABILITY_CHECKS: Final = frozenset({"a2a_answers", "mcp_initialize", "mcp_tools_stable"})

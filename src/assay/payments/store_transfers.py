@@ -15,7 +15,8 @@ from assay.audit.store import write_note
 from assay.common.clock import Clock
 from assay.common.errors import Conflict
 from assay.db.engine import Database, from_us, to_us
-from assay.db.schema.everything import payments, transfer_transactions, transfers
+from assay.db.schema.everything import payments, transfer_transactions
+from assay.db.schema.transfers import transfers
 from assay.payments.model import PaymentState
 from assay.payments.statement import lines_of
 from assay.payments.store_statement import sums_of

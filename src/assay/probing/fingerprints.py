@@ -21,9 +21,8 @@ from assay.probing.ports import (
     ProbeSession,
     VisitedService,
 )
-from assay.probing.probe_client import ask, decode
+from assay.probing.probe_client import PaymentDemand, ask, decode, read
 from assay.probing.session import VisitHttp
-from assay.probing.x402_reader import PaymentDemand, read
 
 READING_S: Final = 2.0
 """Time for reading beyond the probes: a slow agent must not delay a gate for it."""

@@ -12,18 +12,15 @@ from random import Random
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import EgressResponse, OutboundRequest
-from assay.probing.answers import parts_said
-from assay.probing.conversations import CONFIRMED_FROM
+from assay.probing.conversations import CONFIRMED_FROM, LabelledReply, parts_said
 from assay.probing.function.arguments import arguments_for
-from assay.probing.function.identify import Address
-from assay.probing.function.openapi import Operation, base_of, operations_of
-from assay.probing.function.request import request_for
+from assay.probing.function.described_operations import Operation, base_of, operations_of
+from assay.probing.function.identify import Address, request_for
 from assay.probing.instructions import seeded, word
-from assay.probing.malformed_requests import LabelledReply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import ask, first, text_of
 from assay.probing.session import VisitHttp, is_tight, require_room
-from assay.probing.text_inputs import documented_at
+from assay.probing.text_tools import documented_at
 
 ASKED_MAX, ASKED_FEW = 6, 2
 """Calls of a visit; of an unannounced one."""

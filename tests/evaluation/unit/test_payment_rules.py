@@ -10,10 +10,10 @@ from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalSco
 from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.sales import with_sales
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.probing.function import function_rows
 from assay.probing.function.payment import is_as_advertised
+from assay.probing.function.service import function_rows
 from assay.probing.function.verdicts import judge
-from assay.probing.x402_reader import Offer, PaymentDemand
+from assay.probing.probe_client import Offer, PaymentDemand
 from assay.reputation.model import Payer, Reputation
 from assay.reputation.settlements import WITHIN_DAYS, settlements
 

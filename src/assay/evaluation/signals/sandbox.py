@@ -23,20 +23,27 @@ from assay.evaluation.ports import Signal, SignalDependencies
 from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
 from assay.evaluation.signal_sources import Sources, conduct_of
 from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_waits
-from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
-from assay.probing.control_reader import VisitReader
 from assay.probing.declared_services import as_spoken, declared_services, service_row
 from assay.probing.deposited_access import CLOSED, NOT_ENTERED, CredentialEntry
 from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
-from assay.probing.function import collect_function, function_rows
+from assay.probing.function.service import collect_function, function_rows
 from assay.probing.judge import TextJudge
 from assay.probing.ports import Probe, ProbeSession, VisitedService
-from assay.probing.probe_rounds import UNFINISHED, RoundResult, run_probes
-from assay.probing.robots_consent import allowed
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
 from assay.probing.unannounced import Manner, commitment, some_unannounced
+from assay.probing.visit_steps import (
+    UNFINISHED,
+    RoundResult,
+    VisitReader,
+    allowed,
+    closed_to,
+    deposited_for,
+    entered_row,
+    run_probes,
+    without_entry,
+)
 from assay.registries.ports import OVER_BUDGET
 from assay.registries.subject import Subject
 

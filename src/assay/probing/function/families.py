@@ -13,32 +13,46 @@ from assay.common.json import JsonObject
 from assay.probing.function.acts import (
     asks_for_act,
     does_act,
+    is_question,
     names_act,
     names_thing,
+    orders,
 )
-from assay.probing.function.check_digits import checks_numbers
-from assay.probing.function.grammar import Checkable
-from assay.probing.function.kin import ORDERS, kin_texts
-from assay.probing.function.known_values import topics
-from assay.probing.function.languages import asked_behind, is_known_language, put_as_question
-from assay.probing.function.material import has_names, material_in, retold
-from assay.probing.function.numbered import beside_it, names_code, runs_varied
-from assay.probing.function.ordering import is_question, orders
-from assay.probing.function.passages import SENTENCES
-from assay.probing.function.quotations import SortingRequest, sorted_texts
-from assay.probing.function.skills import examples_of, skills_of
-from assay.probing.function.slots import recombined, reslotted
-from assay.probing.function.statements import is_statement
-from assay.probing.function.symbols import is_notation, respelled
+from assay.probing.function.formats import checks_numbers
+from assay.probing.function.generated_texts import SENTENCES, Checkable
+from assay.probing.function.known_values import (
+    asked_behind,
+    is_known_language,
+    put_as_question,
+    topics,
+)
+from assay.probing.function.text_variation import (
+    ORDERS,
+    SortingRequest,
+    has_names,
+    kin_texts,
+    material_in,
+    retold,
+    sorted_texts,
+)
 from assay.probing.function.variation import (
     about_passage,
+    beside_it,
     checked_varied,
+    examples_of,
     figures_varied,
+    is_notation,
+    names_code,
+    recombined,
+    reslotted,
+    respelled,
+    runs_varied,
+    skills_of,
     swapped,
     varied,
     without_quotation,
 )
-from assay.probing.function.words import words_of
+from assay.probing.function.words import is_statement, words_of
 
 VARIANTS_MAX = 6
 """Requests made of one example with known values."""
