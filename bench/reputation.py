@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass, field, replace
 
 from assay.common.json import JsonObject
 from assay.common.money import MICRO
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.ladder import LadderPlace
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
 from assay.evaluation.signals.registry_8004 import SIGNAL
 from assay.evaluation.signals.wallet import SIGNAL as WALLET

@@ -16,8 +16,7 @@ from bench.unannounced import KINDS, Ground, Planned  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
 from assay.common.json import JsonObject  # noqa: E402
 from assay.evaluation.model import Evidence  # noqa: E402
-from assay.evaluation.ports import SignalDependencies  # noqa: E402
-from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.ports import SignalDependencies, Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402

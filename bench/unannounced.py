@@ -39,8 +39,7 @@ from mcp.client.streamable_http import streamable_http_client
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 from assay.common.clock import SystemClock  # noqa: E402
-from assay.evaluation.ports import SignalDependencies  # noqa: E402
-from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.ports import SignalDependencies, Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.net.egress.client import GuardedHttp  # noqa: E402
 from assay.net.egress.url import EgressPolicy  # noqa: E402

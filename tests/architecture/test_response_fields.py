@@ -24,7 +24,7 @@ BANNED = {
 
 DUMPS = {
     "admin/schemas.py": 1,
-    "evaluation/schemas_evidence.py": 1,
+    "evaluation/schemas_grade.py": 1,
     "gate/routes.py": 1,
     "liveness/schemas.py": 1,
     "wrappers/routes_configs.py": 1,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from assay.accounts import credential_ports as credentials
 from assay.accounts import ports as accounts
+from assay.accounts import ports as credentials
 from assay.accounts.model import Operator
 from assay.admin import ports as admin
 from assay.analytics import ports as calls

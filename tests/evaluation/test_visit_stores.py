@@ -18,20 +18,23 @@ from assay.db.schema.everything import (
     webhook_deliveries,
     webhooks,
 )
-from assay.evaluation.enrolment import (
+from assay.evaluation.history import pool
+from assay.evaluation.model import Grade
+from assay.evaluation.schedule import (
     AGENTS_MAX,
     EnrolmentHolder,
     EnrolmentLimitReached,
     Enrolments,
+    NamedFirst,
+    ScheduleEvidence,
 )
-from assay.evaluation.first_turns import NamedFirst
-from assay.evaluation.history import pool
-from assay.evaluation.model import Grade
-from assay.evaluation.schedule import ScheduleEvidence
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.store_visit_requests import SqlVisitRequests
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.evaluation.store_visits import SqlVisitStore, add_visit
+from assay.evaluation.store_visits import (
+    SqlVisitRequests,
+    SqlVisitSchedule,
+    SqlVisitStore,
+    add_visit,
+)
 from assay.evaluation.visits import (
     CRITICAL_MAX,
     SCHEDULED_MAX,

@@ -15,9 +15,8 @@ from assay.payments.model import ClaimedPayment, LedgerEntry, Quote, Replay, Sto
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL
-from assay.payments.ports import ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
-from assay.payments.requests import PaidRequest
+from assay.payments.payout_wallet import ChainReceipts
+from assay.payments.ports import PaidRequest, ProtocolDependencies
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
 from tests.payments.boundary import Boundary, Fault, open_database

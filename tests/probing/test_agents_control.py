@@ -18,12 +18,11 @@ from assay.control.store import SqlControlStore
 from assay.db.engine import Database
 from assay.evaluation.behaviour import CRITICAL_CAP, summary
 from assay.evaluation.model import Evaluation, SignalName
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.ports import Sources
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers

@@ -7,7 +7,7 @@ import pytest
 from assay.common.clock import SystemClock
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
 from assay.probing.out_of_band_url import PREFIX, OutOfBandCalls

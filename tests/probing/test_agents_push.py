@@ -13,7 +13,7 @@ from starlette.routing import Route
 from assay.common.clock import SystemClock
 from assay.common.shared_state import MemorySharedState
 from assay.db.engine import Database
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.net.egress.client import GuardedHttp
 from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
 from assay.registries.model import Service

@@ -13,8 +13,7 @@ from assay.common.json import canonical_bytes
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers

@@ -22,8 +22,7 @@ from assay.common.clock import SystemClock
 from assay.common.money import MICRO
 from assay.db.engine import Database
 from assay.evaluation.model import Evidence, SignalUnavailable
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy

@@ -16,7 +16,7 @@ from assay.common.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
-from assay.payments.x402.eip3009_contract import state_of, transfer_data
+from assay.payments.x402.eip3009 import state_of, transfer_data
 
 NETWORK: PaymentNetwork = next(row for row in ROWS if row.id == "eip155:84532")
 ASSET = NETWORK.asset.address

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from assay.accounts.fields import short_text
 from assay.accounts.model import (
     API_KEY_PREFIX,
     DEFAULT_SCOPES,
@@ -29,6 +28,7 @@ from assay.accounts.model import (
     Operator,
     Scope,
     require_active,
+    short_text,
 )
 from assay.accounts.ports import ApiKeyStore, OperatorStore
 from assay.audit.service import TERMINAL, Actor, note

@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.accounts.clients import Client
-from assay.accounts.credential_ports import LoginRecord, SessionStore
 from assay.accounts.model import (
     DashboardSession,
     InvalidCredentials,
@@ -24,7 +22,7 @@ from assay.accounts.model import (
     require_active,
 )
 from assay.accounts.password_proof import PasswordAttempt, PasswordProof
-from assay.accounts.ports import LoginTokens, OperatorStore
+from assay.accounts.ports import Client, LoginRecord, LoginTokens, OperatorStore, SessionStore
 from assay.accounts.second_factor import SecondFactors
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.addresses import caller_of

@@ -18,7 +18,7 @@ from email.utils import formatdate, make_msgid
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from assay.accounts.credential_ports import Mailer, MailMessage
+from assay.accounts.ports import Mailer, MailMessage
 from assay.common.clock import iso
 from assay.common.errors import Unavailable
 

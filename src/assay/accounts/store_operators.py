@@ -1,4 +1,11 @@
-"""Operator accounts in SQL, and the networks of their log-ins, as keyed hashes."""
+"""Operator accounts, their API keys and monthly counts in SQL.
+
+Operator accounts in SQL, and the networks of their log-ins, as keyed hashes.
+
+API key records in SQL.
+
+Monthly counts in SQL.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,14 +13,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import RowMapping, and_, bindparam, delete, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.clients import Hashes
-from assay.accounts.credential_ports import CodeKind
 from assay.accounts.model import (
     AccountChange,
+    ApiKey,
     EmailTaken,
     InviteInvalid,
     LastAdmin,
@@ -21,14 +27,16 @@ from assay.accounts.model import (
     OperatorNotFound,
     Plan,
     Role,
+    Scope,
 )
-from assay.accounts.ports import SignUp
+from assay.accounts.ports import CodeKind, Hashes, SignUp
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.errors import TooMany
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
-from assay.db.schema.accounts import account_codes, login_origins, operators
+from assay.db.schema.accounts import account_codes, api_keys, login_origins, operators
+from assay.db.schema.everything import allowance
 
 ORIGINS_MAX = 20
 """Networks remembered of an account; of more, the one unused for longest is forgotten."""
@@ -284,3 +292,149 @@ def operator_of(row: RowMapping) -> Operator:
 
 def _moment(at_us: int | None) -> datetime | None:
     return None if at_us is None else from_us(at_us)
+
+
+class SqlApiKeyStore:
+    """Implements `accounts.ports.ApiKeyStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
+    ) -> bool:
+        values = {
+            "id": key.id,
+            "operator_id": key.operator_id,
+            "key_hash": key_hash,
+            "prefix": key.prefix,
+            "label": key.label,
+            "revoked": key.revoked,
+            "last_used_us": None if key.last_used is None else to_us(key.last_used),
+            "created_us": to_us(key.created_at),
+            "scopes": " ".join(sorted(key.scopes)),
+            "expires_us": None if key.expires_at is None else to_us(key.expires_at),
+        }
+        async with self._database.write() as connection:
+            if limit is not None and not await self._make_room(connection, key, limit):
+                return False
+            await connection.execute(insert(api_keys).values(values))
+            await write_note(connection, note)
+        return True
+
+    async def _make_room(self, connection: AsyncConnection, key: ApiKey, limit: int) -> bool:
+        """Whether one more is allowed; of revoked keys the newest `limit` stay."""
+        await self._database.lock(connection, f"keys {key.operator_id}")
+        mine = api_keys.c.operator_id == key.operator_id
+        active = select(func.count()).select_from(api_keys).where(mine, ~api_keys.c.revoked)
+        if (await connection.execute(active)).scalar_one() >= limit:
+            return False
+        old = (
+            select(api_keys.c.id)
+            .where(mine, api_keys.c.revoked)
+            .order_by(api_keys.c.created_us.desc(), api_keys.c.id.desc())
+            .offset(limit)
+            .limit(limit)
+        )
+        await connection.execute(delete(api_keys).where(api_keys.c.id.in_(old)))
+        return True
+
+    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
+        statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _key(row)
+
+    async def recent_hashes(self, limit: int) -> Sequence[str]:
+        statement = (
+            select(api_keys.c.key_hash)
+            .where(~api_keys.c.revoked, api_keys.c.last_used_us.is_not(None))
+            .order_by(api_keys.c.last_used_us.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return list((await connection.execute(statement)).scalars())
+
+    async def list(self, operator_id: str) -> Sequence[ApiKey]:
+        statement = (
+            select(api_keys)
+            .where(api_keys.c.operator_id == operator_id)
+            .order_by(api_keys.c.created_us.desc(), api_keys.c.id.desc())
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_key(row) for row in rows]
+
+    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
+        statement = (
+            update(api_keys)
+            .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
+            .values(revoked=True)
+            .returning(api_keys.c.id)
+        )
+        async with self._database.write() as connection:
+            if (await connection.execute(statement)).one_or_none() is None:
+                return False
+            await write_note(connection, note)
+        return True
+
+    async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        if not last_used:
+            return
+        column = api_keys.c.last_used_us
+        statement = (
+            update(api_keys)
+            .where(
+                api_keys.c.id == bindparam("key_id"),
+                or_(column.is_(None), column < bindparam("used_us")),
+            )
+            .values(last_used_us=bindparam("used_us"))
+        )
+        # In one order everywhere: two processes touching the same keys must not lock crosswise.
+        rows = [{"key_id": k, "used_us": to_us(at)} for k, at in sorted(last_used.items())]
+        async with self._database.write() as connection:
+            await connection.execute(statement, rows)
+
+
+def _key(row: RowMapping) -> ApiKey:
+    used, expires = row["last_used_us"], row["expires_us"]
+    return ApiKey(
+        id=row["id"],
+        operator_id=row["operator_id"],
+        prefix=row["prefix"],
+        label=row["label"],
+        revoked=row["revoked"],
+        last_used=None if used is None else from_us(used),
+        created_at=from_us(row["created_us"]),
+        scopes=frozenset(map(Scope, row["scopes"].split())),
+        expires_at=None if expires is None else from_us(expires),
+    )
+
+
+_ADD = text(
+    "INSERT INTO allowance (operator_id, month, used) VALUES (:operator_id, :month, :count)"
+    " ON CONFLICT (operator_id, month) DO UPDATE SET used = allowance.used + excluded.used"
+    " RETURNING used"
+)
+
+
+class SqlAllowanceStore:
+    """Implements `accounts.ports.AllowanceStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def used(self, operator_id: str, month: str) -> int:
+        statement = select(allowance.c.used).where(
+            allowance.c.operator_id == operator_id, allowance.c.month == month
+        )
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one_or_none() or 0
+
+    async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+        totals: dict[tuple[str, str], int] = {}
+        async with self._database.write() as connection:
+            for (operator_id, month), count in sorted(counts.items()):
+                values = {"operator_id": operator_id, "month": month, "count": count}
+                totals[operator_id, month] = (await connection.execute(_ADD, values)).scalar_one()
+        return totals

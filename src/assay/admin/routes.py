@@ -19,7 +19,7 @@ from assay.chains.model import ChainUnavailable
 from assay.chains.networks import Networks
 from assay.common.costs import CostLedger
 from assay.common.errors import InvalidRequest
-from assay.payments.gas_accounts import GasAccounts
+from assay.payments.gas import GasAccounts
 from assay.payments.settling_watch import SettlingWatch
 from assay.reputation.write_back import FeedbackPublisher
 from assay.server.route import read, route, service

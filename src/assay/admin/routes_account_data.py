@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 
 from assay.accounts.auth import actor_of, client_of, token_and_password, token_for_export
-from assay.accounts.schemas_security import DeleteAccountRequest, Done
+from assay.accounts.schemas import DeleteAccountRequest, Done
 from assay.admin.account_data import AccountData
 from assay.admin.schemas_account_data import AccountExportResponse, account_export
 from assay.common.clock import Clock

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from assay.accounts import schemas as accounts
-from assay.accounts.schemas_security import SessionResponse, session
+from assay.accounts.schemas import SessionResponse, session
 from assay.admin import schemas as admin
 from assay.admin.account_data import AccountExport
 from assay.analytics import schemas as analytics

@@ -8,16 +8,13 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys, KeyTags
-from assay.accounts.clients import Origins
 from assay.accounts.logins import Logins
 from assay.accounts.mail import MailOutbox
-from assay.accounts.operators import Operators
+from assay.accounts.operators import Operators, SignUps
 from assay.accounts.passwords import Passwords
+from assay.accounts.ports import Origins
 from assay.accounts.second_factor import SecondFactors
-from assay.accounts.sign_up import SignUps
-from assay.accounts.store_allowance import SqlAllowanceStore
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
 from assay.admin.account_data import AccountData, AccountDataDependencies
 from assay.admin.overview import Admin, AdminDependencies
 from assay.admin.store import SqlAdminStore
@@ -95,16 +92,15 @@ from assay.db.state import SqlSharedState
 from assay.db.store_costs import SqlCostStore
 from assay.evaluation.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.evaluation.causes import Explainer
+from assay.evaluation.demands import ladder_from
 from assay.evaluation.model import EvaluationCompleted, SignalName
-from assay.evaluation.policy import ladder_from
 from assay.evaluation.ports import Listener, Signal, SnapshotBlobs
 from assay.evaluation.profile import Profiles
 from assay.evaluation.recompute import Audit
 from assay.evaluation.scheduler import Scheduler
-from assay.evaluation.scoring import weights_from
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from, weights_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from
 from assay.evaluation.unregistered import UnregisteredAgents, UnregisteredDependencies
 from assay.gate.decision_token import TOKEN_TTL, DecisionTokens, Es256DecisionSigner, ed25519_kids
 from assay.gate.service import Gate, GateDependencies
@@ -128,8 +124,7 @@ from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
 from assay.payments.store import SqlLedgerStore
-from assay.payments.transfer_pages import TransferPages
-from assay.payments.transfers import Transfers
+from assay.payments.transfers import TransferPages, Transfers
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import sign_authorization
 from assay.payments.x402.engine import X402Engine

@@ -36,7 +36,7 @@ from assay.server.request_context import (
     request_id_of,
 )
 from assay.server.response_writer import ANSWERS_BYTES, ApiResponseWriter
-from assay.wrappers.unread_answers import UnreadAnswers
+from assay.wrappers.address_limits import UnreadAnswers
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 

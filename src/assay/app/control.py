@@ -12,7 +12,7 @@ from assay.control.txt_records import DnsTxtRecords
 from assay.db.engine import Database
 from assay.evaluation.behaviour import critical_findings
 from assay.evaluation.model import Evaluation, SignalName
-from assay.evaluation.store_control_records import ControlRecords
+from assay.evaluation.store_evaluations import ControlRecords
 from assay.probing.ports import Probe
 
 ROWS_AT_ONCE: Final = 500

@@ -12,7 +12,7 @@ from assay.db.engine import Database
 from assay.evaluation.attestations import EasAttestations, eas_source
 from assay.evaluation.judge import OpenAiModel
 from assay.evaluation.model import SignalName
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.key_agents.store import SqlAttestedPeople
 from assay.personhood.human_registry import SelfHumans, contract_of
 from assay.personhood.model import PersonhoodVerifier

@@ -13,12 +13,10 @@ from assay.chains.model import Network
 from assay.common.clock import Clock
 from assay.common.costs import DAY_S
 from assay.db.engine import Database
-from assay.payments.gas import GasBudget
-from assay.payments.gas_accounts import GasAccounts
-from assay.payments.gas_rules import GasRules
+from assay.payments.gas import GasAccounts, GasBudget, GasRules
 from assay.payments.model import PaymentNetwork
 from assay.payments.store_gas import SqlGasStore
-from assay.payments.x402.gas_price import GasPrices
+from assay.payments.x402.transaction_sender import GasPrices
 from assay.settings import Settings
 
 CAP: Final = Decimal("0.00002")

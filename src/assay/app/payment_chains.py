@@ -14,7 +14,7 @@ from assay.common.json import JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import payment_networks
-from assay.payments.x402.eip3009_contract import balance_of, gas_spent
+from assay.payments.x402.eip3009 import balance_of, gas_spent
 from assay.payments.x402.transaction_sender import GAS_MAX
 from assay.settings import Settings
 

@@ -9,16 +9,13 @@ from assay.chains.evm.transactions import TransactionSigner
 from assay.chains.rpc import Rpc
 from assay.common.clock import Clock
 from assay.db.engine import Database
-from assay.payments.fees import PlatformWallets
 from assay.payments.model import PaymentNetwork
-from assay.payments.payees import payee_problem
+from assay.payments.networks import payee_problem
 from assay.payments.payout_wallet import PayoutWallet
+from assay.payments.sale_checks import PlatformWallets
 from assay.payments.statement import Statements
-from assay.payments.store_statement import SqlStatementStore
-from assay.payments.store_transfer_rows import SqlTransferRows
-from assay.payments.store_transfers import SqlTransferStore
-from assay.payments.transfer_pages import TransferPages
-from assay.payments.transfers import Transfers
+from assay.payments.store_transfers import SqlStatementStore, SqlTransferRows, SqlTransferStore
+from assay.payments.transfers import TransferPages, Transfers
 from assay.settings import Settings
 
 

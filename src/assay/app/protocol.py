@@ -14,9 +14,7 @@ from assay.http1.connections import BOUNDS, ConnectionBounds, ConnectionCaps, Co
 from assay.http1.server_protocol import ServerProtocol
 from assay.server.refusal import refusal
 from assay.server.request_context import KEY, RequestContext
-from assay.wrappers.fast_path import FastCycle
-from assay.wrappers.fast_path_requests import read_plain
-from assay.wrappers.parsed_request_cache import ParsedRequest, ParsedRequestCache
+from assay.wrappers.fast_path import FastCycle, ParsedRequest, ParsedRequestCache, read_plain
 from assay.wrappers.routes_calls import EMPTY_QUERY
 
 PREFIX = b"/wrap/"

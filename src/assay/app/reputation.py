@@ -20,7 +20,7 @@ from assay.common.keccak import keccak256
 from assay.common.shared_state import SharedState
 from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
-from assay.evaluation.policy import ladder_from
+from assay.evaluation.demands import ladder_from
 from assay.key_agents.store import SqlPurchases
 from assay.net.egress.ports import EgressClient, Limits
 from assay.net.egress.site_budget import SiteBudgetHttp

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from assay.accounts.sign_up import QUOTA_WINDOW
+from assay.accounts.operators import QUOTA_WINDOW
 from assay.admin.store_retention import SqlRetention
 from assay.app.log import Log
 from assay.caller_behaviour.record import WRAPPERS_FOR

@@ -14,11 +14,12 @@ from assay.app.log import Log
 from assay.chains.evm.eip191 import address_of_key
 from assay.chains.evm.transactions import TransactionSigner
 from assay.common.secret_file import make_key
-from assay.payments.fees import PlatformWallets
-from assay.payments.gas_rules import GasRules
+from assay.payments.gas import GasRules
 from assay.payments.model import PaymentNetwork
-from assay.payments.mpp.validity import least_work_s
+from assay.payments.mpp.tempo import least_work_s
 from assay.payments.sale_checks import (
+    PlatformWallets,
+    SaleWarnings,
     brief_check,
     fee_check,
     gas_price_check,
@@ -27,7 +28,6 @@ from assay.payments.sale_checks import (
     settling_check,
 )
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import SaleWarnings
 from assay.payments.x402.engine import X402Engine
 from assay.reputation.wallet_watch import WalletWatch
 from assay.settings import Settings, SettingsError, read_key, settling_key_file

@@ -22,19 +22,19 @@ from assay.db.engine import Database
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.credentials import KEPT_UNUSED, ServiceCredentials
-from assay.evaluation.enrolment import GATE_ASKS_COUNT, Enrolments, GateAsks
-from assay.evaluation.first_turns import NamedFirst
 from assay.evaluation.model import SignalName
 from assay.evaluation.ports import EvaluationStore
-from assay.evaluation.scheduler import Scheduler, SchedulerDependencies
+from assay.evaluation.schedule import GATE_ASKS_COUNT, Enrolments, GateAsks, NamedFirst
+from assay.evaluation.scheduler import Scheduler, SchedulerDependencies, SiblingVisits
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.sibling_agents import SiblingVisits
 from assay.evaluation.store_credentials import SqlServiceCredentials
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.store_visit_requests import SqlVisitRequests
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.evaluation.store_visit_seeds import SqlSeeds
-from assay.evaluation.store_visits import SqlVisitStore
+from assay.evaluation.store_visits import (
+    SqlSeeds,
+    SqlVisitRequests,
+    SqlVisitSchedule,
+    SqlVisitStore,
+)
 from assay.evaluation.visits import WINDOW
 from assay.http1.model import Target
 from assay.net.egress.budget_client import EgressBudget

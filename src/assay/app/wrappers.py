@@ -43,9 +43,9 @@ from assay.payments.model import PaymentNetwork
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL as MPP
-from assay.payments.nodes import PaymentNodes
+from assay.payments.networks import PaymentNodes
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import Facilitator, PaymentProtocol, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
@@ -57,10 +57,10 @@ from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
-from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.fast_calls import FastCalls
+from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import Pipeline, Stages
+from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -68,7 +68,6 @@ from assay.wrappers.stages.limit import LimitStage, SharedLimitStage
 from assay.wrappers.stages.pay import PayStage
 from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
-from assay.wrappers.storage_cost import WrapperCosts
 from assay.wrappers.store import SqlWrapperStore
 
 PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)

@@ -15,9 +15,8 @@ from assay.common.json import JsonObject, is_object
 from assay.common.money import MICRO
 from assay.evaluation.history import History, pool
 from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult
+from assay.evaluation.scoring import ScoringPolicy, grade_score
 from assay.evaluation.signals import registry_8004, sandbox
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score
 from assay.evaluation.visits import CheckOutcome, VisitRecord
 from assay.probing.ports import Probe, Severity
 from assay.probing.unannounced import ANNOUNCED_ONLY

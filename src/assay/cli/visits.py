@@ -9,8 +9,8 @@ from assay.app import App
 from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
-from assay.evaluation.deposits import NewCredential
-from assay.evaluation.enrolment import EnrolmentHolder
+from assay.evaluation.credentials import NewCredential
+from assay.evaluation.schedule import EnrolmentHolder
 from assay.net.egress.deposit_rules import Place
 from assay.registries.subject import Subject
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control import rules
-from assay.evaluation.caller_verdict import judged_conduct
 from assay.evaluation.checks import (
     CRITICAL_CAP,
     NOT_SEEN,
@@ -20,6 +19,7 @@ from assay.evaluation.checks import (
     applicable_unseen,
     critical_failures,
     function_checks,
+    judged_conduct,
     only_what_could_fail,
     pooled,
     supposed,

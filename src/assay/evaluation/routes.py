@@ -21,10 +21,10 @@ from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import SignalName
 from assay.evaluation.profile import AgentProfile, Profiles
-from assay.evaluation.schemas_snapshots import SnapshotResponse
-from assay.evaluation.schemas_snapshots import snapshot as snapshot_answer
+from assay.evaluation.schemas import SnapshotResponse
+from assay.evaluation.schemas import snapshot as snapshot_answer
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.evaluation.service import Evaluator
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT
 from assay.identity.controllers import controls
 from assay.identity.model import canonical_address
 from assay.identity.service import AgentIdentity

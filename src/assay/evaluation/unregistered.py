@@ -16,9 +16,8 @@ from assay.control.scope import scope_of
 from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import EvidenceUnavailable, Grade, Score, SignalName, SignalResult
+from assay.evaluation.scoring import ScoringPolicy, grade_score
 from assay.evaluation.service import Evaluator
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score
 from assay.net.egress.deposit_rules import name_problem, value_problem
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way

@@ -9,9 +9,7 @@ from datetime import datetime, timedelta
 
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.evaluation.model import Evaluation, Score, SignalName, TierRoute
-from assay.evaluation.scoring import lacks_knowledge
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score
+from assay.evaluation.scoring import ScoringPolicy, grade_score, lacks_knowledge
 from assay.evaluation.visits import RECHECK, SILENT_CHANGE_COUNTS
 from assay.gate.model import (
     INSUFFICIENT_EVIDENCE,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import Evaluation, Grade, Score, SignalName
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.registries.subject import Subject
 
 TTL_MS_DEFAULT = 86_400_000

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from assay.accounts.allowance import Allowance
+from assay.accounts.allowance import Allowance, require
 from assay.accounts.model import Feature, Operator
-from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
@@ -24,7 +23,6 @@ from assay.common.egress_budget import (
     egress_use,
 )
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import (
     EVALUATION_QUOTA,
@@ -37,8 +35,9 @@ from assay.evaluation.model import (
     SignalResult,
 )
 from assay.evaluation.ports import EvaluationStore
+from assay.evaluation.schedule import GateAsks
+from assay.evaluation.scoring import ScoringPolicy
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
 from assay.gate.model import Decision, GateInput, Reuse

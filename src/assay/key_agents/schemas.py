@@ -9,7 +9,7 @@ from pydantic import Field
 
 from assay.common.clock import iso
 from assay.evaluation.model import Attestation
-from assay.evaluation.schemas_ladder import LadderResponse, ladder
+from assay.evaluation.schemas_grade import LadderResponse, ladder
 from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.key_agents.profile import KeyProfile

@@ -49,12 +49,10 @@ from assay.payments.model import (
 from assay.payments.outcomes import AT_ONCE, Rejected, Settled, Undecided
 from assay.payments.ports import (
     Balances,
-    PaymentProtocol,
-    ProtocolDependencies,
-)
-from assay.payments.requests import (
     PaidRequest,
+    PaymentProtocol,
     PresentedPayment,
+    ProtocolDependencies,
     fresh_entry,
     is_buyer,
     is_same_request,

@@ -12,8 +12,15 @@ from typing import Final, Protocol
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import Cache
 from assay.common.clock import Clock
-from assay.payments.gas import GasBudget, GasStore, KeyNonces, KeyState, SoldOn
-from assay.payments.gas_rules import GAS_MAX, fee_per_gas
+from assay.payments.gas import (
+    GAS_MAX,
+    GasBudget,
+    GasStore,
+    KeyNonces,
+    KeyState,
+    SoldOn,
+    fee_per_gas,
+)
 from assay.payments.model import PaymentsUnavailable
 
 WAIT_S: Final = 2.0

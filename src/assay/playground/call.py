@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
+from assay.accounts.allowance import require
 from assay.accounts.model import Feature, Operator
-from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.common.egress_budget import EgressUse, egress_use
 from assay.common.errors import InvalidRequest, Problem

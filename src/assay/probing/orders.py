@@ -7,8 +7,6 @@ words. Every step is a look-up, so the work is linear in the length of the text.
 
 Detects what one sentence orders its reader to do beyond a document's own work.
 
-Detects orders to the reader of a document beyond the document's own work.
-
 An order alone is ordinary: documentation is full of them. Its topic decides: things that are not
 the tool's (a conversation, files of a home, keys of others), work of other tools, shell commands,
 the choice among agents. Each such topic is one sign; a second of another kind (the destination,

@@ -8,8 +8,6 @@ Claims of paid calls as rows, their limits, and the dependencies of making them.
 
 Derives wallets of single visits from one key, and reads balances of an asset.
 
-Calls that the operator pays for, of services that sell and offer nothing free.
-
 A separate wallet for each visit contains all that the visit may spend: whatever is signed with it,
 known or not, cannot move more. A row is claimed in one transaction with every limit before anything
 is signed; a later failure has only cost its claim. Source: ADR 0038.
@@ -39,18 +37,11 @@ from assay.control.scope import scope_of
 from assay.net.egress.domain import domain_of, registered_domain
 from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
 from assay.payments.model import PaymentNetwork, PaymentsUnavailable
-from assay.payments.payees import payee_problem
+from assay.payments.networks import payee_problem
 from assay.payments.ports import Authorization
-from assay.payments.transfer_model import (
-    Draft,
-    SignedTransfer,
-    Transfer,
-    TransferChain,
-    TransferState,
-)
+from assay.payments.statement import Draft, SignedTransfer, Transfer, TransferChain, TransferState
 from assay.payments.x402.customer import Requirement, payment_header, requirements, unsigned
-from assay.payments.x402.eip3009 import sign_authorization
-from assay.payments.x402.eip3009_contract import balance_of
+from assay.payments.x402.eip3009 import balance_of, sign_authorization
 
 _PAYMENT_REQUIRED: Final = 402
 _OURS: Final = frozenset({"accept", "cache-control", "pragma"})

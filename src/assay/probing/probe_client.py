@@ -1,7 +1,5 @@
 """Sends probes' requests and classifies the answers, so that a probe is only its question.
 
-Sends probes' requests and classifies the answers, so that a probe is only its question.
-
 Only the class of an answer is stored, never its text, time or number: the same agent gives the same
 evidence. Source: conventions.md#behavioural-evidence.
 

@@ -7,8 +7,6 @@ not. A call failed if there was no reply, or 502, 503 or 504; or 500 if the same
 answered another call. 429 is neither. Failures before a site's first answer count as its start-up
 and are forgiven.
 
-The requests of one visit to an agent: one budget, one deadline, announced or not.
-
 Sources: conventions.md#behavioural-evidence; checks.md#rules-of-a-visit.
 """
 

@@ -2,8 +2,6 @@
 
 An MCP session shared by all probes of a visit, which lists its tools once for all.
 
-The conversations of one visit: opened once, shared by all its probes, and counted.
-
 Sources: conventions.md#behavioural-evidence; evidence.md#no-acts.
 """
 

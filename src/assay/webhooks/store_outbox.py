@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from assay.accounts.allowance import operator_bearer
 from assay.accounts.model import Plan, Role
-from assay.accounts.plans import operator_bearer
 from assay.common.costs import Cost, CostLedger
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us

@@ -9,16 +9,20 @@ from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
 from assay.common.money import DECIMALS
-from assay.payments.warnings import SaleTerms, SaleWarnings
-from assay.wrappers.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
+from assay.payments.sale_checks import SaleTerms, SaleWarnings
 from assay.wrappers.endpoint_rules import (
     ConfigRules,
+    EndpointChange,
     Found,
     NewEndpoint,
+    PreconditionFailed,
+    asked_of,
     origin_as_sent,
     problems_of,
+    secret_problems,
+    warnings_beside,
 )
-from assay.wrappers.history import Revision, changes_between
+from assay.wrappers.history import Revision, WrapperCosts, changes_between
 from assay.wrappers.matching import route_key
 from assay.wrappers.model import (
     EndpointNotFound,
@@ -26,9 +30,7 @@ from assay.wrappers.model import (
     UpstreamAuth,
     WrapperConfig,
 )
-from assay.wrappers.overlap import warnings_beside
 from assay.wrappers.ports import UpstreamSecrets, WrapperStore
-from assay.wrappers.storage_cost import WrapperCosts
 
 _TRIES_MAX = 20
 """How often a change is made anew because another one came between."""

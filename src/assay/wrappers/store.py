@@ -1,25 +1,118 @@
-"""Wrapper configs in SQL, and their revisions."""
+"""Wrapper configs in SQL, and their revisions.
+
+Wrapper configs and their revisions, as rows.
+
+Removes what wrappers have been; never what is in force, was asked for of late, or was paid.
+"""
 
 import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from decimal import Decimal
+from typing import Final, cast
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import AuditEntry
+from assay.audit.service import ActorKind, AuditEntry
 from assay.audit.store import write_note
-from assay.db.engine import Database, to_us
+from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
-from assay.wrappers.model import WrapperConfig
+from assay.wrappers.model import UpstreamAuth, WrapperConfig
 from assay.wrappers.ports import QUOTES_MAX, ChangeResult
-from assay.wrappers.store_rows import config_of, revision_of, values_of
+
+
+def revision_of(row: RowMapping) -> Revision:
+    """What the columns of a revision hold."""
+    kind = cast("ActorKind | None", row["actor_kind"] or None)
+    return Revision(
+        config=config_of(row),
+        at=from_us(row["at_us"]),
+        until=None if row["until_us"] is None else from_us(row["until_us"]),
+        actor_kind=kind,
+        actor_id=row["actor_id"],
+        action=row["action"],
+        changes=[FieldChange(*change) for change in json.loads(row["changes"])],
+    )
+
+
+def values_of(config: WrapperConfig) -> dict[str, object]:
+    """The columns that both tables have."""
+    return {
+        "operator_id": config.operator_id,
+        "path": config.path,
+        "method": config.method,
+        "price": config.price,
+        "description": config.description,
+        "rate_limit": config.rate_limit,
+        "target_url": config.target_url,
+        "payment_protocol": config.protocol,
+        "payment_network": config.network,
+        "payout_address": config.payout_address,
+        "trust_enabled": config.trust_enabled,
+        "min_score": config.min_score,
+        "identity_proof": config.identity_proof,
+        "settle": config.settle,
+        "max_body_bytes": config.max_body_bytes,
+        "timeout_ms": config.timeout_ms,
+        "upstream_auth_header": config.auth.header if config.auth else None,
+        "upstream_auth_secret": config.auth.sealed_secret if config.auth else None,
+        "active": config.active,
+        "created_us": to_us(config.created_at),
+        "pass_response_headers": " ".join(config.pass_response_headers),
+        "cors_origins": " ".join(config.cors_origins),
+        "revision": config.revision,
+        "cold_start": config.cold_start,
+    }
+
+
+def config_of(row: RowMapping) -> WrapperConfig:
+    """What the columns of either table hold, beside the account's `fee_rate`."""
+    header, secret = row["upstream_auth_header"], row["upstream_auth_secret"]
+    return WrapperConfig(
+        id=row["wrapper_id"] if "wrapper_id" in row else row["id"],
+        operator_id=row["operator_id"],
+        path=row["path"],
+        method=row["method"],
+        price=row["price"],
+        description=row["description"],
+        rate_limit=row["rate_limit"],
+        target_url=row["target_url"],
+        protocol=row["payment_protocol"],
+        network=row["payment_network"],
+        payout_address=row["payout_address"],
+        trust_enabled=row["trust_enabled"],
+        min_score=row["min_score"],
+        identity_proof=row["identity_proof"],
+        settle=row["settle"],
+        max_body_bytes=row["max_body_bytes"],
+        timeout_ms=row["timeout_ms"],
+        auth=None if header is None or secret is None else UpstreamAuth(header, bytes(secret)),
+        active=row["active"],
+        created_at=from_us(row["created_us"]),
+        pass_response_headers=tuple(row["pass_response_headers"].split()),
+        cors_origins=tuple(row["cors_origins"].split()),
+        revision=row["revision"],
+        cold_start=row["cold_start"],
+        fee_rate=Decimal(row["fee_rate"]),
+    )
+
 
 AT_ONCE: Final = 250
 """Rows read before others get their turn."""
@@ -264,3 +357,32 @@ async def _write_revision(
     }
     await connection.execute(insert(wrapper_revisions).values(values))
     await write_note(connection, note)
+
+
+REMOVE: Final = text(
+    "DELETE FROM wrapper_revisions WHERE (wrapper_id, revision) IN ("
+    "SELECT r.wrapper_id, r.revision FROM wrappers w"
+    " JOIN wrapper_revisions r ON r.wrapper_id = w.id"
+    " AND r.revision > 1 AND r.revision <= w.revision - :kept"
+    " WHERE w.revision > :kept AND r.until_us < :before_us"
+    " AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.wrapper_id = r.wrapper_id"
+    " AND p.wrapper_revision = r.revision AND p.wrapper_revision > 1) LIMIT :at_most)"
+)
+"""The last condition of the payments is that of their index: most are of a first revision."""
+
+
+class SqlOldRevisions:
+    """Removes a bounded number at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remove(self, kept: int, before: datetime, at_most: int) -> int:
+        """Remove revisions that ended before then, but for the first and newest; how many.
+
+        `kept` newest of each wrapper stay, and every one that a payment was claimed under.
+        """
+        values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of revisions")
+            return (await connection.execute(REMOVE, values)).rowcount

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, OctKey, OKPKey
 
-from assay.accounts.password_hashes import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
+from assay.accounts.password_proof import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
 from assay.accounts.ports import HashClient
 from assay.accounts.second_factor import TotpFactor
 from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import JsonObject, JsonValue
+from assay.evaluation.demands import LadderPolicy, ladder_from
 from assay.evaluation.ladder import LadderPlace, place
-from assay.evaluation.policy import LadderPolicy, ladder_from
 
 POLICY = LadderPolicy()
 URL = "https://agent.example/a2a"

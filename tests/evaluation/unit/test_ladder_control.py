@@ -3,9 +3,8 @@
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.evaluation.demands import Demand
+from assay.evaluation.demands import Demand, LadderPolicy
 from assay.evaluation.ladder import LadderPlace, place
-from assay.evaluation.policy import LadderPolicy
 from tests.evaluation.unit.test_ladder import (
     CONTROLLED,
     CUSTOMERS,

@@ -6,9 +6,9 @@ import pytest
 
 from assay.common.json import JsonObject, is_array, is_object
 from assay.common.money import MICRO
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.policy import LadderPolicy
-from assay.evaluation.sales import with_sales
+from assay.evaluation.service import with_sales
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.probing.function.payment import is_as_advertised
 from assay.probing.function.service import function_rows

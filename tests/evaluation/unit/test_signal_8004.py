@@ -15,8 +15,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.common.json import JsonObject, JsonValue, canonical_bytes
 from assay.common.money import MICRO
 from assay.evaluation.model import Evidence, SignalUnavailable
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL, naive_mean
 from assay.probing.clients.dialers import StockDialers
 from assay.registries.model import Feedback, OnchainAgent, WalletMatch

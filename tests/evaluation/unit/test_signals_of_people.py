@@ -18,9 +18,8 @@ from assay.evaluation.model import (
     SignalScore,
     SignalUnavailable,
 )
-from assay.evaluation.ports import Signal, SignalDependencies
+from assay.evaluation.ports import Signal, SignalDependencies, Sources
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.attestation import SIGNAL as ATTESTATION
 from assay.evaluation.signals.personhood import SIGNAL as PERSONHOOD
 from assay.evaluation.signals.self_id import SIGNAL as SELF

@@ -14,8 +14,7 @@ from assay.evaluation.model import (
     SignalResult,
     SignalScore,
 )
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.gate.decision import decide
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.registries.subject import Subject

@@ -23,8 +23,7 @@ from assay.payments.gas import GasSpent, GasTerms
 from assay.payments.model import LedgerEntry, PaymentClaim, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
-from assay.payments.store_gas import SqlGasStore
-from assay.payments.store_gas_in_flight import IN_FLIGHT
+from assay.payments.store_gas import IN_FLIGHT, SqlGasStore
 from tests.payments.ledger.test_ledger_store import entry
 from tests.support.fakes.clock import FrozenClock
 

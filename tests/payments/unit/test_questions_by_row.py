@@ -22,8 +22,8 @@ from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import ANSWERS_MAX, AT_END, SettlementAttempt
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement, find_out
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers

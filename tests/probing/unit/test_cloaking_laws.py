@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.probing.unannounced import DAYS_MIN, PAIRS_MIN, CloakingSighting, differences
+from assay.probing.cloaking import DAYS_MIN, PAIRS_MIN, CloakingSighting, differences
 
 VISITS = 100
 

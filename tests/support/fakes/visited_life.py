@@ -28,10 +28,9 @@ from assay.evaluation.schedule import (
     prepared,
     replan,
 )
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import TRIGGERED
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy

@@ -36,15 +36,9 @@ from assay.payments.outcomes import (
 )
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
-from assay.payments.x402.eip3009_contract import (
-    balance_of,
-    pays,
-    state_of,
-    transfer_data,
-)
+from assay.payments.x402.eip3009 import balance_of, pays, state_of, transfer_data
 from assay.payments.x402.eip3009_outcomes import Outcomes, burnt
-from assay.payments.x402.gas_price import GasPrices
-from assay.payments.x402.transaction_sender import TransactionSender
+from assay.payments.x402.transaction_sender import GasPrices, TransactionSender
 
 POLL_S = 0.02
 POLL_MAX_S = 0.5

@@ -10,8 +10,6 @@ Makes arguments of one call consistent: what one names occurs in another.
 A way leads between points of the network, a key is one of the record's, a word is searched in the
 given text: independent values for each argument find nothing.
 
-Builds arguments for tools and operations from their documentation.
-
 Sources of a value, the best first: inputs the owner publishes for tests, enumerations, results of
 other calls, examples (varied), names that tell their content, plain types.
 """

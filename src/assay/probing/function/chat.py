@@ -1,7 +1,5 @@
 """Proof that an agent answers over plain HTTP, with the conversations used for A2A.
 
-Proof that an agent answers over plain HTTP, with the conversations used for A2A.
-
 An operation is a conversation if it is named after one (`/chat`, `/ask`) and takes one message.
 Source: evidence.md#conversations; OpenAI's API reference for chat completions.
 

@@ -5,10 +5,6 @@ Requests and answers of a proof of function: the evidence behind its verdicts.
 Plans the requests to an A2A agent: its own examples first, with other values. Pure.
 
 Source: evidence.md#conversations, #announced-and-unannounced-visits.
-
-Proof that an A2A agent answers: its own examples, with other values, and reworded.
-
-Source: evidence.md#conversations, #announced-and-unannounced-visits.
 """
 
 import asyncio

@@ -1,7 +1,5 @@
 """Detects the protocol of an address; its declared name only decides what is tried first.
 
-Detects the protocol of an address; its declared name only decides what is tried first.
-
 Source: evidence.md#asking-the-endpoint.
 
 A read-only operation, and the request that calls it. Pure.

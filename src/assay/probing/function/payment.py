@@ -6,8 +6,6 @@ One answer may be a template. Two, to inputs of ours, must differ beyond the wor
 document; if money is left, each is bought once more and must be the same.
 Source: ADR 0038.
 
-Proof of a service that sells: a payable demand, and evidence that the sale is worth it.
-
 The evidence is one of three: operations that the service's documentation offers free, payers
 independent of the agent that settled with its wallet, and purchases from it, if the operator pays
 for them. Source: evidence.md#paid-services; ADR 0026; ADR 0038.

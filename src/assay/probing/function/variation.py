@@ -1,7 +1,5 @@
 """Varies an agent's own examples with values of ours, and rewords requests. Pure.
 
-Varies an agent's own examples with values of ours, and rewords requests.
-
 Source: evidence.md#conversations, #announced-and-unannounced-visits: requests vary the agent's own
 examples, so that answers prepared for the examples on the card prove nothing.
 

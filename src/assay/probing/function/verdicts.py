@@ -6,8 +6,6 @@ Decides whether the answers of one tool or operation vary with its inputs.
 
 Source: evidence.md#operations.
 
-Decides what a service's transcript proves. Pure and deterministic.
-
 A transcript is JSON: the kind of service, the requests and the answers (cut and without secrets).
 Source: evidence.md#proof-of-function.
 """

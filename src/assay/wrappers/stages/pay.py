@@ -7,7 +7,6 @@ from typing import Final
 
 from assay.common.clock import Clock
 from assay.http1.model import UpstreamFailed
-from assay.payments.fees import PlatformWallets
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -16,7 +15,8 @@ from assay.payments.model import (
     Quote,
     Replay,
 )
-from assay.payments.requests import PaidRequest, PresentedPayment
+from assay.payments.ports import PaidRequest, PresentedPayment
+from assay.payments.sale_checks import PlatformWallets
 from assay.payments.service import PaymentService
 from assay.wrappers.history import Revision
 from assay.wrappers.model import (
@@ -24,11 +24,11 @@ from assay.wrappers.model import (
     Free,
     InboundRequest,
     PayableRequest,
+    PaymentLimits,
     RateLimitedRequest,
     RoutedRequest,
     WrapperConfig,
 )
-from assay.wrappers.payment_limits import PaymentLimits
 from assay.wrappers.ports import WrapperStore
 from assay.wrappers.route_table import REMEMBERED_S
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.evaluation.enrolment import EnrolmentHolder, Enrolments
+from assay.evaluation.schedule import EnrolmentHolder, Enrolments
 from assay.gate.model import Decision, GateInput
 from assay.gate.service import Asker, Gate
 from assay.identity.controllers import controls, require_control

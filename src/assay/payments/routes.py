@@ -7,9 +7,9 @@ from fastapi.responses import Response, StreamingResponse
 
 from assay.accounts.auth import admin, dashboard_token
 from assay.accounts.model import Operator
-from assay.payments import schemas_statement as wire
+from assay.payments import schemas as wire
 from assay.payments.statement import Statements, csv_of
-from assay.payments.transfer_pages import EXPORTED_MAX, TransferPages
+from assay.payments.transfers import EXPORTED_MAX, TransferPages
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import route, service
 from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, offset_of
