@@ -46,9 +46,12 @@ from assay.net.egress.url import EgressPolicy  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.probes import PROBES  # noqa: E402
 from assay.probing.unannounced import Manner, pauses  # noqa: E402
-from assay.registries.model import OnchainAgent, Service  # noqa: E402
+from assay.registries.model import (  # noqa: E402
+    OnchainAgent,
+    Service,
+    Subject,
+)
 from assay.registries.registration import parse_registration  # noqa: E402
-from assay.registries.subject import Subject  # noqa: E402
 from tests.ground_truth.a2a_parts import face_of  # noqa: E402
 from tests.ground_truth.honest_a2a import on_library, specialist  # noqa: E402
 from tests.ground_truth.honest_http import fastapi_at  # noqa: E402

@@ -22,7 +22,7 @@ from assay.accounts.model import (
 from assay.accounts.ports import AskedBy, Code, CodeBound, CodeKind, SignUp
 from assay.accounts.store_credentials import SqlCredentialStore, SqlSessionStore
 from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
-from assay.admin.store_account_end import SqlAccountEnd, pseudonym
+from assay.admin.store import SqlAccountEnd, pseudonym
 from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.common.errors import TooMany
 from assay.common.ids import new_id

@@ -2,7 +2,7 @@
 
 import json
 
-from assay.app.visits import callback_addresses
+from assay.app.evaluation import callback_addresses
 from assay.net.egress.url import EgressPolicy
 from assay.probing.result_callbacks import BODY_BYTES_MAX, PREFIX, TOKEN_HEADER, Callbacks
 from tests.support.live_service import TestService

@@ -32,7 +32,7 @@ NOT_FUZZED = {
         (
             *(
                 "audit/store.py",
-                "caller_behaviour/store_scenario_runs.py",
+                "caller_behaviour/store.py",
                 "evaluation/store_evaluations.py",
             ),
             "webhooks/store_outbox.py",
@@ -49,7 +49,7 @@ NOT_FUZZED = {
     **dict.fromkeys(
         (
             *("cli/unsafe_connections.py", "cli/demo.py", "cli/demo.py", "cli/evidence.py"),
-            *("cli/first_sale.py", "cli/pay.py", "cli/unsafe_secrets.py"),
+            *("cli/sell.py", "cli/pay.py", "cli/unsafe_secrets.py"),
         ),
         LOCAL,
     ),

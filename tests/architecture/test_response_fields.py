@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.server.schemas_base import ResponseModel
+from assay.server.schemas import ResponseModel
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 

@@ -26,8 +26,7 @@ from assay.evaluation.credentials import (
 )
 from assay.evaluation.store_credentials import SqlServiceCredentials
 from assay.evaluation.store_visits import SqlVisitSchedule
-from assay.registries.model import RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import RegistrationFile, Service, Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.closed_agents import SECRET
 from tests.support.fakes.trust import NETWORK, OWNER, STRANGER, onchain_agent

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from assay.app.visits import EvaluatedControl
+from assay.app.evaluation import EvaluatedControl
 from assay.chains.networks import Networks
 from assay.common.cache import SingleFlight
 from assay.common.shared_state import MemorySharedState

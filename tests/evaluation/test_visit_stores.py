@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy import insert, select
 
 from assay.common.ids import new_id
-from assay.control.host_files import KEPT_S, HostFiles
+from assay.control.proofs import KEPT_S, HostFiles
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import (
     operators,
@@ -45,8 +45,7 @@ from assay.evaluation.visits import (
     VisitRecord,
 )
 from assay.net.egress.ports import Failure
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.registries.model import Service, Subject
 from assay.webhooks.model import EVENTS
 from assay.webhooks.service import EVERY_AGENT
 from assay.webhooks.store_outbox import WebhookOutbox

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.common.clock import SystemClock
 from assay.common.ids import new_id
 from assay.common.keyring import MacKeys

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from assay.app.gas import ABANDONED
+from assay.app.payments import ABANDONED
 from assay.chains.model import Network
 from assay.common.costs import CostLedger
 from assay.common.errors import ServiceError, Unavailable

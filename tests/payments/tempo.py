@@ -13,7 +13,7 @@ from mpp.methods.tempo.account import TempoAccount
 from assay.chains.evm.abi import address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.payments.mpp.tempo import TRANSFER_WITH_MEMO
 from assay.payments.networks import payment_networks
 from assay.payments.x402.eip3009 import TRANSFERRED

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from assay.app.payment_chains import chain_of
-from assay.chains.evm.transactions import TransactionSigner
+from assay.app.payments import chain_of
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, RpcRefused
 from assay.common.ids import new_id

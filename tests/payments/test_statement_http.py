@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from assay.accounts.model import Role
-from assay.db.schema.transfers import transfers
+from assay.db.schema.payments import transfers
 from assay.payments import transfers as payouts
 from assay.payments.model import DirectFee, PaymentState
 from assay.payments.outcomes import SettlementAttempt

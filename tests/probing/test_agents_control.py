@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from assay.app.control import control_records
+from assay.app.evaluation import control_records
 from assay.common.cache import SingleFlight
 from assay.common.clock import SystemClock
 from assay.common.json import JsonObject
@@ -27,9 +27,8 @@ from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.probes import PROBES
-from assay.registries.model import OnchainAgent
+from assay.registries.model import OnchainAgent, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from assay.registries.subjects import Subjects
 from tests.support.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.support.fakes.control import FILE, naming

@@ -10,8 +10,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
 from assay.probing.probe_client import said, speaks
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from tests.probing.test_agents_control import Grades
 from tests.probing.test_agents_function import proven
 from tests.support.fakes.grpc_agents import (

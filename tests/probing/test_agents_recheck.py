@@ -15,7 +15,7 @@ from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.session import USER_AGENT
 from assay.probing.unannounced import UnannouncedVisits
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.probing.test_agents_sandbox import PROBES, declaring, subject, visit
 from tests.support.fakes.agents import Behaviour, running
 from tests.support.fakes.trust import FakeChain

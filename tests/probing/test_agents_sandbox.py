@@ -19,9 +19,8 @@ from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.probes import PROBES
 from assay.probing.session import USER_AGENT
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from tests.support.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain
 

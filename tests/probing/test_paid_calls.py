@@ -13,10 +13,9 @@ import pytest
 from eth_account import Account
 from fastapi import FastAPI
 
-from assay.app.paid_calls import PaidCallParts
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import PaidCallParts, payment_chains
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.cli.doctor import paid_calls_said
 from assay.common.clock import SystemClock
 from assay.db.engine import Database
@@ -39,8 +38,7 @@ from assay.probing.ports import ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.store_paid_calls import SqlPaidCallStore
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.payments.ledger.room import MovedClock
 from tests.probing.paid_claims import claim_at_once

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assay.chains.evm.abi import address_word, word
-from assay.chains.evm.transactions import EvmTransaction, rlp
+from assay.chains.evm.signing import EvmTransaction, rlp
+from assay.common.addresses import keccak256
 from assay.common.json import JsonObject
-from assay.common.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization

@@ -33,7 +33,7 @@ from assay.common.clock import Clock
 from assay.common.errors import TooLarge
 from assay.server.request_context import exchange_of
 from assay.server.route import read, route, service
-from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
+from assay.server.schemas import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Accounts and keys"])
 

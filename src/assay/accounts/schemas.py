@@ -26,8 +26,7 @@ from assay.accounts.model import (
 )
 from assay.accounts.second_factor import TOKEN_CHARS_MAX, Enrolment
 from assay.common.clock import iso
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse, Part
+from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
 """The use case says what may stand in it; this only bounds what is looked at."""

@@ -1,11 +1,45 @@
-"""What the admin's views need of the outside."""
+"""What admins see of an account, and what their views need of the outside.
+
+What an admin sees of the whole platform (interface.md#dashboard).
+
+What the admin's views need of the outside.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from assay.admin.model import OperatorOverview, PlatformStats
+from assay.accounts.model import Operator
+from assay.analytics.model import CallSums, Funnel
 from assay.audit.service import AuditEntry
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformStats:
+    """Everything together. `agents` counts an agent once for every operator it called."""
+
+    operators: int
+    pro: int
+    admins: int
+    suspended: int
+    active_keys: int
+    active_endpoints: int
+    agents: int
+    total: CallSums
+    today: CallSums
+    funnel: Funnel
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorOverview:
+    """An account and its sums."""
+
+    operator: Operator
+    counted: CallSums
+    agents: int
+    active_keys: int
+    active_endpoints: int
 
 
 class AdminStore(Protocol):

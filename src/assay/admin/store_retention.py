@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, text, tuple_, union_all
 
-from assay.admin.store_account_end import SqlUnusedAccounts
+from assay.admin.store import SqlUnusedAccounts
 from assay.analytics.store_retention import SqlOldAgents, SqlOldCalls
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import audit, course_calls, course_runs, wrapper_conduct

@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import bindparam, delete, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.analytics.store_missing_calls import OVERLAP_US, recovered_until_us
+from assay.analytics.store_calls import OVERLAP_US, recovered_until_us
 from assay.analytics.store_rollups import OF_CALLS
 from assay.common.clock import DAY_US
 from assay.db.engine import Database

@@ -23,7 +23,7 @@ from assay.analytics.rollup import (
 from assay.common.clock import DAY_US
 from assay.db.connect import DatabaseKind
 from assay.db.engine import Database, to_us
-from assay.db.schema.rollups import (
+from assay.db.schema.analytics import (
     AGENT_DAYS,
     AGENTS,
     DAYS,

@@ -20,18 +20,22 @@ from assay.server.cors import Cors
 from assay.server.errors import fault
 from assay.server.rate_limits import RateLimit, RateLimitVerdict, parsed_address
 from assay.server.rate_limits import refuse as refuse_by_limit
-from assay.server.request_body import PARTS, BodyRooms, body_bytes_max, give_back, read_body
 from assay.server.request_context import (
     KEY,
+    PARTS,
     WRAP_PREFIX,
     AsgiApp,
     AsgiMessage,
     AsgiScope,
+    BodyRooms,
     Receive,
     RequestContext,
     Send,
+    body_bytes_max,
+    give_back,
     headers_of,
     note_detail,
+    read_body,
     refuse,
     request_id_of,
 )

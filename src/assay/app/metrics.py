@@ -26,7 +26,7 @@ from assay.common.errors import Unavailable
 from assay.payments.gas import GasRules
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.store_gas import PaymentCounts, SqlPaymentCounts
-from assay.reputation.write_back_metrics import WriteBackMetricsSource, writing
+from assay.reputation.write_back import WriteBackMetricsSource, writing
 
 COUNTED_EVERY_S: Final = 5.0
 """How long counts of the database are told again."""

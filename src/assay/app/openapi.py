@@ -17,7 +17,7 @@ from assay.gate.schemas import GateRequest, GateResponse
 from assay.key_agents import schemas as key_agents
 from assay.personhood import schemas as personhood
 from assay.playground import schemas as proxy
-from assay.server.schemas_error import ErrorResponse
+from assay.server.schemas import ErrorResponse
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
 from assay.wrappers import schemas as wrap

@@ -10,8 +10,8 @@ from starlette.routing import Match, Route
 
 from assay.accounts import routes as accounts
 from assay.accounts.auth import AdminRule
+from assay.admin import routes as account_data
 from assay.admin import routes as admin
-from assay.admin import routes_account_data as account_data
 from assay.analytics import routes as analytics
 from assay.app import App
 from assay.app import routes_health as health
@@ -67,7 +67,7 @@ def framework(app: App) -> FastAPI:
         personhood.router,
         course.router,
         accounts.router,
-        account_data.router,
+        account_data.account_router,
         endpoints.router,
         analytics.router,
         statement.router,

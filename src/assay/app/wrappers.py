@@ -14,16 +14,20 @@ from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rollups import RollupWriter, SqlRollupProof
-from assay.app.egress import opened_upstreams
-from assay.app.gas import GasDependencies, GasParts, gas_parts
-from assay.app.log import Log
-from assay.app.naming import naming
-from assay.app.payment_chains import payment_chains, payment_rows
-from assay.app.payouts import platform_wallets
-from assay.app.settling import sale_warnings
+from assay.app.limits import opened_upstreams
+from assay.app.log import Log, naming
+from assay.app.payments import (
+    GasDependencies,
+    GasParts,
+    gas_parts,
+    payment_chains,
+    payment_rows,
+    platform_wallets,
+    sale_warnings,
+)
 from assay.caller_behaviour.observations import ObservationLog
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.common.clock import Clock

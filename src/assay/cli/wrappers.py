@@ -21,7 +21,7 @@ from assay.cli.command import (
 )
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.wrappers.endpoint_rules import EndpointChange
 from assay.wrappers.history import Revision
 from assay.wrappers.model import WrapperConfig

@@ -14,7 +14,6 @@ from typing import Final
 
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.control.confusables import name_skeleton
 from assay.control.ports import (
     ControlledEndpoint,
     ControlStore,
@@ -26,10 +25,10 @@ from assay.control.ports import (
 )
 from assay.control.proofs import ControlDependencies, find_control
 from assay.control.scope import scope_key
-from assay.control.similarity import ALIKE, bands, likeness, signature
+from assay.control.similarity import ALIKE, bands, likeness, name_skeleton, signature
 from assay.control.statements import ServiceControl, only_key
 from assay.net.egress.ports import EgressClient
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 IMITATED_RUNG: Final = 3
 """Names of agents on this rung or above are protected."""

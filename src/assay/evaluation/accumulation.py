@@ -58,12 +58,12 @@ from assay.evaluation.visits import (
     compare,
     known_facts,
 )
-from assay.net.egress.domain import domain_of
+from assay.net.egress.url import domain_of
 from assay.probing.cloaking import Difference
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import CLOSED, NOT_ENTERED
 from assay.probing.ports import Probe, Severity
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 AVAILABILITY_FAMILY: Final = "reachability"
 AVAILABILITY_CHECKS: Final = frozenset({"a2a_answers", "mcp_initialize", "mcp_tools_stable"})

@@ -30,7 +30,7 @@ from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, VisitedService
 from assay.probing.visit_steps import UNFINISHED, RoundResult
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 
 def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:

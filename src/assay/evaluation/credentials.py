@@ -18,10 +18,10 @@ from assay.common.clock import Clock
 from assay.common.errors import Conflict, InvalidRequest, NotFound, Problem, Unavailable
 from assay.common.ids import new_id
 from assay.control.scope import ControlScope, document_scope, scope_of
-from assay.net.egress.deposit_rules import Place, name_problem, value_problem
+from assay.net.egress.redaction import Place, name_problem, value_problem
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 
 class CredentialLimitReached(Conflict):

@@ -33,9 +33,9 @@ from assay.probing.judge import ChatModel
 from assay.probing.paid_calls import PaidCalls
 from assay.probing.ports import AgentDialers, OutOfBandUrl, PendingResult, Probe, ReadsConsents
 from assay.probing.unannounced import UnannouncedVisits
+from assay.registries.model import Subject
 from assay.registries.ports import ChainReader
-from assay.registries.subject import Subject
-from assay.reputation.facts import FactsSource
+from assay.reputation.model import FactsSource
 
 
 class AttestationSource(Protocol):

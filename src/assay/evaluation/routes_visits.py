@@ -16,13 +16,12 @@ from assay.evaluation import schemas_visits as wire
 from assay.evaluation.credentials import NewCredential, ServiceCredentials
 from assay.evaluation.schedule import EnrolmentHolder, Enrolments
 from assay.identity.auth import agent, api_key_or_agent
-from assay.identity.controllers import require_control
-from assay.identity.model import AgentPrincipal
+from assay.identity.model import AgentPrincipal, require_control
+from assay.registries.model import Subject, subject_key
 from assay.registries.schemas_parameters import AgentId, OnNetwork
-from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import Subjects, canonical_agent_id
 from assay.server.route import read, route, service
-from assay.server.schemas_page import Limit, Offset, PageCursor, part_of
+from assay.server.schemas import Limit, Offset, PageCursor, part_of
 
 router = APIRouter(tags=["Trust"])
 _CREDENTIALS = "/operator/agent/{agentId}/credentials"

@@ -29,9 +29,9 @@ from typing import Final, Literal, Protocol, TypeAlias
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import Conflict, NotFound
-from assay.control.host_files import HostFiles
+from assay.control.proofs import HostFiles
 from assay.evaluation.visits import EvaluationRequest
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 Rank: TypeAlias = int
 ENROLLED, ASKED_FOR, REST = 1, 2, 3

@@ -28,8 +28,7 @@ from assay.evaluation.service import EVER, Evaluator
 from assay.evaluation.visits import WINDOW, VisitRecord, VisitStore
 from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
-from assay.registries.model import AgentNotFound
-from assay.registries.subject import Subject
+from assay.registries.model import AgentNotFound, Subject
 from assay.registries.subjects import Subjects
 
 

@@ -39,14 +39,11 @@ from assay.evaluation.schemas_grade import (
 from assay.evaluation.signals.registry_8004 import judgement, naive_mean
 from assay.liveness.schemas import LivenessSummaryResponse, SequentialId, liveness_summary
 from assay.liveness.service import LivenessReport
-from assay.registries.feedback import FeedbackSummary, summarise
-from assay.registries.model import OnchainAgent
+from assay.registries.model import FeedbackSummary, OnchainAgent, Subject, summarise
 from assay.registries.registration import problems_of
-from assay.registries.schemas import ChainResponse, chain
-from assay.registries.schemas_problems import FileProblems, file_problems
-from assay.registries.subject import Subject
-from assay.registries.wallet_resolution import Resolution
-from assay.server.schemas_base import CachedReason, ResponseModel, Timestamp
+from assay.registries.schemas import ChainResponse, FileProblems, chain, file_problems
+from assay.registries.subjects import Resolution
+from assay.server.schemas import CachedReason, ResponseModel, Timestamp
 
 FEEDBACK_SHOWN_MAX = 100
 """Newest feedback entries shown in a profile; the counts are over all of them."""

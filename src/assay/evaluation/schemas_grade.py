@@ -15,7 +15,7 @@ from pydantic import Field
 from assay.evaluation.explanations import Improvement
 from assay.evaluation.ladder import Demand
 from assay.evaluation.model import Contribution, Score, SignalName, SignalResult
-from assay.server.schemas_base import ResponseModel
+from assay.server.schemas import ResponseModel
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=100)]

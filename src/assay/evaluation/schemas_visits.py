@@ -12,8 +12,7 @@ from pydantic import Field
 from assay.common.clock import iso
 from assay.evaluation.credentials import DepositedCredential
 from assay.evaluation.schedule import VisitRequest
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse, Part
+from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
 
 _CHARS_MAX = 8192
 """More than any member may have; its actual limit is reported with the other problems."""

@@ -48,7 +48,7 @@ from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.function.payment import with_settlements
 from assay.probing.function.service import function_rows
 from assay.probing.ports import AgentDialers, Probe, ReadsConsents
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from assay.registries.subjects import Subjects
 
 

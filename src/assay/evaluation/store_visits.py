@@ -58,7 +58,7 @@ from assay.evaluation.schedule import (
     replan,
 )
 from assay.evaluation.visits import CRITICAL_MAX, SCHEDULED_MAX, TRIGGERED_MAX, WINDOW, VisitRecord
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 DAY_S = 86_400
 

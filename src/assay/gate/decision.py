@@ -19,8 +19,8 @@ from assay.gate.model import (
     GateInput,
     Reuse,
 )
+from assay.registries.model import Subject
 from assay.registries.registration import problems_of
-from assay.registries.subject import Subject
 
 PROBLEMS_SHOWN = 10
 

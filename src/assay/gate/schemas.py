@@ -25,9 +25,8 @@ from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.gate.decision import denial, valid_until, was_rechecked
 from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
 from assay.liveness.schemas import SequentialId
-from assay.registries.schemas import ChainResponse, chain
-from assay.registries.schemas_problems import FileProblemResponse, FileProblems
-from assay.server.schemas_base import CachedReason, RequestModel, ResponseModel, Timestamp
+from assay.registries.schemas import ChainResponse, FileProblemResponse, FileProblems, chain
+from assay.server.schemas import CachedReason, RequestModel, ResponseModel, Timestamp
 
 _REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
 _PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])

@@ -41,10 +41,9 @@ from assay.evaluation.service import EVER, Evaluator
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
 from assay.gate.model import Decision, GateInput, Reuse
-from assay.identity.controllers import require_control
-from assay.identity.model import ContractProof
+from assay.identity.model import ContractProof, require_control
+from assay.registries.model import Subject, subject_key
 from assay.registries.ports import OVER_BUDGET
-from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import Subjects, canonical_agent_id
 
 CONTROLLERS_MAX_AGE_S: Final = 30.0

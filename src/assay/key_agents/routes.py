@@ -20,8 +20,7 @@ from assay.identity.model import (
     IdentityRequired,
     SignatureInvalid,
 )
-from assay.identity.service import AgentIdentity
-from assay.identity.session import Sessions
+from assay.identity.service import AgentIdentity, Sessions
 from assay.key_agents import schemas as wire
 from assay.key_agents.profile import KeyProfiles
 from assay.registries.schemas import ADDRESS

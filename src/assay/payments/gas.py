@@ -23,7 +23,7 @@ from assay.chains.model import ChainUnavailable
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable, Quote
 from assay.payments.outcomes import NO_GAS, Gas
 

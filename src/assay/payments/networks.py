@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from assay.chains.model import Network
 from assay.chains.rpc import Rpc
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.payments.model import PaymentAsset, PaymentNetwork, Protocol
 
 Value = TypeVar("Value")

@@ -15,13 +15,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from assay.chains.evm.abi import AbiReader, BadAnswer, address_word, word
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Rpc, RpcRefused
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
 from assay.payments.model import PaymentsUnavailable, WatchedPayment
 from assay.payments.mpp import tempo

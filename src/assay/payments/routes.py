@@ -12,7 +12,7 @@ from assay.payments.statement import Statements, csv_of
 from assay.payments.transfers import EXPORTED_MAX, TransferPages
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import route, service
-from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, offset_of
+from assay.server.schemas import Limit, Offset, PageCursor, before_of, offset_of
 
 router = APIRouter(tags=["Analytics"])
 

@@ -21,7 +21,7 @@ from decimal import Decimal
 from itertools import product
 from typing import Final, TypeAlias
 
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.gas import GAS_USUAL, WEI, GasRules
 from assay.payments.model import DirectFee, PaymentNetwork
 from assay.payments.settling_watch import (

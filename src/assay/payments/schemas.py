@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from assay.common.clock import iso
 from assay.payments.statement import COLUMNS, StatementLine, Transfer, decimal, values_of
 from assay.server.csv_text import csv_head, csv_rows
-from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse, cursor_after, cursor_at
+from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_after, cursor_at
 
 
 class LineResponse(ResponseModel):

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from assay.audit.service import AuditEntry
 from assay.common.errors import Conflict, NotFound
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.model import PaymentState
 
 SumKind: TypeAlias = Literal["received", "refund", "payout"]

@@ -35,12 +35,12 @@ from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.cache import BoundedMap
 from assay.common.clock import DAY_US
-from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import operators
 from assay.db.schema.everything import payments, wrappers
-from assay.db.schema.gas import daily_budgets, gas_accounts
+from assay.db.schema.payments import daily_budgets, gas_accounts
 from assay.db.sql_transaction import SqlRow, SqlTransaction
+from assay.db.store_costs import DailyBudgets
 from assay.payments.gas import RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import Gas, GasPayer

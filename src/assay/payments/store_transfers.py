@@ -36,7 +36,7 @@ from assay.common.clock import Clock
 from assay.common.errors import Conflict
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import payments, transfer_transactions
-from assay.db.schema.transfers import transfers
+from assay.db.schema.payments import transfers
 from assay.payments.model import PaymentState
 from assay.payments.statement import (
     Draft,

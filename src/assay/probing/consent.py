@@ -15,7 +15,6 @@ from assay.common.egress_budget import BudgetRules
 from assay.common.json import JsonValue, is_array, is_object
 from assay.http1.model import Target
 from assay.net.egress.consent import Consents, origin_of
-from assay.net.egress.domain import is_exempt
 from assay.net.egress.ports import (
     EgressClient,
     EgressError,
@@ -23,10 +22,10 @@ from assay.net.egress.ports import (
     Limits,
     OutboundRequest,
 )
-from assay.net.egress.url import EgressPolicy, parse_target
+from assay.net.egress.url import EgressPolicy, is_exempt, parse_target
 from assay.probing.ports import BudgetExhausted
 from assay.probing.probe_client import decode
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 ROBOTS_LIMITS = Limits(connect_s=2.0, total_s=2.0, body_bytes_max=65536)
 """A site that has rules serves them quickly; a dead one must not cost half of the visit's time."""

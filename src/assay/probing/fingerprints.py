@@ -12,8 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject, JsonValue, canonical_bytes, is_array, is_object
-from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
+from assay.net.egress.url import domain_of
 from assay.probing.ports import (
     AgentCallFailed,
     BudgetExhausted,

@@ -25,17 +25,17 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from assay.chains.evm.abi import AbiReader, BadAnswer
-from assay.chains.evm.eip191 import address_of_key
+from assay.chains.evm.signing import address_of_key
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.control.scope import scope_of
-from assay.net.egress.domain import domain_of, registered_domain
 from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
+from assay.net.egress.url import domain_of, registered_domain
 from assay.payments.model import PaymentNetwork, PaymentsUnavailable
 from assay.payments.networks import payee_problem
 from assay.payments.ports import Authorization

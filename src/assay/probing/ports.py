@@ -18,8 +18,7 @@ from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.judge import TextJudge
 from assay.probing.paid_calls import PaidCalls
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.registries.model import Service, Subject
 
 T = TypeVar("T")
 

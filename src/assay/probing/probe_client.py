@@ -28,7 +28,6 @@ from assay.common.json import (
     is_nested_beyond,
     is_object,
 )
-from assay.net.egress.grpc_address import GRPC, grpc_origins
 from assay.net.egress.ports import (
     EgressClient,
     EgressError,
@@ -37,6 +36,7 @@ from assay.net.egress.ports import (
     Limits,
     OutboundRequest,
 )
+from assay.net.egress.url import GRPC, grpc_origins
 from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,

@@ -2,8 +2,7 @@
 
 from assay.common.errors import NotFound
 from assay.probing.result_callbacks import BODY_BYTES_MAX, PREFIX, TOKEN_HEADER, Callbacks
-from assay.server.request_body import read_body
-from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
+from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of, read_body
 
 _ANSWER = b"{}"
 

@@ -26,7 +26,7 @@ from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.consent import refused_prefixes
 from assay.probing.ports import AgentDialers, BudgetExhausted, Probe, Severity
 from assay.probing.session import VisitHttp
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 ROBOTS_KEPT_S = 86_400.0
 """How long robots.txt, as read by an announced visit, is valid.

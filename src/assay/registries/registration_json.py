@@ -1,8 +1,12 @@
-"""Turns the bytes behind a token URI into a JSON value, leniently and within bounds. Pure.
+"""Turns a token URI or the bytes behind it into a JSON value, leniently and within bounds. Pure.
+
+Turns the bytes behind a token URI into a JSON value, leniently and within bounds.
 
 Beyond RFC 8259 it accepts, each with a problem that says so: a byte order mark, UTF-16, gzip,
 base64, comments and trailing commas, a code fence, lone surrogates, JSON within a text. All of
 these have one meaning. Bare keys, single quotes and malformed numbers are ambiguous and refused.
+
+Parses token URIs in their known spellings: an address to fetch, or the file itself.
 """
 
 import base64
@@ -13,6 +17,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from typing import NoReturn
+from urllib.parse import unquote_to_bytes
 
 from assay.common.json import (
     JsonObject,
@@ -22,7 +27,7 @@ from assay.common.json import (
     is_nested_beyond,
     is_object,
 )
-from assay.registries.file_problems import Note, quoted
+from assay.registries.model import Note, quoted
 
 BYTES_MAX = 256 * 1024
 """Largest file that is parsed: room for an embedded picture, and small enough to cache many."""
@@ -197,3 +202,53 @@ def _unfenced(text: str) -> tuple[str, bool]:
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text, False
     return text[: -len(_FENCE)].partition("\n")[2], True
+
+
+_KINDS = "an https:, ipfs:, ar: or data: URI"
+_DATA = re.compile(r"data:([^;,]*)(.*)", re.IGNORECASE | re.DOTALL)
+_JSON_TYPE = re.compile(r"(?:application|text)/(?:[a-z0-9.+-]+\+)?json|", re.IGNORECASE)
+_CID = re.compile(r"(?:/?ipfs/)?(Qm[1-9A-HJ-NP-Za-km-z]{44}|b[a-z2-7]{58,110})(/.*)?", re.DOTALL)
+_BASE64_TEXT = re.compile(r"[A-Za-z0-9+/_=\s-]{16,}")
+_TEMPLATE = re.compile(r"https?:[^?#]*[{}<>]", re.IGNORECASE)
+
+
+class TemplateUri(Exception):
+    """The URI contains a placeholder that was never filled in."""
+
+
+def read_token_uri(uri: str, note: Note) -> str | bytes:
+    """Return the address to fetch, or the bytes of a file stored in the registry itself.
+
+    Raises `TemplateUri`.
+    """
+    stripped = uri.strip()
+    if inner := _inline(stripped):
+        content, how = inner
+        note("tokenURI", how, _KINDS)
+        return content
+    if stripped != uri:
+        note("tokenURI", "white space around it", "the URI alone")
+    if found := _CID.fullmatch(stripped):
+        note("tokenURI", quoted(stripped), "ipfs:// before the CID")
+        return f"ipfs://{found[1]}{found[2] or ''}"
+    if _TEMPLATE.match(stripped):
+        raise TemplateUri("The token URI holds a placeholder that was not filled in.")
+    found = _DATA.fullmatch(stripped)
+    if found is not None and "," in stripped and not _JSON_TYPE.fullmatch(found[1].strip()):
+        note("tokenURI", f"the media type {quoted(found[1])}", "application/json")
+        return f"data:{found[2]}"
+    return stripped
+
+
+def _inline(text: str) -> tuple[bytes, str] | None:
+    """Return the file that the text itself contains, and its format."""
+    if text[:1] in {"{", "["}:
+        return text.encode("utf-8", "replace"), "the file itself"
+    if text[:3].lower() in {"%7b", "%5b"}:
+        return unquote_to_bytes(text.encode("utf-8", "replace")), "the file itself"
+    if _CID.fullmatch(text) or not _BASE64_TEXT.fullmatch(text):
+        return None
+    content = from_base64(text.encode("ascii"))
+    if content is None or content[:1] not in {b"{", b"[", b"\x1f"}:
+        return None
+    return content, "the file itself in base64"

@@ -42,14 +42,9 @@ from assay.db.schema.everything import (
     webhooks,
 )
 from assay.evaluation.model import Evaluation, EvaluationChange, Snapshot
-from assay.webhooks.address import domain_of_url, same_address
-from assay.webhooks.model import (
-    AGENT_DRIFT,
-    EVENT,
-    GRADE_CHANGED,
-    DeliveryState,
-)
+from assay.webhooks.model import AGENT_DRIFT, EVENT, GRADE_CHANGED, DeliveryState
 from assay.webhooks.payload import change_payload, payload
+from assay.webhooks.receiver_proof import domain_of_url, same_address
 from assay.webhooks.service import EVERY_AGENT
 
 PAGE: Final = 64

@@ -21,7 +21,7 @@ from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import TooMany
 from assay.common.quota_lease import QuotaLease
-from assay.http1.callers import Caller, payer_at
+from assay.http1.model import Caller, payer_at
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext
 from assay.wrappers.model import PaymentLimits

@@ -7,8 +7,7 @@ headers. Source: the Fetch standard, section 3.3 (CORS protocol).
 import re
 from collections.abc import Awaitable, Callable
 
-from assay.common.http_heads import HeaderPairs
-from assay.common.origins import ANY
+from assay.common.http_heads import ANY, HeaderPairs
 from assay.wrappers.model import (
     InboundRequest,
     RouteMatch,

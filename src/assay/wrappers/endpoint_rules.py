@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from assay.common.errors import ServiceError
-from assay.common.money import DECIMALS
-from assay.common.origins import ANY, canonical_origin
+from assay.common.http_heads import ANY, canonical_origin
+from assay.common.numbers import DECIMALS
 from assay.gate.model import ColdStart
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import PaymentNetwork, Protocol

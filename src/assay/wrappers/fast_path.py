@@ -22,9 +22,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError
 from assay.common.http_heads import END, HeaderPairs, is_plain
-from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.callers import Caller, anonymous_at
-from assay.http1.model import ResponseHead, UpstreamExchange, UpstreamFailed
+from assay.common.tasks import WriteCoalescer
+from assay.http1.model import Caller, ResponseHead, UpstreamExchange, UpstreamFailed, anonymous_at
 from assay.http1.request_parser import RequestParser
 from assay.server.errors import envelope, error_headers, status_of
 from assay.server.request_context import date_header, given_request_id

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from assay.audit.service import ActorKind
 from assay.common.costs import Cost, CostLedger
 from assay.common.json import JsonValue
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.wrappers.model import WrapperConfig
 
 HIDDEN = "(not shown)"

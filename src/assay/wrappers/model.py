@@ -21,8 +21,7 @@ from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, Too
 from assay.common.http_heads import HeaderPairs
 from assay.gate.decision import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
-from assay.http1.callers import Caller
-from assay.http1.model import Target
+from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
 from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, Literal, Protocol
 
 from assay.audit.service import AuditEntry
-from assay.http1.callers import Caller
+from assay.http1.model import Caller
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.model import WrapperConfig
 

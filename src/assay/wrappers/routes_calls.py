@@ -19,10 +19,10 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, RequestTimeout, ServiceError, TooMany
 from assay.common.http_heads import HeaderPairs
 from assay.common.quota_lease import QuotaLease
-from assay.http1.callers import Caller, agent_at, anonymous_at
 from assay.http1.connections import BOUNDS, PIECE_BYTES
+from assay.http1.model import Caller, agent_at, anonymous_at
 from assay.identity.auth import agent_headers
-from assay.identity.session import Sessions
+from assay.identity.service import Sessions
 from assay.payments.model import PaymentRequired
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending

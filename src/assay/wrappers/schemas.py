@@ -17,12 +17,10 @@ from pydantic import ConfigDict, Field, JsonValue
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.json import exact_number
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_error import ErrorResponse
-from assay.server.schemas_page import PageResponse
+from assay.server.schemas import ErrorResponse, PageResponse, RequestModel, ResponseModel, Timestamp
 from assay.wrappers.endpoint_rules import EndpointChange
 from assay.wrappers.history import Revision
 from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig

@@ -8,7 +8,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.sale_checks import SaleTerms, SaleWarnings
 from assay.wrappers.endpoint_rules import (
     ConfigRules,

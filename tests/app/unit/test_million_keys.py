@@ -31,8 +31,8 @@ from assay.common.shared_state import ENTRIES_MAX, MemorySharedState
 from assay.http1.model import ResponseHead
 from assay.http1.response_heads import HEADS_MAX, ResponseHeadCache
 from assay.identity.model import Session
-from assay.identity.session import Sessions
-from assay.net.egress.fields import NAMES_REMEMBERED, FieldFilter
+from assay.identity.service import Sessions
+from assay.net.egress.credentials import NAMES_REMEMBERED, FieldFilter
 from assay.registries.model import OnchainAgent, RegistrationFile
 from assay.server.rate_limits import CALLERS_MAX, RateLimit
 from assay.wrappers.matching import FOUND_MAX, RouteRow, RouteTable

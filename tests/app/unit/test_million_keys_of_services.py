@@ -23,7 +23,7 @@ from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.gate.model import Decision, GateInput
 from assay.gate.routes import GateHandler
 from assay.gate.service import Asker, Gate, GateCaller, GateDependencies
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from assay.wrappers.fast_path import REPEATS_MAX, ParsedRequest, ParsedRequestCache
 from assay.wrappers.model import WrapperNotFound
 from assay.wrappers.route_table import REMEMBERED_BYTES, ROW_BYTES, Routes

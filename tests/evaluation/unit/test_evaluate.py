@@ -10,7 +10,7 @@ from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.probing.function.service import function_rows
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from assay.registries.subjects import Subjects
 from tests.support.eventually import never
 from tests.support.fakes.clock import FrozenClock

@@ -26,7 +26,7 @@ from assay.evaluation.signals.self_id import SIGNAL as SELF
 from assay.evaluation.signals.wallet import SIGNAL as WALLET_SIGNAL
 from assay.personhood.model import HumanRecord, Personhood
 from assay.probing.clients.dialers import StockDialers
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import TOP

@@ -17,7 +17,7 @@ from assay.evaluation.model import (
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.gate.decision import decide
 from assay.gate.model import ColdStart, Decision, GateInput
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import STEADY, proven
 from tests.support.fakes.trust import NETWORK, WALLET, onchain_agent

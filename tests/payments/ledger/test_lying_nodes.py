@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.chains.evm.abi import address_word, word
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import NONCES_MAX, RENEWED_AFTER_S, Look

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from assay.common.addresses import keccak256
 from assay.common.errors import Conflict
-from assay.common.keccak import keccak256
 from assay.payments import transfers
 from assay.payments.statement import NotOwed, Transfer, TransferState
 from assay.payments.store_watches import SqlWatchStore

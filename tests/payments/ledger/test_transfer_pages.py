@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from assay.db.engine import Database
-from assay.db.schema.transfers import transfers
+from assay.db.schema.payments import transfers
 from assay.payments.statement import Transfer, TransferNotFound, TransferState
 from assay.payments.store_transfers import SqlTransferRows, values_of
 from assay.payments.transfers import TransferPages

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
-from assay.app.payment_chains import chain_of
+from assay.app.payments import chain_of
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.networks import payment_networks

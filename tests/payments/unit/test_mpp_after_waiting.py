@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from mpp.methods.tempo._attribution import encode
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.chains.evm.abi import address_word
 from assay.chains.model import Network
 from assay.common.json import JsonValue

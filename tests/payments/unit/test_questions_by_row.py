@@ -12,8 +12,8 @@ import pytest
 from typing_extensions import override
 
 from assay.app.background import RECONCILE_EVERY_S
-from assay.app.payment_chains import payment_chains
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
+from assay.app.payments import payment_chains
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.payments.finality import View, Witness

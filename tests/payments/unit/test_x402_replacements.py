@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner, transaction_of
 from assay.payments.gas import FeePerGas, fee_per_gas
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import ATTEMPTS_MAX, SettlementAttempt, Undecided, after, hashes

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import rlp
 
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
 from assay.payments.model import LedgerEntry, SettlementPending

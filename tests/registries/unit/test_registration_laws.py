@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.registries.file_cache import RegistrationFiles
-from assay.registries.file_problems import FOUND_CHARS_MAX, PROBLEMS_MAX
+from assay.registries.documents import RegistrationFiles
+from assay.registries.model import FOUND_CHARS_MAX, PROBLEMS_MAX
 from assay.registries.ports import Document, DocumentUnavailable
 from assay.registries.registration import BYTES_MAX, NotRegistration, parse_registration
 from tests.registries.unit.test_registration_vectors import VECTORS, text_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.json import JsonObject
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
 from assay.reputation.model import Payer, Reputation, Vote, payer_json, reputation_of
 from assay.reputation.rules import (
     FULL,

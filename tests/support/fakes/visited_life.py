@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from assay.app.visits import EvaluatedControl
+from assay.app.evaluation import EvaluatedControl
 from assay.common.cache import SingleFlight
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.accumulation import VisitHistory

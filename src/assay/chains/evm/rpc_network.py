@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
-from assay.chains.evm.caller_turns import contract_turns
 from assay.chains.evm.calls import (
     BlockUnknown,
     ask_all,
@@ -16,11 +15,16 @@ from assay.chains.evm.calls import (
     read_capped,
     read_newest,
 )
-from assay.chains.evm.rpc_batching import Asked
-from assay.chains.evm.rpc_endpoint import EndpointFault, RpcEndpoint, RpcLimits, identity_of
-from assay.chains.evm.rpc_heights import believe_height
-from assay.chains.evm.rpc_shapes import is_shaped
-from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, revert_of
+from assay.chains.evm.rpc_endpoint import (
+    Asked,
+    EndpointFault,
+    RpcEndpoint,
+    RpcLimits,
+    believe_height,
+    contract_turns,
+    identity_of,
+)
+from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, is_shaped, revert_of
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.cache import BoundedMap

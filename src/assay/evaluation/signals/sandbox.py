@@ -27,7 +27,7 @@ from assay.evaluation.checks import judged_conduct
 from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies, Sources, conduct_of
 from assay.evaluation.visits import RECHECK
-from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_waits
+from assay.net.egress.request_slots import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.probing.declared_services import as_spoken, declared_services, service_row
 from assay.probing.deposited_access import CLOSED, NOT_ENTERED, CredentialEntry
 from assay.probing.findings import finding_rows
@@ -50,8 +50,8 @@ from assay.probing.visit_steps import (
     wants_none,
     without_entry,
 )
+from assay.registries.model import Subject
 from assay.registries.ports import OVER_BUDGET
-from assay.registries.subject import Subject
 
 RECHECK_REQUESTS: Final = 3
 """Source: evidence.md#reuse-of-evaluations."""

@@ -23,11 +23,11 @@ from typing import Any
 from assay.chains.evm.abi import AbiReader, BadAnswer, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock, iso
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject, canonical_bytes, is_array, is_nested_beyond, is_object
-from assay.common.keccak import keccak256
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.model import (
     DirectFee,
     Fees,

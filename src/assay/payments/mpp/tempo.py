@@ -40,9 +40,9 @@ from typing import Any, Final
 from assay.chains.evm.abi import AbiReader, BadAnswer, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Rpc
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock, iso
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
 from assay.payments.finality import ask_nodes

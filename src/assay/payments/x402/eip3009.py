@@ -14,9 +14,9 @@ from itertools import pairwise
 from coincurve import PrivateKey, PublicKey
 
 from assay.chains.evm.abi import address_word, word
-from assay.chains.evm.eip191 import HALF_ORDER, address_of
+from assay.chains.evm.signing import HALF_ORDER, address_of
+from assay.common.addresses import keccak256
 from assay.common.json import JsonValue, is_array, is_object
-from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
 from assay.payments.model import LedgerEntry, PaymentNetwork, WatchedPayment
 from assay.payments.ports import Authorization

@@ -17,7 +17,7 @@ import httpx2
 
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.bounded_post import get, post_json
+from assay.net.body import get, post_json
 from assay.payments.model import (
     LedgerEntry,
     Payment,

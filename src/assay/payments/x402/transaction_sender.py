@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner, transaction_of
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc, RpcRefused
 from assay.common.cache import Cache, SingleFlight

@@ -42,7 +42,6 @@ from google.rpc.status_pb2 import Status
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.body import BodyBroken, read_body
-from assay.net.egress.grpc_address import GRPC, grpc_origins
 from assay.net.egress.guarded_transport import SafeHttpTransport
 from assay.net.egress.ports import (
     EgressClient,
@@ -52,6 +51,7 @@ from assay.net.egress.ports import (
     Limits,
     OutboundRequest,
 )
+from assay.net.egress.url import GRPC, grpc_origins
 from assay.probing.clients.transport import (
     LIMITS,
     RecordingTransport,

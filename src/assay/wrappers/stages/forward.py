@@ -19,20 +19,17 @@ from urllib.parse import quote
 from assay.common.errors import InvalidRequest, RequestTimeout
 from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import Reservation
-from assay.http1.callers import Caller, agent_at, payer_at
 from assay.http1.model import (
+    Caller,
     PreparedUpstreamRequest,
     Upstream,
     UpstreamFailed,
     UpstreamRequest,
     UpstreamResponse,
+    agent_at,
+    payer_at,
 )
-from assay.net.egress.credentials import OwnCredentials
-from assay.net.egress.fields import (
-    REQUEST_FIELDS,
-    as_gateways_read,
-    via_mark,
-)
+from assay.net.egress.credentials import REQUEST_FIELDS, OwnCredentials, as_gateways_read, via_mark
 from assay.payments.model import ClaimedPayment
 from assay.payments.ports import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX

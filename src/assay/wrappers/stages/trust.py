@@ -9,16 +9,17 @@ from assay.common.errors import InvalidRequest, Problem, ServiceError
 from assay.evaluation.schedule import EnrolmentHolder, Enrolments
 from assay.gate.model import Decision, GateInput
 from assay.gate.service import Asker, Gate
-from assay.identity.controllers import controls, require_control
 from assay.identity.model import (
     AgentHeaders,
     AgentPrincipal,
     ContractProof,
     IdentityRequired,
     canonical_address,
+    controls,
+    require_control,
 )
 from assay.identity.service import AgentIdentity, agent_address
-from assay.registries.subject import Subject, subject_key
+from assay.registries.model import Subject, subject_key
 from assay.registries.subjects import canonical_agent_id
 from assay.wrappers.model import (
     AdmittedAgent,
