@@ -59,7 +59,7 @@ def new_token() -> str:
     return base62(secrets.token_bytes(_TOKEN_BYTES))
 
 
-def new_recovery_codes() -> list[str]:
+def _new_recovery_codes() -> list[str]:
     """Ten codes of the form `ABCD-EFGH-JKMN-PQRS`."""
     return [_recovery_code() for _ in range(RECOVERY_CODES)]
 
@@ -70,7 +70,7 @@ def code_hash(code: str) -> str:
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def recovery_hash(code: str) -> str:
+def _recovery_hash(code: str) -> str:
     """The same of a recovery code, however it was typed: in lower case, or without hyphens."""
     typed = code[:TOKEN_CHARS_MAX].upper()
     return code_hash("".join(character for character in typed if character.isalnum()))
@@ -218,9 +218,9 @@ class SecondFactors:
         if step is None:
             raise TotpInvalid("The one-time code is wrong: check the clock of your device.")
         self._proof.throttle.succeeded(attempt)
-        codes = new_recovery_codes()
+        codes = _new_recovery_codes()
         entry = note(self._clock, actor, "totp.enabled", operator.id)
-        hashed = [recovery_hash(one) for one in codes]
+        hashed = [_recovery_hash(one) for one in codes]
         if not await self._store.confirm_totp(
             operator.id, record.sealed_totp, step, hashed, self._clock.now(), entry
         ):
@@ -247,10 +247,10 @@ class SecondFactors:
     ) -> Sequence[str]:
         """New recovery codes, shown once; earlier ones are void. Raises as `disable`."""
         await self._prove(operator, password, code, client, actor)
-        codes = new_recovery_codes()
+        codes = _new_recovery_codes()
         entry = note(self._clock, actor, "recovery_codes.issued", operator.id)
         await self._store.set_recovery_codes(
-            operator.id, [recovery_hash(one) for one in codes], entry
+            operator.id, [_recovery_hash(one) for one in codes], entry
         )
         return codes
 
@@ -302,7 +302,7 @@ class SecondFactors:
         if step is not None:
             return await self._store.take_totp_step(operator_id, step)
         entry = note(self._clock, actor, "recovery_code.used", operator_id)
-        return await self._store.take_recovery_code(operator_id, recovery_hash(code), entry)
+        return await self._store.take_recovery_code(operator_id, _recovery_hash(code), entry)
 
     def _step(self, record: LoginRecord, code: str) -> int | None:
         if record.sealed_totp is None:

@@ -60,7 +60,7 @@ class SqlCodeStore:
                     return False
             # Resets are asked for by strangers too: theirs do not end the owner's.
             if code.kind is CodeKind.VERIFY and code.operator_id is not None:
-                await spend_codes(connection, code.operator_id, code.kind, code.created_at)
+                await _spend_codes(connection, code.operator_id, code.kind, code.created_at)
             values = {
                 "code_hash": code.code_hash,
                 "kind": code.kind.value,
@@ -113,7 +113,7 @@ class SqlCodeStore:
             .values(email_verified_us=to_us(at))
         )
         async with self._codes_in.write() as connection:
-            if not await spend_code(connection, code_hash, CodeKind.VERIFY, at, operator_id):
+            if not await _spend_code(connection, code_hash, CodeKind.VERIFY, at, operator_id):
                 return False
             if not (await connection.execute(verified)).rowcount:
                 return False
@@ -121,7 +121,7 @@ class SqlCodeStore:
         return True
 
 
-async def spend_code(
+async def _spend_code(
     connection: AsyncConnection,
     code_hash: str,
     kind: CodeKind,
@@ -143,7 +143,7 @@ async def spend_code(
     return bool((await connection.execute(statement)).rowcount)
 
 
-async def spend_codes(
+async def _spend_codes(
     connection: AsyncConnection, operator_id: str, kind: CodeKind, at: datetime
 ) -> None:
     """Spend every code of an account and kind, in the caller's transaction."""
@@ -302,7 +302,7 @@ class SqlSessionStore:
 
     async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
         async with self._database.write() as connection:
-            ended = await end_sessions(connection, operator_id, keep)
+            ended = await _end_sessions(connection, operator_id, keep)
             await write_note(connection, note)
         return ended
 
@@ -340,7 +340,7 @@ class SqlSessionStore:
                 await connection.execute(delete(table).where(key.in_(old)))
 
 
-async def end_sessions(connection: AsyncConnection, operator_id: str, keep: str | None) -> int:
+async def _end_sessions(connection: AsyncConnection, operator_id: str, keep: str | None) -> int:
     """End an operator's sessions but `keep`, in the caller's transaction; how many there were."""
     statement = delete(dashboard_sessions).where(dashboard_sessions.c.operator_id == operator_id)
     if keep is not None:
@@ -398,7 +398,7 @@ class SqlCredentialStore(SqlCodeStore):
         note: AuditEntry, *, revoke_keys: bool = False,
     ) -> EndedCredentials | None:  # fmt: skip
         async with self._database.write() as connection:
-            if not await spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
+            if not await _spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
                 return None
             return await _replace_password(
                 connection, operator_id, password_hash, at, note, None, revoke_keys
@@ -518,8 +518,8 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     statement = update(operators).where(*_present(operator_id)).values(values)
     if not (await connection.execute(statement)).rowcount:
         raise OperatorNotFound("There is no account of this id.")
-    await spend_codes(connection, operator_id, CodeKind.RESET, at)
-    sessions = await end_sessions(connection, operator_id, keep_session)
+    await _spend_codes(connection, operator_id, CodeKind.RESET, at)
+    sessions = await _end_sessions(connection, operator_id, keep_session)
     unrevoked = (api_keys.c.operator_id == operator_id, api_keys.c.revoked.is_(False))
     revoked = 0
     if revoke_keys:

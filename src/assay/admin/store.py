@@ -159,10 +159,10 @@ class SqlAccountEnd:
     ) -> None:
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
-            await end_account(connection, operator_id, at, origin_until, note)
+            await _end_account(connection, operator_id, at, origin_until, note)
 
 
-async def end_account(
+async def _end_account(
     connection: AsyncConnection,
     operator_id: str,
     at: datetime,
@@ -314,5 +314,5 @@ class SqlUnusedAccounts:
             await connection.execute(keys.with_for_update())
             if (await connection.execute(_STILL, still)).one_or_none() is None:
                 return False
-            await end_account(connection, operator_id, at, origin_until, entry)
+            await _end_account(connection, operator_id, at, origin_until, entry)
         return True

@@ -103,7 +103,7 @@ _Timed: TypeAlias = Sequence[tuple[int, CallLogEntry]]
 """Each with its time in microseconds since 1970."""
 
 
-def call_of(row: RowMapping) -> CallLogEntry:
+def _call_of(row: RowMapping) -> CallLogEntry:
     """The call of a row."""
     kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
     plain = {name: row[name] for name in (*_CALL, "payment_id")}
@@ -115,7 +115,9 @@ def agent_key(kind: CallKind) -> int | None:
     return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
 
 
-def insertions(kind: DatabaseKind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+def _insertions(
+    kind: DatabaseKind, timed: _Timed
+) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     """Statements, each with the sets of values to run it with, for the driver's `executemany`.
 
     The toolkit's own costs five times as much.
@@ -285,7 +287,7 @@ def _logged(row: RowMapping, call_id: str, payment: RowMapping | None) -> Logged
     settled = payment is not None and payment["settled_us"] is not None
     return LoggedCall(
         id=call_id,
-        call=call_of(row),
+        call=_call_of(row),
         charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
         transaction=(payment["tx"] or None) if payment else None,
     )
@@ -327,7 +329,7 @@ class SqlCallStore:
         tally: RollupTally,
         batch_id: BatchId | None,
     ) -> None:
-        statements = list(insertions(self._database.kind, timed))
+        statements = list(_insertions(self._database.kind, timed))
 
         async def work(transaction: SqlTransaction) -> None:
             if batch_id is not None and not await _is_new(transaction, batch_id, timed[-1][0]):
@@ -347,7 +349,7 @@ class SqlCallStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [call_of(row) for row in rows]
+        return [_call_of(row) for row in rows]
 
 
 async def _is_new(transaction: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
@@ -463,7 +465,7 @@ class SqlMissingCalls:
             rows = (await connection.execute(statement)).mappings().all()
             timed = [(int(row["settled_us"]), _call(row)) for row in rows]
             tally = tally_calls(timed)
-            for insertion, sets in insertions(self._database.kind, timed):
+            for insertion, sets in _insertions(self._database.kind, timed):
                 await connection.exec_driver_sql(insertion, sets)
             await self._rollups.write(connection, tally)
         self._rollups.written(tally)

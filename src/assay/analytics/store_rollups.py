@@ -229,7 +229,7 @@ UNION ALL SELECT operator_id, agent_id, {columns} FROM {table} AS kept WHERE EXI
 )"""  # noqa: S608 - our own names
 
 
-def columns_of(rollup: Rollup) -> tuple[str, ...]:
+def _columns_of(rollup: Rollup) -> tuple[str, ...]:
     """Every column of a roll-up's table."""
     seen = ("first_us", "last_us", "tier", "tier_us") if rollup is AGENTS else ()
     return (*rollup.key, *rollup.measures, *seen)
@@ -311,7 +311,7 @@ MAKE_CELLS: Final = (
 DROP_CELLS: Final = "DROP TABLE cells"
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{rollup.table: columns_of(rollup) for rollup in ROLLUPS},
+    **{rollup.table: _columns_of(rollup) for rollup in ROLLUPS},
     "agent_chains": ("operator_id", "agent_id", "chain"),
 }
 

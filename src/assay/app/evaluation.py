@@ -202,7 +202,7 @@ def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together f
         ways,
         direct,
         StockDialers(client_name=None),
-        private_prompts(settings.prompts),
+        _private_prompts(settings.prompts),
         seeds=SqlSeeds(database, clock),
         pause_s=settings.visit_pause_s,
     )
@@ -258,7 +258,7 @@ def http_proxy(url: str) -> HttpProxy:
     return HttpProxy(parts.hostname, parts.port or PROXY_PORT, proof)
 
 
-def private_prompts(path: Path | None) -> tuple[str, ...]:
+def _private_prompts(path: Path | None) -> tuple[str, ...]:
     """The operator's own requests, one a line; raises `ValueError` where they cannot be read."""
     if path is None:
         return ()

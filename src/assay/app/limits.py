@@ -99,12 +99,12 @@ def egress_budget(settings: Settings, database: Database, clock: Clock) -> Egres
     return EgressBudget(
         SqlBudgetLedger(database, clock),
         Consents(SqlSharedState(database, clock), clock),
-        budget_rules(settings),
+        _budget_rules(settings),
         _configured(settings),
     )
 
 
-def budget_rules(settings: Settings) -> BudgetRules:
+def _budget_rules(settings: Settings) -> BudgetRules:
     """The ceilings as they are set."""
     return BudgetRules(
         Ceiling(settings.egress_per_minute, settings.egress_kib_per_minute * KIB),

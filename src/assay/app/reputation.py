@@ -124,7 +124,7 @@ def reputation_parts(
     http: EgressClient,
 ) -> ReputationParts:
     """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
-    chains = payment_chains_read(settings)
+    chains = _payment_chains_read(settings)
     store = SqlEventStore(database, clock)
     sellers = _sellers(settings)
     vouchers = Vouchers(rpc, _voucher_rules(settings, networks, chains), clock)
@@ -174,7 +174,7 @@ def _files(  # noqa: PLR0913, PLR0917 - what files are read with
         return await budgets.take_all(named, day) is None
 
     async def take_of(site: str) -> bool:
-        return await take([(f"files from {site}", PER_SITE)], day_of(clock))
+        return await take([(f"files from {site}", PER_SITE)], _day_of(clock))
 
     documents = GuardedDocuments(
         SiteBudgetHttp(http, take_of),
@@ -205,7 +205,7 @@ def purchases(settings: Settings, database: Database) -> SqlPurchases:
     return SqlPurchases(database, assets, _sellers(settings))
 
 
-def day_of(clock: Clock) -> int:
+def _day_of(clock: Clock) -> int:
     """Today, in days since 1970."""
     return int(clock.now().timestamp()) // DAY_S
 
@@ -217,7 +217,7 @@ def _sellers(settings: Settings) -> frozenset[str]:
     return frozenset(one.lower() for one in settings.reputation_sellers)
 
 
-def payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
+def _payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
     """The networks whose money counts: main ones, and test ones with an endpoint of one's own."""
     rows = payment_rows(settings)
     with naming("ASSAY_REPUTATION_NETWORKS"):
@@ -270,7 +270,7 @@ async def read_files_forever(parts: ReputationParts, state: SharedState, log: Lo
         try:
             if not await state.put_if_absent(FILES_KEY, "1", FILES_LEASE_S):
                 continue
-            if was_read := await parts.files.step(day_of(parts.clock)):
+            if was_read := await parts.files.step(_day_of(parts.clock)):
                 await state.take(FILES_KEY)
         except ServiceError as error:
             log.warning("files of feedback cannot be read now", error=repr(error))

@@ -90,7 +90,7 @@ class Control:
             subject.agent.registration.name if subject.agent and subject.agent.registration else ""
         )
         texts = signature(await _texts(endpoints, services), [name])
-        moved = is_transferred(subject, past, at)
+        moved = _is_transferred(subject, past, at)
         seen: dict[str, JsonValue] = {
             "keys": {key: proven[key] for key in keys},
             "disputed": sorted(one.proven.key for one in found if one.proven and one.rivals),
@@ -162,7 +162,7 @@ def sibling_key(subject: Subject, at: Sequence[str]) -> str | None:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
+def _is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
     """Return whether the token changed owner and not all services kept their control."""
     if subject.agent is None or past.owner is None or past.owner == subject.agent.owner:
         return False

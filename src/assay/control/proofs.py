@@ -178,24 +178,24 @@ OTHERS_MAX: Final = 8
 """Agents of one site that are examined; a site with more counts as shared."""
 
 
-def is_beside(one: ControlScope, other: ControlScope) -> bool:
+def _is_beside(one: ControlScope, other: ControlScope) -> bool:
     """Return whether both are direct children of one folder of one origin."""
     if one.origin != other.origin or one.is_exact or other.is_exact:
         return False
     return one.segments[:-1] == other.segments[:-1]
 
 
-def is_folders_card(scope: ControlScope) -> bool:
+def _is_folders_card(scope: ControlScope) -> bool:
     """Return whether an address is that of its folder's card."""
     return bool(scope.segments) and scope.segments[-1].lower() in CARD_NAMES
 
 
-def is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) -> bool:
+def _is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) -> bool:
     """Return whether an OpenAPI document describes a paid address.
 
     It is in the same folder, or in one above and lists the address.
     """
-    if is_beside(at, paid):
+    if _is_beside(at, paid):
         return True
     if at.is_exact or not ControlScope(at.origin, at.host, at.port, at.segments[:-1]).covers(paid):
         return False
@@ -328,7 +328,7 @@ class _Reader:
         if scope is None or paper is None or one.why != "no_proof" or one.is_unfinished:
             return one
         is_one = any(
-            is_documentation(*paper, other.scope)
+            _is_documentation(*paper, other.scope)
             for other in found
             if other.proven and other.proven.proof == "x402_payee" and other.scope
         )
@@ -416,9 +416,9 @@ class _Reader:
 
     async def _is_of_card(self, proven: Statement, scope: ControlScope) -> bool:
         """Return whether an address is in the card's folder, and no other party's."""
-        if proven.proof != "card" or not is_folders_card(proven.scope):
+        if proven.proof != "card" or not _is_folders_card(proven.scope):
             return False
-        return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
+        return _is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
 
     async def _host(self, scope: ControlScope) -> _CollectedStatements:
         if scope.origin not in self.hosts:

@@ -29,7 +29,7 @@ class SchemaTooNew(RuntimeError):
     """The database was created by a newer version of the service."""
 
 
-def is_current(connection: Connection) -> bool:
+def _is_current(connection: Connection) -> bool:
     """Return whether the schema is up to date, which lets the usual start skip Alembic."""
     if not inspect(connection).has_table("alembic_version"):
         return False
@@ -172,7 +172,7 @@ class Database:
         Raises `SchemaTooNew`.
         """
         async with self.read() as connection:
-            if await connection.run_sync(is_current):
+            if await connection.run_sync(_is_current):
                 return
         async with self.write(MIGRATION_S) as connection:
             if self.kind == "postgresql":

@@ -99,7 +99,7 @@ def remembered(
     if evidence.data.get("why") in ABSENT:
         outcomes["reachable"] = "blocked"
     elif evidence.data.get("status") == "tested":
-        outcomes[FINISHED] = "blocked" if is_unfinished(evidence) else "passed"
+        outcomes[FINISHED] = "blocked" if _is_unfinished(evidence) else "passed"
     listed = evidence.data.get("findings")
     if is_array(listed):  # CheckFinding by corroboration: a single sighting opens nothing yet.
         critical = {str(row["check"]) for row in listed if is_object(row) and _is_open(row)}
@@ -181,7 +181,7 @@ def _calls(value: JsonValue) -> tuple[int, int]:
     return (made, failed) if isinstance(made, int) and isinstance(failed, int) else (0, 0)
 
 
-def is_unfinished(evidence: Evidence) -> bool:
+def _is_unfinished(evidence: Evidence) -> bool:
     """Return whether our time, budget or a missing answer left function or a check open.
 
     A service whose turn is later is not counted.
@@ -258,9 +258,9 @@ class EarlierEvidence:
         record = replace(record, outcomes=outcomes)
         before = self._pool()
         is_new = bool(record.silent_changes or outcomes)
-        adds = is_new and adds_evidence(record, self.visits, before)
+        adds = is_new and _adds_evidence(record, self.visits, before)
         found = self._pool(record) if adds else before
-        members = members_of(record, found, keep=None if adds else self.earlier)
+        members = _members_of(record, found, keep=None if adds else self.earlier)
         conduct = {n: v for n, v in seen.data.items() if n == "conduct"}
         data = {**self.earlier.data, **conduct, **members, RECHECK: True}
         has_failed = is_new or found.asks_for_a_look
@@ -293,10 +293,10 @@ class EarlierEvidence:
         differing = compared([*self.visits, record], self.critical)
         record = with_comparison(record, differing, self.visits)
         found = self._pool(record)
-        data = with_row(self.earlier.data, row_of(differing))
+        data = _with_row(self.earlier.data, row_of(differing))
         data = {n: member for n, member in data.items() if n != RECHECK}
         return AccumulatedEvidence(
-            self._judged(collected, {**data, **members_of(record, found, keep=None)}, 0),
+            self._judged(collected, {**data, **_members_of(record, found, keep=None)}, 0),
             record,
             found,
             found.asks_for_a_look,
@@ -367,7 +367,7 @@ def evidence_of(newest: Evaluation | None) -> Evidence | None:
     return None
 
 
-def members_of(record: VisitRecord, found: History, keep: Evidence | None) -> JsonObject:
+def _members_of(record: VisitRecord, found: History, keep: Evidence | None) -> JsonObject:
     """Return `visit` and `history`; those of the kept evidence if nothing was added."""
     if keep is not None and "history" in keep.data:
         return {"history": keep.data["history"], "visit": keep.data.get("visit")}
@@ -378,7 +378,7 @@ def members_of(record: VisitRecord, found: History, keep: Evidence | None) -> Js
     }
 
 
-def adds_evidence(record: VisitRecord, visits: Sequence[VisitRecord], before: History) -> bool:
+def _adds_evidence(record: VisitRecord, visits: Sequence[VisitRecord], before: History) -> bool:
     """Return whether the visit counts; a critical finding or a silent change always does, once."""
     if record.timing == "scheduled" or record.silent_changes:
         return True
@@ -388,7 +388,7 @@ def adds_evidence(record: VisitRecord, visits: Sequence[VisitRecord], before: Hi
     return TriggeredTurns(visits).take(record)
 
 
-def with_row(data: JsonObject, row: JsonObject | None) -> JsonObject:
+def _with_row(data: JsonObject, row: JsonObject | None) -> JsonObject:
     """Return the evidence, adding the comparison of visits to its findings."""
     listed = data.get("findings")
     if not is_array(listed):
@@ -430,7 +430,7 @@ class VisitHistory:
         A visit that saw a critical failure counts as it is, and so does the last try.
         """
         evidence = next((c.evidence for c in collected if c.signal is SignalName.SANDBOX), None)
-        if evidence is None or asked.is_last_try or not is_unfinished(evidence):
+        if evidence is None or asked.is_last_try or not _is_unfinished(evidence):
             return None
         has_failed = any(
             row.severity is Severity.CRITICAL and row.finding.outcome == "fail"
@@ -466,7 +466,7 @@ class VisitHistory:
         differing = compared([*visits, record], critical)
         record = with_comparison(record, differing, visits)
         before, after = pool(visits, now, critical), pool([*visits, record], now, critical)
-        adds = adds_evidence(record, visits, before)
+        adds = _adds_evidence(record, visits, before)
         found = after if adds else before
         keeps = earlier is not None and (
             not (adds and _shows_more(record, visits))
@@ -474,12 +474,12 @@ class VisitHistory:
             or _is_closed(sandbox.evidence)
         )
         seen = earlier if earlier is not None and keeps else sandbox.evidence
-        data = dict(seen.data if not adds else with_row(seen.data, row_of(differing)))
+        data = dict(seen.data if not adds else _with_row(seen.data, row_of(differing)))
         if earlier is not None and adds:
             data |= _control_of(sandbox.evidence if record.label == "announced" else earlier)
         data.pop(RECHECK, None)
         evidence = Evidence(
-            {**data, **members_of(record, found, keep=earlier if keeps and not adds else None)},
+            {**data, **_members_of(record, found, keep=earlier if keeps and not adds else None)},
             sandbox.evidence.interactions,
             seen.transcript,
         )

@@ -105,7 +105,7 @@ class CheckTally:
         return FUNCTION_WEIGHT if self.name.startswith(FUNCTION) else WEIGHTS[self.severity]
 
 
-def working_kinds(behaviour: JsonObject) -> frozenset[str]:
+def _working_kinds(behaviour: JsonObject) -> frozenset[str]:
     """Return the kinds of which a service was shown to work.
 
     Evidence from before proofs of function shows it by its answers: an answered greeting, listed
@@ -127,7 +127,7 @@ def only_what_could_fail(
     judged: Sequence[CheckFinding], behaviour: JsonObject
 ) -> list[CheckFinding]:
     """Return the rows with every pass that could not have been a failure as not tested."""
-    working = working_kinds(behaviour)
+    working = _working_kinds(behaviour)
     seen = member(behaviour, "probes")
     return [
         one

@@ -265,7 +265,7 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     asked = policy.steady_unannounced_share
     critical = past.get("criticalUnannounced") is True
     changed = past.get("silentChange") is True
-    behind = only_entered(seen)
+    behind = _only_entered(seen)
     hidden: list[Demand] = [
         Demand(
             2,
@@ -296,7 +296,7 @@ def steady(seen: Evidences, policy: LadderPolicy) -> list[Demand]:
     ]
 
 
-def only_entered(seen: Evidences) -> list[str]:
+def _only_entered(seen: Evidences) -> list[str]:
     """Return services that alone of their kind work, and open only to a deposited credential."""
     entry = member(seen.behaviour, "entry")
     listed = entry.get("entered")

@@ -161,10 +161,10 @@ def replan(
     if seen.has_failed and not plan.confirms:
         at = min(plan.planned, now + between(CONFIRM, chance))
         plan = _at(plan, at, CONFIRMS, now, chance)
-    return put_off(plan, now, chance)
+    return _put_off(plan, now, chance)
 
 
-def put_off(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
+def _put_off(plan: VisitPlan, now: datetime, chance: Chance) -> VisitPlan:
     """Return the plan after an event visible to the agent: no unannounced visit soon after it."""
     wanted = min(now + between(QUIET, chance), plan.planned + PUT_OFF_MAX)
     plan = replace(plan, quiet=max(plan.quiet, wanted, now + QUIET[0]))

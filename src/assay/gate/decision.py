@@ -107,7 +107,7 @@ def decide(
     result = grade_score(
         evaluation.agent_id, evaluation.collected, evaluation.unavailable, rules, request.signals
     )
-    cold = request.cold_start if is_cold(result) else None
+    cold = request.cold_start if _is_cold(result) else None
     meets = result.value >= request.min_score
     allow = meets if cold is None else cold != "deny"
     lacks = cold == "deny" or lacks_knowledge(result, request.min_score)
@@ -128,7 +128,7 @@ def decide(
     )
 
 
-def is_cold(found: Score) -> bool:
+def _is_cold(found: Score) -> bool:
     """Whether nothing is proven of the agent, and nothing is known against it."""
     return found.place.rung == 0 and not found.caps and not found.place.faults
 

@@ -72,10 +72,10 @@ class ChainReceipts:
 
 def _depth(receipt: JsonValue, one: WatchedPayment, height: int) -> int:
     reads = eip3009 if one.protocol == "x402" else tempo
-    return depth_of(receipt, height) if reads.pays(receipt, one) else 0
+    return _depth_of(receipt, height) if reads.pays(receipt, one) else 0
 
 
-def depth_of(receipt: JsonValue, height: int) -> int:
+def _depth_of(receipt: JsonValue, height: int) -> int:
     """In how many blocks a transaction stands, its own counted; 0 where it is not mined."""
     block = _number_or_none(receipt.get("blockNumber")) if is_object(receipt) else None
     return 0 if block is None else max(height - block + 1, 0)
@@ -201,7 +201,7 @@ class PayoutWallet:
         is_unanimous = len(reported) == len(views)
         for place, transaction in enumerate(transactions):
             receipts = [view.receipts[place] for view in reported]
-            depth = min(depth_of(view.receipts[place], view.height) for view in reported)
+            depth = min(_depth_of(view.receipts[place], view.height) for view in reported)
             if depth and all(transfers(one, transfer) for one in receipts):
                 return TransferSighting(paid=transaction, depth=depth)
             if depth and is_unanimous and all(map(_is_reverted, receipts)):

@@ -118,14 +118,14 @@ def values_of(entry: LedgerEntry) -> dict[str, object]:
         "agent_id": entry.agent_id,
         "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
         **gas_values(entry.gas),
-        **look_values(entry.look),
+        **_look_values(entry.look),
         "watch_us": None,
         "wrapper_revision": entry.wrapper_revision,
         "idempotency_key": entry.idempotency_key,
     }
 
 
-def moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
+def _moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
     """The columns that a move writes: what differs, and of a released entry all that may.
 
     What is released may differ from its row already, in what its mover found out meanwhile. State,
@@ -146,7 +146,7 @@ def moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
         values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
     if is_released or moved.gas is not known.gas:
         values |= gas_values(moved.gas)
-    return values | look_values(moved.look) if is_released else values
+    return values | _look_values(moved.look) if is_released else values
 
 
 def _attempt_values(attempt: SettlementAttempt) -> dict[str, object]:
@@ -157,7 +157,7 @@ def _attempt_values(attempt: SettlementAttempt) -> dict[str, object]:
     }
 
 
-def look_values(look: Look) -> dict[str, object]:
+def _look_values(look: Look) -> dict[str, object]:
     """The columns of a look."""
     return {
         "look_us": look_us(look),
@@ -328,7 +328,7 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         moved = _with_gas(entry, moved)
-        values = moved_values(entry, moved) | _watch_of_move(entry, moved)
+        values = _moved_values(entry, moved) | _watch_of_move(entry, moved)
         statement = writing(frozenset(values))
         values |= _as_read(entry)
         kept = None if stored is None else packed(moved.id, to_us(now), stored)

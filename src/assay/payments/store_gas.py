@@ -136,7 +136,7 @@ _RELEASE = (
 )
 
 
-def name_of(operator_id: str) -> str:
+def _name_of(operator_id: str) -> str:
     """The name of an account's free budget."""
     return f"{ALL} {operator_id}"
 
@@ -186,7 +186,7 @@ class GasReservations:
     async def give_back_free(self, transaction: SqlTransaction, entry: LedgerEntry) -> None:
         """A free settlement that was not needed."""
         day = to_us(entry.created_at) // DAY_US
-        await self._budgets.give_back_within(transaction, name_of(entry.operator_id), day)
+        await self._budgets.give_back_within(transaction, _name_of(entry.operator_id), day)
         if entry.gas.payer == "shared":
             await self._budgets.give_back_within(transaction, SHARED, day)
         self._free_until.pop(entry.operator_id)
@@ -195,7 +195,7 @@ class GasReservations:
         self, transaction: SqlTransaction, operator_id: str, day: int, terms: GasTerms
     ) -> GasPayer:
         is_stranger = await self._is_self_registered(transaction, operator_id)
-        mine = name_of(operator_id)
+        mine = _name_of(operator_id)
         if await self._budgets.take_within(transaction, mine, day, terms.free_per_account):
             if not is_stranger:
                 return "free"
@@ -259,7 +259,7 @@ class SqlGasStore:
         async with self._database.read() as connection:
             origin = await connection.execute(_ORIGIN, {"an_operator": operator_id})
             is_stranger = bool(origin.scalar_one_or_none())
-        mine = name_of(operator_id)
+        mine = _name_of(operator_id)
         used = (await self._budgets.used([mine], day)).get(mine, 0)
         return GasAccount(prepaid, costs, used, is_stranger)
 

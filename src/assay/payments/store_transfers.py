@@ -77,7 +77,7 @@ class SqlTransferRows:
                 statement = statement.where(place < tuple_(at_us, before))
             newest = statement.order_by(transfers.c.created_us.desc(), transfers.c.id.desc())
             rows = (await connection.execute(newest.limit(limit).offset(offset))).mappings().all()
-        return [transfer_of(row) for row in rows]
+        return [_transfer_of(row) for row in rows]
 
     async def count(self, operator_id: str) -> int:
         statement = select(func.count()).where(transfers.c.operator_id == operator_id)
@@ -97,7 +97,7 @@ def values_of(made: Transfer) -> dict[str, Any]:
     }
 
 
-def transfer_of(row: RowMapping) -> Transfer:
+def _transfer_of(row: RowMapping) -> Transfer:
     """The transfer of a row."""
     return Transfer(
         **{name: row[name] for name in _PLAIN},
@@ -140,14 +140,14 @@ class SqlStatementStore:
 
     async def sums(self, operator_id: str) -> Sequence[LedgerSum]:
         async with self._database.snapshot(STATEMENT_S) as connection:
-            return await sums_of(connection, self._payees, operator_id)
+            return await _sums_of(connection, self._payees, operator_id)
 
     async def sums_for_admin(self) -> Sequence[LedgerSum]:
         async with self._database.snapshot(STATEMENT_S) as connection:
-            return await sums_of(connection, self._payees, None)
+            return await _sums_of(connection, self._payees, None)
 
 
-async def sums_of(
+async def _sums_of(
     connection: AsyncConnection, payees: Sequence[str], operator_id: str | None
 ) -> Sequence[LedgerSum]:
     """Of one operator or of all, as the caller's transaction sees them."""
@@ -282,7 +282,7 @@ class SqlTransferStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [taken for row in rows if (taken := await self._take(transfer_of(row), now))]
+        return [taken for row in rows if (taken := await self._take(_transfer_of(row), now))]
 
     async def finish(self, known: Transfer) -> None:
         unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
@@ -306,7 +306,7 @@ class SqlTransferStore:
         newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(newest)).mappings().one_or_none()
-        return None if row is None else transfer_of(row)
+        return None if row is None else _transfer_of(row)
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
         statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
@@ -314,7 +314,7 @@ class SqlTransferStore:
             statement = statement.where(transfers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [transfer_of(row) for row in rows]
+        return [_transfer_of(row) for row in rows]
 
     async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
         """Above every nonce that the chain has seen and every one that was ever signed with."""
@@ -327,7 +327,7 @@ class SqlTransferStore:
 
     async def _require_owed(self, connection: AsyncConnection, made: Transfer) -> None:
         """The row is there already: what is owed without it may not be less than nothing."""
-        sums = await sums_of(connection, self._payees, made.operator_id)
+        sums = await _sums_of(connection, self._payees, made.operator_id)
         for line in lines_of(sums):
             if (line.network, line.asset) == (made.network, made.asset) and line.payable < 0:
                 message = "The operator is owed less than that of payments that are final."

@@ -21,32 +21,32 @@ def agent_id(registry: str, address: str) -> ContractCall:
     return _call(registry, "bc936c52", address_word(address))
 
 
-def is_fresh(registry: str, agent: int) -> ContractCall:
+def _is_fresh(registry: str, agent: int) -> ContractCall:
     """Call `isProofFresh(uint256)`: not revoked and not expired, unlike `hasHumanProof`."""
     return _call(registry, "7d08e2f3", word(agent))
 
 
-def provider_of(registry: str, agent: int) -> ContractCall:
+def _provider_of(registry: str, agent: int) -> ContractCall:
     """`getProofProvider(uint256)`."""
     return _call(registry, "4a9a1a28", word(agent))
 
 
-def own_provider(registry: str) -> ContractCall:
+def _own_provider(registry: str) -> ContractCall:
     """`selfProofProvider()`."""
     return _call(registry, "f22e4593", b"")
 
 
-def human_of(registry: str, agent: int) -> ContractCall:
+def _human_of(registry: str, agent: int) -> ContractCall:
     """`getHumanNullifier(uint256)`."""
     return _call(registry, "5b0ad7ca", word(agent))
 
 
-def agents_of(registry: str, human: int) -> ContractCall:
+def _agents_of(registry: str, human: int) -> ContractCall:
     """`getAgentCountForHuman(uint256)`."""
     return _call(registry, "c85a34fa", word(human))
 
 
-def read_number(data: bytes) -> int:
+def _read_number(data: bytes) -> int:
     """Decode one number. Raises `BadAnswer`."""
     return AbiReader(data[:WORD]).number(0)
 
@@ -80,17 +80,17 @@ class SelfHumans:
 
     async def _read(self, address: str) -> HumanRecord:
         at = self._registry
-        agent, trusted = await self._ask([agent_id(at, address), own_provider(at)])
+        agent, trusted = await self._ask([agent_id(at, address), _own_provider(at)])
         if agent == 0:
             return HumanRecord(registered=False)
         fresh, provider, human = await self._ask(
             [
-                is_fresh(at, agent),
-                provider_of(at, agent),
-                human_of(at, agent),
+                _is_fresh(at, agent),
+                _provider_of(at, agent),
+                _human_of(at, agent),
             ]
         )
-        (agents,) = await self._ask([agents_of(at, human)])
+        (agents,) = await self._ask([_agents_of(at, human)])
         return HumanRecord(
             registered=True, holds=fresh == 1 and provider == trusted != 0, agents=agents
         )
@@ -99,7 +99,7 @@ class SelfHumans:
         answers = await self._rpc.call(self._network, calls)
         try:
             return [
-                read_number(answer.data if isinstance(answer, Returned) else b"")
+                _read_number(answer.data if isinstance(answer, Returned) else b"")
                 for answer in answers
             ]
         except BadAnswer as error:

@@ -33,7 +33,7 @@ PROOF_WORDS = 8
 _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
-def hash_to_field(content: bytes) -> int:
+def _hash_to_field(content: bytes) -> int:
     """Return keccak-256, shifted to fit the field."""
     return int.from_bytes(keccak256(content)) >> 8
 
@@ -41,15 +41,15 @@ def hash_to_field(content: bytes) -> int:
 def signal_hash(signal: str) -> int:
     """Hash what the proof was made for: hex as the bytes it spells, other text as text."""
     content = bytes.fromhex(signal[2:]) if _HEX.fullmatch(signal) else signal.encode()
-    return hash_to_field(content)
+    return _hash_to_field(content)
 
 
-def external_nullifier(app_id: str, action: str) -> int:
+def _external_nullifier(app_id: str, action: str) -> int:
     """Return the scope of nullifiers: a human has one nullifier for each."""
-    return hash_to_field(word(hash_to_field(app_id.encode())) + action.encode())
+    return _hash_to_field(word(_hash_to_field(app_id.encode())) + action.encode())
 
 
-def verify_proof(
+def _verify_proof(
     router: str, root: int, signal: int, nullifier: int, external: int, proof: tuple[int, ...]
 ) -> ContractCall:
     """Call `verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
@@ -79,13 +79,13 @@ class RouterVerifier:
         self._rpc = rpc
         self._network = network
         self._router = router
-        self._external = external_nullifier(app_id, action)
+        self._external = _external_nullifier(app_id, action)
         self._is_there = False
 
     async def verify(self, proof: PersonhoodProof) -> str:
         if proof.level not in {None, "orb"}:
             raise ProofInvalid("Only proofs of the level orb can be verified on chain.")
-        call = verify_proof(
+        call = _verify_proof(
             self._router,
             proof.merkle_root,
             signal_hash(proof.signal),

@@ -54,7 +54,7 @@ PARAMETER = "ref"
 _SYLLABLES = 6
 
 
-async def said_over_http(visit: ProbeSession) -> list[str]:
+async def _said_over_http(visit: ProbeSession) -> list[str]:
     """Return the words of ours sent in requests without a session; probes add to it."""
     return await visit.asked.get("said over http", _none)
 
@@ -77,22 +77,22 @@ async def _overheard(visit: ProbeSession) -> int:
     document = await documented(visit) or {}
     if says_it_shares("\n".join(leaves(document.get("info")))):
         return 0
-    words, chance = await said_over_http(visit), seeded(visit.nonce or visit.seed, "overhearing")
+    words, chance = await _said_over_http(visit), seeded(visit.nonce or visit.seed, "overhearing")
     rounds, is_odd = 0 if is_tight(visit) else ROUNDS_SHARED, chance.randrange(2)
     if visit.announced:  # A request of the probes of leaks, which contains a word as well.
         await provoked(visit)
         words.append(canary(visit, FORWARDED))
     try:
-        found = await visit.slices.run(find_foreign(http.exchanges, words))
+        found = await visit.slices.run(_find_foreign(http.exchanges, words))
         for number in range(ROUNDS_SHARED_MORE if visit.announced else 0):
             if found >= CONFIRMED_FROM or (number >= rounds and not found):
                 break
             asks_unknown = (number + is_odd) % 2 == 1
             words += await _say(visit, service.service.endpoint, chance, asks_unknown=asks_unknown)
-            found = await visit.slices.run(find_foreign(http.exchanges, words))
+            found = await visit.slices.run(_find_foreign(http.exchanges, words))
     except BudgetExhausted:
         pass  # Earlier answers count.
-    return await visit.slices.run(find_foreign(http.exchanges, words))
+    return await visit.slices.run(_find_foreign(http.exchanges, words))
 
 
 async def _say(visit: ProbeSession, url: str, chance: Random, *, asks_unknown: bool) -> list[str]:
@@ -107,7 +107,7 @@ async def _say(visit: ProbeSession, url: str, chance: Random, *, asks_unknown: b
     return words
 
 
-def find_foreign(exchanges: list[Exchange], words: list[str]) -> Sliced[int]:
+def _find_foreign(exchanges: list[Exchange], words: list[str]) -> Sliced[int]:
     """Return how many answers contain a word that their own request did not."""
     found = 0
     for one in [*exchanges]:
@@ -162,7 +162,7 @@ class _Listener:
         for _ in range(self._chance.randint(1, 2)):
             self._words.append(word(self._chance, 6))
             if taker.kind == "http":
-                (await said_over_http(self._visit)).append(self._words[-1])
+                (await _said_over_http(self._visit)).append(self._words[-1])
             await taker.hand(self._words[-1])
         hand = taker.hand_apart if apart else taker.hand
         reply = await hand(taker.usual)
@@ -196,7 +196,7 @@ async def _mixed(visit: ProbeSession) -> int:
     chosen = [] if is_tight(visit) else [t for t in await takers(visit) if _is_meant(t)][:most]
     chance, found = seeded(visit.nonce or visit.seed, "mixing"), 0
     for taker in chosen:
-        mixer = _Mixer(visit, taker, chance, await said_over_http(visit))
+        mixer = _Mixer(visit, taker, chance, await _said_over_http(visit))
         try:
             await mixer.ask()
         except BudgetExhausted:

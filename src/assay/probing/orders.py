@@ -102,7 +102,7 @@ def classes_of(word: str) -> frozenset[str]:
     return found
 
 
-def classes_in(words: Sequence[Word]) -> frozenset[str]:
+def _classes_in(words: Sequence[Word]) -> frozenset[str]:
     """Return the classes of all the words."""
     return _NONE.union(*(word.classes for word in words))
 
@@ -232,18 +232,18 @@ _PASSIVE: Final = frozenset(
 )
 
 
-def trades_of(about: str) -> frozenset[str]:
+def _trades_of(about: str) -> frozenset[str]:
     """Return the things that a tool may request, according to its purpose."""
-    known = classes_in(words_of(about))
+    known = _classes_in(words_of(about))
     return frozenset(thing for thing, words in _TRADES.items() if words & known)
 
 
-def asks_by_name(name: str, trades: frozenset[str]) -> frozenset[str]:
+def _asks_by_name(name: str, trades: frozenset[str]) -> frozenset[str]:
     """Return the signs of an argument's name, split into words."""
     words = words_of(name)
     if not set(_things(words)) - trades:
         return frozenset()
-    is_whole = classes_in(words) & {"whole", "foreign", "person", "send", "yours"}
+    is_whole = _classes_in(words) & {"whole", "foreign", "person", "send", "yours"}
     return frozenset({"object", "sent"} if is_whole else {"object"})
 
 
@@ -263,7 +263,7 @@ class Sentence:
         cls, words: Sequence[Word], said: TextInContext, trades: frozenset[str], *, is_first: bool
     ) -> Sentence:
         """Return a sentence of a text."""
-        return cls(words, said, trades, is_first, classes_in(words))
+        return cls(words, said, trades, is_first, _classes_in(words))
 
     def signs(self) -> frozenset[str]:
         """Return what it asks beyond the tool's work, and accompanying signs."""
@@ -414,7 +414,7 @@ class Sentence:
         return name in self.known
 
     def _between(self, first: int, last: int) -> frozenset[str]:
-        return classes_in(self.words[max(0, first) : max(0, last)])
+        return _classes_in(self.words[max(0, first) : max(0, last)])
 
 
 def _is_imperative(word: Word) -> bool:
@@ -430,11 +430,11 @@ _BASE: Final = frozenset({"embed", "pass"})
 def _things(words: Sequence[Word]) -> Iterator[str]:
     """Yield what a sentence names that belongs to the reader, or to their principals."""
     for n, word in enumerate(words):
-        if not word.classes & _THINGS or "ident" in classes_in(words[n + 1 : n + 2]):
+        if not word.classes & _THINGS or "ident" in _classes_in(words[n + 1 : n + 2]):
             continue
-        near = classes_in(words[max(0, n - 4) : n + 5])
+        near = _classes_in(words[max(0, n - 4) : n + 5])
         is_talk = "talk" in word.classes and (
-            word.text not in _VAGUE or "whole" in classes_in(words[max(0, n - 2) : n + 3])
+            word.text not in _VAGUE or "whole" in _classes_in(words[max(0, n - 2) : n + 3])
         )
         is_source = not _SOURCES.isdisjoint(one.text for one in words[max(0, n - 3) : n])
         if is_talk or ("message" in word.classes and "whole" in near and not is_source):
@@ -444,7 +444,7 @@ def _things(words: Sequence[Word]) -> Iterator[str]:
             before = {one.text for one in words[max(0, n - 2) : n]}
             if before & _OWNED or near & {"foreign", "repo"}:
                 yield "key"
-        if "repo" in word.classes and classes_in(words[max(0, n - 3) : n]) & {"other", "foreign"}:
+        if "repo" in word.classes and _classes_in(words[max(0, n - 3) : n]) & {"other", "foreign"}:
             yield "repo"
 
 
@@ -529,9 +529,9 @@ def find_duties(
 
 
 def _read_text(said: TextInContext, meter: Meter, found: Duties) -> Sliced[None]:
-    trades = trades_of(said.about[:SENTENCE_MAX])
+    trades = _trades_of(said.about[:SENTENCE_MAX])
     if said.name:
-        found.add(asks_by_name(said.name[:SENTENCE_MAX], trades), frozenset(), is_answer=False)
+        found.add(_asks_by_name(said.name[:SENTENCE_MAX], trades), frozenset(), is_answer=False)
     before = frozenset[str]()
     text = said.text[:TEXT_MAX]
     is_hidden = any(hidden_passages(text)) or any(wiped_passages(text))
@@ -542,7 +542,7 @@ def _read_text(said: TextInContext, meter: Meter, found: Duties) -> Sliced[None]
         if not sentence:
             continue
         words = words_of(sentence)
-        if said.is_answer and "reader" in before | classes_in(words):
+        if said.is_answer and "reader" in before | _classes_in(words):
             trades = frozenset[str]()
         signs = Sentence.of(words, said, trades, is_first=is_first).signs()
         signs |= frozenset({"far"} if is_far and signs else ())

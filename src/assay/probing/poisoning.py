@@ -215,7 +215,7 @@ class Signs:
         )
 
 
-def find_signs(plain: str, meter: Meter) -> Sliced[Signs]:
+def _find_signs(plain: str, meter: Meter) -> Sliced[Signs]:
     """Return the signs in a text that is normalised and in lower case.
 
     Window by window: only patterns whose literal parts occur in a window are tried there.
@@ -380,9 +380,9 @@ def _is_word(text: str) -> bool:
 
 def _read(text: str, meter: Meter, found: Poison) -> Sliced[None]:
     disguises = yield from find_disguises(text, meter)
-    seen = yield from find_signs((yield from _plain(text, meter)), meter)
+    seen = yield from _find_signs((yield from _plain(text, meter)), meter)
     plain = yield from _plain("\n".join(concealed(text, disguises))[: len(text)], meter)
-    unseen = yield from find_signs(plain, meter)
+    unseen = yield from _find_signs(plain, meter)
     unshown = yield from _plain("\n".join(concealed(text, disguises & _UNSEEN))[:_SHORT], meter)
     kinds = {kind for kind in disguises if _counts(kind, unseen, plain)}
     if (seen.found | unseen.found) & ALONE or seen.is_pair:

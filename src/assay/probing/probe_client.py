@@ -119,10 +119,10 @@ def answer_class(response: EgressResponse | Failure) -> AnswerClass:
     """Return the class of a reply (see `AnswerClass`)."""
     if isinstance(response, Failure):
         return _FAILURES.get(response, "unreachable")
-    return status_class(response.status)
+    return _status_class(response.status)
 
 
-def status_class(status: int) -> AnswerClass:
+def _status_class(status: int) -> AnswerClass:
     """Return the class of an HTTP status."""
     if status in _CLOSED:
         return "closed"
@@ -140,7 +140,7 @@ def failure_class(error: AgentCallFailed) -> str:
     An `AnswerClass`, `protocol`, or `error` (protocol error).
     """
     if error.kind == "error" and error.code is not None and error.code in _CLOSED | _BUSY:
-        return status_class(error.code)
+        return _status_class(error.code)
     return error.kind
 
 
@@ -338,14 +338,14 @@ async def follow(
             following = urljoin(url, location) if location else ""
         except ValueError:
             break
-        if not same_site(following, url) or is_downgrade(url, following):
+        if not same_site(following, url) or _is_downgrade(url, following):
             break
         url = following
         reply = await http.send(replace(request, url=url), limits)
     return url, reply
 
 
-def is_downgrade(url: str, following: str) -> bool:
+def _is_downgrade(url: str, following: str) -> bool:
     """Return whether a redirect leads from https to http."""
     return url.lower().startswith("https:") and not following.lower().startswith("https:")
 

@@ -96,12 +96,12 @@ def entropy(text: str) -> float:
     return -sum(n / len(text) * log2(n / len(text)) for n in counts.values()) if text else 0.0
 
 
-def is_placeholder(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     """Return whether a value is a placeholder that the reader must replace, or a hidden value."""
     return _PLACEHOLDER.search(value) is not None
 
 
-def is_random(value: str) -> bool:
+def _is_random(value: str) -> bool:
     """Return whether it may be a random key: entropy, two kinds of character, no placeholder."""
     kinds = [any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper)]
     steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(value))
@@ -114,7 +114,7 @@ def is_random(value: str) -> bool:
     )
 
 
-def has_github_checksum(token: str) -> bool:
+def _has_github_checksum(token: str) -> bool:
     """Return whether the last six characters are the base-62 CRC32 of the thirty before them."""
     body = token.rpartition("_")[2]
     number, digits = zlib.crc32(body[:-6].encode()), ""
@@ -144,7 +144,7 @@ def _cloud_key(match: re.Match[str]) -> bool:
 
 
 def _checked(match: re.Match[str]) -> bool:
-    return has_github_checksum(match.group())
+    return _has_github_checksum(match.group())
 
 
 def _database(match: re.Match[str]) -> bool:
@@ -163,7 +163,7 @@ def _named(match: re.Match[str]) -> bool:
     text, value = match.string, _value(match)
     around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
     is_public = _PUBLIC_VALUE.match(value) or _PUBLIC_CONTEXT.search(around)
-    return not is_public and is_random(value)
+    return not is_public and _is_random(value)
 
 
 FORMATS: tuple[SecretFormat, ...] = (
@@ -186,7 +186,7 @@ FORMATS: tuple[SecretFormat, ...] = (
             r"|\b(?:glpat-|GOCSPX-|hf_|shpat_|dop_v1_|github_pat_|SG\.)(?P<other>[\w.-]{20,99})"
             r"|\b\d{8,10}:AA(?P<bot>[\w-]{33})\b"
         ),
-        lambda match: is_random(next(filter(None, match.groups()))),
+        lambda match: _is_random(next(filter(None, match.groups()))),
     ),
     SecretFormat(
         "credentials",
@@ -351,7 +351,7 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
 
 def _is_secret(name: str, value: str) -> bool:
     is_shown = len(value) >= VALUE_MIN and len(set(value)) > 3  # noqa: PLR2004 - not "******"
-    return bool(is_shown and _SECRET_NAME.search(name)) and not is_placeholder(value)
+    return bool(is_shown and _SECRET_NAME.search(name)) and not _is_placeholder(value)
 
 
 ERROR_MAX = 65_536

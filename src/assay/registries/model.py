@@ -318,7 +318,7 @@ class FeedbackSummary:
 
 def summarise(feedback: Sequence[Feedback]) -> FeedbackSummary:
     """Summarise feedback; only the order of `entries` depends on the order of the input."""
-    entries = tuple(FeedbackEntry(one, score_of(one)) for one in feedback)
+    entries = tuple(FeedbackEntry(one, _score_of(one)) for one in feedback)
     scores = [entry.score for entry in entries if entry.score is not None]
     return FeedbackSummary(
         feedback_count=len(entries),
@@ -340,7 +340,7 @@ def _average(scores: Sequence[Decimal]) -> float | None:
     return float(mean.quantize(_CENT, context=_EXACT))
 
 
-def score_of(feedback: Feedback) -> Decimal | None:
+def _score_of(feedback: Feedback) -> Decimal | None:
     """Return an entry's value on the 0 to 100 scale, or None if it is on another or off it."""
     if feedback.is_scored:
         return None if feedback.score is None else Decimal(feedback.score)

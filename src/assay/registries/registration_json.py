@@ -68,7 +68,7 @@ def load_inner(text: str, note: Note) -> JsonValue:
         return None
 
 
-def from_base64(text: bytes) -> bytes | None:
+def _from_base64(text: bytes) -> bytes | None:
     """Decode base64 in either alphabet, padded or not; None if it is invalid."""
     plain = b"".join(text.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
@@ -77,7 +77,7 @@ def from_base64(text: bytes) -> bytes | None:
         return None
 
 
-def unzipped(body: bytes) -> bytes:
+def _unzipped(body: bytes) -> bytes:
     """Decompress gzip to at most one byte beyond `BYTES_MAX`. Raises `NotRegistration`."""
     unpack = zlib.decompressobj(wbits=31)
     try:
@@ -91,13 +91,13 @@ def unzipped(body: bytes) -> bytes:
 
 def _unpacked(body: bytes, note: Note) -> bytes:
     if len(body) <= BYTES_MAX and _BASE64.fullmatch(body):
-        inner = from_base64(body)
+        inner = _from_base64(body)
         if inner is not None and inner[:1] in {b"{", b"[", b"\x1f"}:
             note("file", "base64", "the JSON itself")
             body = inner
     if body[:2] == b"\x1f\x8b":
         note("file", "gzip", "the JSON itself, or the header Content-Encoding: gzip")
-        body = unzipped(body)
+        body = _unzipped(body)
     if len(body) > BYTES_MAX:
         raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
     return body
@@ -248,7 +248,7 @@ def _inline(text: str) -> tuple[bytes, str] | None:
         return unquote_to_bytes(text.encode("utf-8", "replace")), "the file itself"
     if _CID.fullmatch(text) or not _BASE64_TEXT.fullmatch(text):
         return None
-    content = from_base64(text.encode("ascii"))
+    content = _from_base64(text.encode("ascii"))
     if content is None or content[:1] not in {b"{", b"[", b"\x1f"}:
         return None
     return content, "the file itself in base64"

@@ -50,7 +50,7 @@ def url_of(value: JsonValue) -> str:
     return stripped if all(_shows(c) and not c.isspace() for c in stripped) else ""
 
 
-def is_placeholder(text: str) -> bool:
+def _is_placeholder(text: str) -> bool:
     """Return whether a text is a placeholder that its author meant to replace."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
@@ -280,7 +280,7 @@ def _addresses(value: JsonValue) -> Iterator[str]:
 def _endpoint(value: str, where: str, note: Note) -> str:
     """Return the address if it may be one, else an empty text."""
     endpoint = url_of(value)
-    if not endpoint or is_placeholder(endpoint):
+    if not endpoint or _is_placeholder(endpoint):
         note(where, described(value), "a URL: visible characters, at most 2048, no placeholder")
         return ""
     if endpoint != value:
@@ -396,7 +396,7 @@ def _agent_id(value: JsonValue) -> str:
         return text
     if found := _LENIENT_ID.fullmatch(text):
         return str(_number(found[1]))
-    return "" if is_placeholder(text) else text
+    return "" if _is_placeholder(text) else text
 
 
 def _number(text: str) -> int:

@@ -67,7 +67,7 @@ class Query:
         return answer
 
 
-def by_number(number: int) -> Query:
+def _by_number(number: int) -> Query:
     """Query the agent of a sequential id."""
     return Query(
         "agents",
@@ -77,12 +77,12 @@ def by_number(number: int) -> Query:
     )
 
 
-def by_wallet(wallet: str) -> Query:
+def _by_wallet(wallet: str) -> Query:
     """Query agents that name a wallet as theirs, newest first."""
     return _agents("agentWallet", "agent_wallet", wallet, "desc")
 
 
-def by_owner(owner: str) -> Query:
+def _by_owner(owner: str) -> Query:
     """Query agents of an owner, oldest first: anyone can send it more."""
     return _agents("owner", "owner", owner, "asc")
 
@@ -292,7 +292,7 @@ class HttpAgentIndex:
         self._indexers: dict[str, _Indexer] = {}
 
     async def find_number(self, network: Network, number: int) -> str | None:
-        query = by_number(number)
+        query = _by_number(number)
 
         async def ask(indexer: _Indexer) -> str | None:
             return asset_of_number(await indexer.ask(query), number)
@@ -300,10 +300,10 @@ class HttpAgentIndex:
         return await self._first_answer(network, ask)
 
     async def find_wallet(self, network: Network, wallet: str) -> Sequence[str]:
-        return await self._assets(network, by_wallet(wallet))
+        return await self._assets(network, _by_wallet(wallet))
 
     async def find_owner(self, network: Network, owner: str) -> Sequence[str]:
-        return await self._assets(network, by_owner(owner))
+        return await self._assets(network, _by_owner(owner))
 
     async def fetch_feedback(self, network: Network, asset: str) -> tuple[Feedback, ...]:
         async def read(indexer: _Indexer) -> tuple[Feedback, ...]:
@@ -323,7 +323,7 @@ class HttpAgentIndex:
         """Return the host of the first indexer that answers. Raises `ChainUnavailable`."""
 
         async def ask(indexer: _Indexer) -> str:
-            await indexer.ask(by_number(1))
+            await indexer.ask(_by_number(1))
             return indexer.name
 
         return await self._first_answer(network, ask)

@@ -73,7 +73,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
     )
 
 
-def with_tail(
+def _with_tail(
     entries: Mapping[tuple[str, int], FeedbackEvent], tail: Batch
 ) -> Mapping[tuple[str, int], FeedbackEvent]:
     """Merge entries with later events beyond the index."""
@@ -431,7 +431,7 @@ class IndexedFacts:
             day=day,
             payers=tuple(payers),
             price=usual_price(prices),
-            events=with_tail(entries, feedback),
+            events=_with_tail(entries, feedback),
             owners=owners,
             proofs=tuple(proofs),
             validations=validations,

@@ -161,7 +161,7 @@ async def fetch_logs(
     return logs
 
 
-async def days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
+async def _days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
     """Return the day of each block with one of the logs. Raises `ChainUnavailable`."""
     blocks = sorted({log.block for log in logs})
     parts = [blocks[at : at + TIMES_AT_ONCE] for at in range(0, len(blocks), TIMES_AT_ONCE)]
@@ -187,7 +187,7 @@ async def read_feedback(
     logs = await fetch_logs(rpc, network, [network.reputation_registry], topics, first, last)
     whole = [log for log in logs if len(log.topics) >= _INDEXED]
     given = [log for log in whole if log.name == NEW_FEEDBACK]
-    days = await days_of(rpc, network, given)
+    days = await _days_of(rpc, network, given)
     return Batch(
         feedback=[row for log in given if (row := _feedback(log, days[log.block]))],
         notes=[_note(log) for log in whole if log.name in {REVOKED, RESPONDED}],
@@ -223,7 +223,7 @@ async def read_payments(
     outgoing = await fetch_logs(rpc, network, assets, [TRANSFER, words], first, last)
     whole = [log for log in (*incoming, *outgoing) if len(log.topics) == _INDEXED]
     charged = await _charged(rpc, chain, incoming, first, last)
-    days = await days_of(rpc, network, whole)
+    days = await _days_of(rpc, network, whole)
     rows = {(log.tx, log.index): _transfer(log, chain, days[log.block], charged) for log in whole}
     return Batch(transfers=[rows[key] for key in sorted(rows) if rows[key].amount])
 

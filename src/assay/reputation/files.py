@@ -66,7 +66,7 @@ class Event:
     digest: bytes
 
 
-def event_of(log: RawLog) -> Event | None:
+def _event_of(log: RawLog) -> Event | None:
     """Return the event; None for data that the registry does not emit."""
     reader = AbiReader(log.data)
     try:
@@ -88,7 +88,7 @@ def event_of(log: RawLog) -> Event | None:
         return None
 
 
-def file_of(body: bytes) -> JsonObject | None:
+def _file_of(body: bytes) -> JsonObject | None:
     """Return the file's JSON object, read leniently and within bounds; None for anything else."""
     if len(body) > FILE_BYTES_MAX:
         return None
@@ -127,7 +127,7 @@ class PaymentProof:
     tx: str
 
 
-def proof_of(file: JsonObject) -> PaymentProof | None:
+def _proof_of(file: JsonObject) -> PaymentProof | None:
     """Return the proof a file contains; None if there is none that can be looked up."""
     row = file.get("proofOfPayment")
     if not is_object(row):
@@ -373,13 +373,13 @@ class FeedbackFiles:
         """
         is_committed = any(event.digest) and self._keccak256(body) == event.digest
         is_addressed = not any(event.digest) and event.uri[:5].lower() in {"ipfs:", "data:"}
-        file = file_of(body)
+        file = _file_of(body)
         if file is None or not (is_committed or is_addressed):
             return "other", None
         found = matches(file, event, network)
         if found is False:
             return ("bad" if is_committed else "other"), None
-        return ("other", None) if found is None else ("good", proof_of(file))
+        return ("other", None) if found is None else ("good", _proof_of(file))
 
     async def _event(self, network: Network, due: FileDue) -> Event | None:
         """Return the feedback's own event from the chain."""
@@ -390,5 +390,5 @@ class FeedbackFiles:
         ]
         registry = network.reputation_registry
         logs = await fetch_logs(self._rpc, network, [registry], topics, due.block, due.block)
-        events = (event_of(log) for log in logs if log.name == NEW_FEEDBACK)
+        events = (_event_of(log) for log in logs if log.name == NEW_FEEDBACK)
         return next((one for one in events if one and one.number == due.number), None)

@@ -59,7 +59,7 @@ BY_BLOCK = (
 _S = index_streams.c
 
 
-def is_seller(network: str) -> ColumnElement[bool]:
+def _is_seller(network: str) -> ColumnElement[bool]:
     """Match a recipient whose payments are read."""
     return and_(
         _S.kind == "payments",
@@ -203,7 +203,7 @@ def _paid(network: str, payers: Sequence[str], until_day: int | None) -> Select[
     in_time = true() if until_day is None else _T.day <= until_day
     return (
         select(_T.recipient, _T.sender, func.sum(_T.amount))
-        .join(index_streams, is_seller(network))
+        .join(index_streams, _is_seller(network))
         .where(_T.network == network, _T.sender.in_(payers), _T.sender != _T.recipient, in_time)
         .group_by(_T.recipient, _T.sender)
         .order_by(func.sum(_T.amount).desc(), _T.recipient, _T.sender)

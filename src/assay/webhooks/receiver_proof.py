@@ -37,7 +37,7 @@ def domain_of_url(url: str) -> str | None:
     return None if target is None else domain_of(target.host)
 
 
-def origin_of_url(url: str) -> str | None:
+def _origin_of_url(url: str) -> str | None:
     """Scheme, host and port; None for what is no address."""
     target = _target(url)
     return None if target is None else origin_of(target)
@@ -88,7 +88,7 @@ class ReceiverProofs:
         The token is the account's and the origin's alone. It changes with the secret it is made
         of; one of a previous secret still counts. It grants its reader nothing.
         """
-        origin = origin_of_url(url)
+        origin = _origin_of_url(url)
         if origin is None:
             return None
         mac = self._keys.mac(_name(operator_id, url).encode())[:_TOKEN_BYTES]
@@ -148,4 +148,4 @@ class ReceiverProofs:
 
 
 def _name(operator_id: str, url: str) -> str:
-    return f"webhook {operator_id} {origin_of_url(url)}"
+    return f"webhook {operator_id} {_origin_of_url(url)}"

@@ -386,14 +386,14 @@ def _patterns_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return rest in {(), ("*",)}
 
 
-def asks_more_beside(strict: WrapperConfig, free: WrapperConfig) -> bool:
+def _asks_more_beside(strict: WrapperConfig, free: WrapperConfig) -> bool:
     """Whether the freer one's path takes spellings of the stricter one's."""
     return strict.terms.ask_more_than(free.terms) and is_walked_round(
         (strict.method, strict.path), (free.method, free.path)
     )
 
 
-def warning_of(strict: WrapperConfig, free: WrapperConfig) -> str:
+def _warning_of(strict: WrapperConfig, free: WrapperConfig) -> str:
     """What its operator is told of such a pair."""
     return (
         f"{free.method} {free.path} asks for less than {strict.method} {strict.path}. A request"
@@ -408,7 +408,7 @@ async def warnings_beside(config: WrapperConfig, others: Sequence[WrapperConfig]
     found: list[str] = []
     for number, other in enumerate(others, 1):
         pairs = (config, other), (other, config)
-        found += [warning_of(*pair) for pair in pairs if asks_more_beside(*pair)]
+        found += [_warning_of(*pair) for pair in pairs if _asks_more_beside(*pair)]
         if number % COMPARED_AT_ONCE == 0:
             await asyncio.sleep(0)
     more = len(found) - WARNINGS_MAX

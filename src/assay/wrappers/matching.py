@@ -339,14 +339,14 @@ def check_pattern(path: str) -> None:
 
 def check_method(method: str) -> None:
     """Raises `BadPath` unless a config may have this method."""
-    if not is_forwarded(method) or method != method.upper():
+    if not _is_forwarded(method) or method != method.upper():
         raise BadPath(
             f"must be an HTTP method of at most {METHOD_CHARS_MAX} characters in capitals,"
             " or * for any; not CONNECT or TRACE"
         )
 
 
-def is_forwarded(method: str) -> bool:
+def _is_forwarded(method: str) -> bool:
     """Whether a request of this method may reach an upstream. Source: RFC 9110, section 9.1.
 
     Methods are case-sensitive, but some frameworks take `trace` for `TRACE`.
@@ -454,7 +454,7 @@ class RouteTable(Generic[T]):
         known = self._found.get((method, path))
         if known is not None:
             return known
-        found = self._match(method, path) if is_forwarded(method) else None
+        found = self._match(method, path) if _is_forwarded(method) else None
         if found is not None and len(path) <= _REMEMBERED_CHARS_MAX:
             if len(self._found) >= FOUND_MAX:
                 self._found.clear()

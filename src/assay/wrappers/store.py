@@ -38,7 +38,7 @@ from assay.wrappers.model import UpstreamAuth, WrapperConfig
 from assay.wrappers.ports import QUOTES_MAX, ChangeResult
 
 
-def revision_of(row: RowMapping) -> Revision:
+def _revision_of(row: RowMapping) -> Revision:
     """What the columns of a revision hold."""
     kind = cast("ActorKind | None", row["actor_kind"] or None)
     return Revision(
@@ -239,7 +239,7 @@ class SqlWrapperStore:
             total = (await connection.execute(counted)).scalar_one()
             ordered = page.order_by(wrapper_revisions.c.revision.desc())
             rows = (await connection.execute(ordered)).mappings().all()
-        return [revision_of(row) for row in rows], total
+        return [_revision_of(row) for row in rows], total
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
         statement = _REVISIONS.where(
@@ -249,7 +249,7 @@ class SqlWrapperStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
-        found = revision_of(row).config
+        found = _revision_of(row).config
         is_secret_forgotten = row["upstream_auth_header"] is not None and found.auth is None
         if is_secret_forgotten or row["suspended_us"] is not None:
             return replace(found, target_url="")
@@ -273,7 +273,7 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [revision_of(row) for row in rows]
+        return [_revision_of(row) for row in rows]
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
         secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret

@@ -79,7 +79,7 @@ def contract_turns(at_once: int) -> CallerTurns:
     return CallerTurns(at_once, CONTRACTS_MAX, CONTRACTS_PER_CALLER, "calls of contracts")
 
 
-def read_turns(at_once: int) -> CallerTurns:
+def _read_turns(at_once: int) -> CallerTurns:
     """Return turns for exchanges with one endpoint."""
     return CallerTurns(at_once, READS_MAX, READS_MAX, "reads of a chain")
 
@@ -276,7 +276,7 @@ class RpcEndpoint:
         self._limits = limits
         self._ids = ids
         self._costs = costs
-        self._turns = read_turns(limits.concurrency)
+        self._turns = _read_turns(limits.concurrency)
         self._verified_at: float | None = None
         self._batches = BatchLoader(self.ask, self._send_batch)
 

@@ -93,14 +93,14 @@ class ClaimQueue:
                         self._slots.give_back(places, holder)
                 if not await self._one_ends(self._movable([claim.key]), ends_s):
                     why = "its host has had its share of requests"
-                    raise refused_for_budget(why, spent.retry_s)
+                    raise _refused_for_budget(why, spent.retry_s)
 
     async def _count(self, claim: EgressClaim) -> BudgetSpent | None:
         with own_wait():
             try:
                 return await self._ledger.claim(claim)
             except Unavailable as error:
-                raise refused_for_budget("the budget cannot be read", 1.0) from error
+                raise _refused_for_budget("the budget cannot be read", 1.0) from error
 
     async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
         """Claim more bytes for an open request; return 0 if there are none."""
@@ -178,7 +178,7 @@ def _places(claim: EgressClaim) -> dict[str, SlotShare]:
     return places
 
 
-def refused_for_budget(why: str, retry_s: float) -> EgressError:
+def _refused_for_budget(why: str, retry_s: float) -> EgressError:
     """Return the error for a request refused before anything was sent."""
     return EgressError(Failure.BUDGET, why, retry_s=retry_s)
 
@@ -324,7 +324,7 @@ class BudgetedExchange:
         if window_bytes is not None:
             self._window_bytes = max(self._window_bytes, window_bytes)
         elif self.window_bytes is not None:
-            raise refused_for_budget("its connection was made while its host consented", 1.0)
+            raise _refused_for_budget("its connection was made while its host consented", 1.0)
 
     async def open(self, target: Target) -> None:
         """Claim the budget of the host's name. Raises `EgressError`."""
@@ -332,7 +332,7 @@ class BudgetedExchange:
         try:
             self._consent = await self._budget.consent_of(origin, self._use)
         except Unavailable as error:
-            raise refused_for_budget("the budget cannot be read", 1.0) from error
+            raise _refused_for_budget("the budget cannot be read", 1.0) from error
         self._any_network = self._budget.is_configured(origin, self._use)
         self._domain = domain_of(target.host)
         rules = self._budget.rules

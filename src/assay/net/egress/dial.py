@@ -271,7 +271,7 @@ class GuardedNetworkBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         try:
             async with host_timeout(timeout):
-                addresses = await judged_addresses(host, port, self._policy, self._resolver)
+                addresses = await _judged_addresses(host, port, self._policy, self._resolver)
                 return await self._dial_one(addresses, port, timeout)
         except TimeoutError:
             raise EgressError(Failure.TIMEOUT, f"connecting to {host} took too long") from None
@@ -391,7 +391,7 @@ class UpstreamDialer:
 
     async def _connect(self, target: Target, make: Callable[[], P]) -> P:
         """Connect to the first checked address that answers."""
-        addresses = await judged_addresses(
+        addresses = await _judged_addresses(
             target.host, target.port, self._policy, self._resolver, target.scheme
         )
         tls = self._context() if target.scheme == "https" else None
@@ -433,7 +433,7 @@ async def connected_socket(address: str, port: int) -> socket.socket:
     return made
 
 
-async def judged_addresses(
+async def _judged_addresses(
     host: str,
     port: int,
     policy: EgressPolicy | None,

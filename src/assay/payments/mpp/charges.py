@@ -115,7 +115,7 @@ def authorization_of(kept: JsonObject) -> str:
     return "Payment " + base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
-def present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: ANN401 - the library's own
+def _present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: ANN401 - the library's own
     """What the challenge that a credential echoes asks for; whose challenge it is, is not known."""
     asked = _decoded(str(parsed.challenge.request))
     details = asked.get("methodDetails")
@@ -152,7 +152,7 @@ def as_asked(quote: Quote, parsed: Any) -> Quote:  # noqa: ANN401 - the library'
     return replace(quote, direct_fee=DirectFee(payee, int(amount)), fee_rate=Decimal(rate))
 
 
-def at_realm(engine: Any, parsed: Any) -> Any:  # noqa: ANN401 - the library's own
+def _at_realm(engine: Any, parsed: Any) -> Any:  # noqa: ANN401 - the library's own
     """The engine as it was at the public address where the challenge was made.
 
     A challenge's id is a MAC that covers its realm: at whatever address, it is one of ours.
@@ -206,7 +206,7 @@ _PATH_CHARS_MAX = 1024
 """Longest path that a challenge names; of a longer one its hash, so that credentials fit."""
 
 
-def terms_of(quote: Quote) -> dict[str, Any]:
+def _terms_of(quote: Quote) -> dict[str, Any]:
     """Who is paid how much, and in what."""
     fee = quote.direct_fee
     splits = {"splits": [{"recipient": fee.payee, "amount": str(fee.amount)}]} if fee else {}
@@ -266,7 +266,7 @@ class TempoCharges:
     async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
         library = await self._loader.get()
         handler = library.engines[quote.network.id][0].tempo.charge(
-            **terms_of(quote), meta=meta_of(quote), description=quote.description or None,
+            **_terms_of(quote), meta=meta_of(quote), description=quote.description or None,
             body=quote.body or None, expires_in=challenge_life(quote, self._challenge_ttl),
         )  # fmt: skip
         asked = await handler(library.server.Request(quote.method, quote.url))
@@ -299,7 +299,7 @@ class TempoCharges:
 
     async def present(self, credential: str) -> PresentedPayment:
         library = await self._loader.get()
-        return present_credential(*read_credential(library, credential))
+        return _present_credential(*read_credential(library, credential))
 
     async def read(self, presented: PresentedPayment, quote: Quote) -> Payment:
         library = await self._loader.get()
@@ -346,10 +346,10 @@ class TempoCharges:
         try:
             return await library.by_any(
                 quote.network.id,
-                lambda engine: at_realm(engine, parsed).validate_credential(
+                lambda engine: _at_realm(engine, parsed).validate_credential(
                     parsed,
                     intent="charge",
-                    request=terms_of(quote),
+                    request=_terms_of(quote),
                     meta=meta_of(quote),
                     body=quote.body or None,
                 ),
@@ -394,7 +394,7 @@ class TempoCharges:
             parsed = library.credential.from_authorization(authorization)
             receipt = await library.by_any(
                 entry.network,
-                lambda engine: at_realm(engine, parsed).broadcast_credential(
+                lambda engine: _at_realm(engine, parsed).broadcast_credential(
                     authorization, intent="charge"
                 ),
             )

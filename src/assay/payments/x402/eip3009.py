@@ -43,7 +43,7 @@ class Eip3009Signers:
         if not 0 < int.from_bytes(signature[32:64]) <= HALF_ORDER:
             return None
         plain = signature[:64] + bytes([signature[64] % 27])
-        digest = authorization_digest(authorization, network)
+        digest = _authorization_digest(authorization, network)
         try:
             key = PublicKey.from_signature_and_message(plain, digest, hasher=None)
         except Exception:  # noqa: BLE001 - coincurve raises bare Exception for an r off the curve
@@ -51,7 +51,7 @@ class Eip3009Signers:
         return address_of(key)
 
 
-def authorization_digest(signed: Authorization, network: PaymentNetwork) -> bytes:
+def _authorization_digest(signed: Authorization, network: PaymentNetwork) -> bytes:
     """What is signed. Source: EIP-712, "encode"."""
     struct = keccak256(
         _TRANSFER_TYPE
@@ -73,7 +73,7 @@ def sign_authorization(
     if len(digits) != 64:  # noqa: PLR2004 - 32 bytes
         raise ValueError("a private key has 64 hexadecimal digits")
     plain = PrivateKey(bytes.fromhex(digits)).sign_recoverable(  # pyright: ignore[reportUnknownMemberType] - half-typed
-        authorization_digest(unsigned, network), hasher=None
+        _authorization_digest(unsigned, network), hasher=None
     )
     return replace(unsigned, signature="0x" + (plain[:64] + bytes([plain[64] + 27])).hex())
 
@@ -115,7 +115,7 @@ def state_of(payer: str, nonce: str) -> bytes:
     return _STATE + address_word(payer) + bytes.fromhex(nonce[2:])
 
 
-def used_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
+def _used_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
     """The topics of the log that says which transaction used it."""
     return [USED, *key_topics(entry)]
 
@@ -159,7 +159,7 @@ def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
         for log in (logs if is_array(logs) else ())
         if is_object(log) and str(log.get("address")).lower() == entry.asset
     ]
-    used = used_topics(entry)
+    used = _used_topics(entry)
     wanted = [TRANSFERRED, used[1], "0x" + address_word(entry.pay_to).hex()]
     return any(
         _topics(before.get("topics")) == used

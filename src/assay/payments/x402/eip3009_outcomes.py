@@ -79,7 +79,7 @@ async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
         raise ChainUnavailable("The chain has no such block.", detail=tag) from None
 
 
-async def find_uses(
+async def _find_uses(
     rpc: Rpc, node: Network, spent: Sequence[LedgerEntry], head: Block
 ) -> tuple[Mapping[str, Use], frozenset[str]]:
     """Uses by the ids of their entries; and the entries all of whose lifetime was searched.
@@ -351,7 +351,7 @@ class Outcomes:
 
         What another node has found counts where this one's receipt shows it.
         """
-        uses, is_complete = await find_uses(self.rpc, node, gone, head)
+        uses, is_complete = await _find_uses(self.rpc, node, gone, head)
         asked = {one.id: _to_ask(one, uses.get(one.id), seen.uses.get(one.id)) for one in gone}
         receipts = await self._receipts(node, [one for some in asked.values() for one in some])
         ends: dict[str, PaymentOutcome] = {}

@@ -168,13 +168,13 @@ def _fees(price: int, cap: int, at_least: FeePerGas) -> FeePerGas:
 
 def _state(price: JsonValue, balance: JsonValue, read_at: datetime) -> KeyState:
     try:
-        return KeyState(believable(hex_number(price, 64)), hex_number(balance, 256), read_at)
+        return KeyState(_believable(hex_number(price, 64)), hex_number(balance, 256), read_at)
     except NotANumber:
         detail = ascii((price, balance))[:200]
         raise ChainUnavailable("The chain gave no number.", detail=detail) from None
 
 
-def believable(price: int) -> int:
+def _believable(price: int) -> int:
     """A price of gas. Raises `ChainUnavailable` for one that cannot be."""
     if price > GAS_PRICE_MAX:
         raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
@@ -513,7 +513,7 @@ class TransactionSender:
         if not is_object(block):
             raise ChainUnavailable("The chain gave no block.")
         base_fee, time_s = (quantity(block.get(name)) for name in ("baseFeePerGas", "timestamp"))
-        now = KeyNow(quantity(used), quantity(following), believable(base_fee), time_s)
+        now = KeyNow(quantity(used), quantity(following), _believable(base_fee), time_s)
         await self._stuck.free(now)
         return now
 

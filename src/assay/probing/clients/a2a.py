@@ -232,7 +232,7 @@ class GrpcService:
     tenant: str = ""
 
 
-def grpc_service(card: JsonObject, card_url: str) -> GrpcService | None:
+def _grpc_service(card: JsonObject, card_url: str) -> GrpcService | None:
     """Return the first gRPC interface on the card's own site, if there is no other binding.
 
     Other bindings have precedence, so that earlier proofs over them stay comparable.
@@ -481,7 +481,7 @@ async def dial_a2a(
             parsed = await asyncio.to_thread(parse_agent_card, given)
     except Exception as error:  # Hostile cards raise undeclared errors.
         raise AgentCallFailed("protocol", f"{type(error).__name__}: {error}"[:300]) from error
-    service = grpc_service(card, card_url)
+    service = _grpc_service(card, card_url)
     if service is not None:
         yield GrpcA2a(card, card_url, service, http)
     else:

@@ -44,7 +44,7 @@ STREAM_LIMITS = Limits(connect_s=2.0, total_s=120.0, body_bytes_max=1024 * 1024)
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
-def sse_transport(url: str, http: EgressClient) -> Transport:
+def _sse_transport(url: str, http: EgressClient) -> Transport:
     """Return the official client's transport, for its `Client`.
 
     Messages are sent only to the stream's own origin, each through `http`.
@@ -318,7 +318,7 @@ async def _over_http(
 async def _over_events(
     url: str, http: EgressClient, client_name: str | None, log: TransportLog
 ) -> AsyncGenerator[StockMcp]:
-    async with _opened(sse_transport(url, http), client_name, log) as server:
+    async with _opened(_sse_transport(url, http), client_name, log) as server:
         yield server
 
 

@@ -144,7 +144,7 @@ _SUBJECTS: Final = (
 )  # fmt: skip
 
 
-def subjects_of(text: str) -> list[SubjectArea]:
+def _subjects_of(text: str) -> list[SubjectArea]:
     """Return the topics that a description names, in order."""
     plain = text[:DESCRIPTION_CHARS_MAX].casefold()
     found = [(min(_places(plain, row)), n, row) for n, row in enumerate(_SUBJECTS)
@@ -163,24 +163,24 @@ def _places(plain: str, row: SubjectArea) -> list[int]:
 
 def questions_about(text: str, random: Random) -> Iterator[tuple[str, str]]:
     """Yield (topic, question) for each topic of a description, with three values each."""
-    for row in subjects_of(text)[:2]:
+    for row in _subjects_of(text)[:2]:
         for _ in range(3):
             yield row.words[0], row.question.format(row.value(random))
 
 
-def value_about(text: str, random: Random, *, texts: bool = True) -> str | None:
+def _value_about(text: str, random: Random, *, texts: bool = True) -> str | None:
     """Return a value that a service of this description may know; None if its words tell none.
 
     `texts`: whether it may be a text of several sentences.
     """
-    found = [row for row in subjects_of(text) if texts or row.words is not _TEXTS][:3]
+    found = [row for row in _subjects_of(text) if texts or row.words is not _TEXTS][:3]
     return random.choice(found).value(random) if found else None
 
 
 _CONTACT = re.compile(r"\be-?mail|\bphone|personal (?:data|info)|\bPII\b", re.IGNORECASE)
 
 
-def word_or_passage(name: str, random: Random, about: str = "") -> str | None:
+def _word_or_passage(name: str, random: Random, about: str = "") -> str | None:
     """Return a passage for an argument that takes one, by its name.
 
     It includes a person's address and number if the description mentions such.
@@ -229,7 +229,7 @@ def way_of(given: JsonObject) -> Way:
     return "whole" if all(value in whole for value in short) else "parts"
 
 
-def part_of(given: JsonObject, random: Random) -> str | None:
+def _part_of(given: JsonObject, random: Random) -> str | None:
     """Return a key of an object or a member of a list in the input; None without one."""
     named = [value for value in given.values() if not isinstance(value, str)]
     whole, _ = _atoms({str(n): value for n, value in enumerate(named)})
@@ -313,7 +313,7 @@ def arguments_for(
         declared = _described(properties.get(name), about if is_only else "")
         value = _value(name, declared, root, pools, random)
         if value is None and NAMES_PART.search(name):
-            value = part_of(chosen, random)
+            value = _part_of(chosen, random)
         if value is None:
             return None
         chosen[name] = value
@@ -530,9 +530,9 @@ def _string(name: str, declared: JsonObject, random: Random) -> str | None:
     if named is not None:
         return random.choice(FORMATS[named])
     values_given = notation_values(f"{name}. {about}".replace("_", " "), random)[1]
-    text = values_given[0] if values_given else word_or_passage(name, random, about)
+    text = values_given[0] if values_given else _word_or_passage(name, random, about)
     text = text or named_value(name, random, about)
-    text = text or value_about(f"{name}. {about}", random, texts=not _SHORT.search(name))
+    text = text or _value_about(f"{name}. {about}", random, texts=not _SHORT.search(name))
     text = text or topics(random, 1, about)[0]
     bound = declared.get("maxLength")
     return text[:bound] if isinstance(bound, int) else text

@@ -113,13 +113,13 @@ class _Line:
         if is_html(reply):
             raise AgentCallFailed("protocol", "a page")
         self.has_answered = True
-        return {"text": said_in(reply)}
+        return {"text": _said_in(reply)}
 
     async def get_task(self, task_id: str) -> JsonObject:
         raise AgentCallFailed("protocol", task_id)
 
 
-def said_in(reply: EgressResponse) -> str:
+def _said_in(reply: EgressResponse) -> str:
     """Return a reply's text: the message of a chat completion, or all content of other JSON."""
     document = decode(reply.body)
     if document is None:
@@ -145,7 +145,7 @@ def documented_chat(visit: ProbeSession, address: Address) -> Chat | None:
         if not operation.is_talk:
             continue
         name = message_in(operation.schema)
-        card = card_of(about, operation.about, _examples(operation, name))
+        card = _card_of(about, operation.about, _examples(operation, name))
         return Chat(base + operation.path, card, saying(visit, operation, base, name))
     return None
 
@@ -197,7 +197,7 @@ def _examples(operation: Operation, name: str) -> list[str]:
     return [*texts, *EXAMPLE.findall(summary), *QUESTION.findall(summary)]
 
 
-def card_of(about: list[JsonValue], summary: str, examples: list[str]) -> JsonObject:
+def _card_of(about: list[JsonValue], summary: str, examples: list[str]) -> JsonObject:
     """Return a service's self-description in the form of a card."""
     name, *described = [" ".join(str(part or "").split())[:ABOUT_CHARS_MAX] for part in about] or [
         ""
@@ -263,7 +263,7 @@ async def bare_chat(visit: ProbeSession, address: Address) -> Chat | None:
     page = "\n".join(map(_lines, texts))
     examples = [*place.examples, *EXAMPLE.findall(page), *QUESTION.findall(page)]
     own = [registered.name, registered.description] if registered else []
-    card = card_of([*own], " ".join(page.split()), examples or _asked_in(page))
+    card = _card_of([*own], " ".join(page.split()), examples or _asked_in(page))
     name = place.name or await _demanded(visit, place.url)
     properties: dict[str, JsonValue] = {n: {"const": v} for n, v in place.others.items()}
     properties[name] = {"type": "array" if name == LIST else "string"}

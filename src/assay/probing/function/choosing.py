@@ -126,14 +126,14 @@ _HOW_TO_ASK = re.compile(
 
 def tells_known(said: str) -> bool:
     """Return whether a refusal says what is known, or within which bounds."""
-    return bool(offered_in(said)) or bounds_in(said) is not None
+    return bool(offered_in(said)) or _bounds_in(said) is not None
 
 
 def _is_name(text: str) -> bool:
     return len(text) <= OFFERED_CHARS_MAX and len(text.split()) <= OFFERED_WORDS_MAX
 
 
-def bounds_in(said: str) -> tuple[int, int] | None:
+def _bounds_in(said: str) -> tuple[int, int] | None:
     """Return the bounds in a short refusal: its only two numbers, the lower one first."""
     numbers = [
         int(n) for n in re.findall(r"(?<![\w.,-])\d{1,9}(?![\w,-]|\.\d)", said[:BOUNDS_CHARS])
@@ -173,7 +173,7 @@ def other_arguments(
     had = {str(row["asked"]) for row in rows}
     mine = [row for row in rows if row.get("tool") == one.name[:200]]
     answers = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
-    shown = calls_described(one, [one.about, *dict.fromkeys(answers)])
+    shown = _calls_described(one, [one.about, *dict.fromkeys(answers)])
     schema = _with_described(_as_refusals_say(one.schema, mine), shown)
     made: list[JsonObject | None] = []
     for _ in range(DRAWS_MAX):  # Of two known values, the second is drawn too.
@@ -203,7 +203,7 @@ def other_arguments(
     return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
 
 
-def calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
+def _calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
     """Return the arguments of its calls that a description or a refusal shows."""
     properties = one.schema.get("properties")
     names = properties.keys() if is_object(properties) else frozenset[str]()
@@ -360,7 +360,7 @@ def _offered(
     texts = [n for n in free if _kind(declared[n]) == "string"]
     texts = [n for n in texts if stem_of(n) in said] or texts
     numbers = [n for n in free if _kind(declared[n]) in {"integer", "number"}]
-    names, bounds = offered_in(said_last), bounds_in(said_last)
+    names, bounds = offered_in(said_last), _bounds_in(said_last)
     if len(declared) == len(texts) == 1:
         return [{texts[0]: name} for name in names]
     known = [a for a in made if a is not None]

@@ -357,7 +357,7 @@ async def prove_conversation(visit: ProbeSession, address: Address, notes: Trans
     try:
         async with visit.dialers.a2a(address.service.endpoint, visit.http) as agent:
             notes.know(agent.card)
-            notes.members["security"] = needs_credentials(agent.card)
+            notes.members["security"] = _needs_credentials(agent.card)
             published = await published_inputs(visit, address.url)
             script = script_of(agent.card, visit, random, published)
             await converse(agent, script, notes, random, at_once=visit.announced)
@@ -473,6 +473,6 @@ async def _say(agent: A2aConversation, said: Request) -> tuple[str, str]:
     return "busy", ""
 
 
-def needs_credentials(card: JsonObject) -> bool:
+def _needs_credentials(card: JsonObject) -> bool:
     """Return whether the card says that callers must authenticate."""
     return any(bool(card.get(name)) for name in ("securityRequirements", "security"))

@@ -67,7 +67,7 @@ class _Body:
     media: str = ""
 
 
-def taken_by(
+def _taken_by(
     method: str, described: JsonObject, item: JsonObject, document: JsonObject
 ) -> OperationInput | None:
     """Return an operation's arguments; None if it cannot be sent."""
@@ -291,7 +291,7 @@ def _documented(
     is_act = does_act(name, said, says_it_reads=method == "get")
     may_talk = is_for_talk(path, said)
     is_unread = is_act and not may_talk and published is None
-    taken = None if is_unread else taken_by(method, described, item, document)
+    taken = None if is_unread else _taken_by(method, described, item, document)
     if taken is None:
         return None
     is_act = is_act and not is_offered(taken.schema, published, name, f"{path} {' '.join(texts)}")

@@ -93,14 +93,14 @@ _PLACEHOLDER: Final = re.compile(r"[{<\[][\w .-]{1,40}[}>\]]|:[A-Za-z]\w{0,39}|\
 _MARK: Final = re.compile(r"[,;|]")
 
 
-def is_placeholder(value: JsonValue) -> bool:
+def _is_placeholder(value: JsonValue) -> bool:
     """Return whether a shown value is only a placeholder."""
     return isinstance(value, str) and bool(_PLACEHOLDER.fullmatch(value.strip()))
 
 
 def schema_like(values: Sequence[JsonValue], depth: int = 0) -> JsonObject:
     """Return the schema of shown values, with the values as its examples."""
-    shown = [v for v in values if v is not None and not is_placeholder(v)]
+    shown = [v for v in values if v is not None and not _is_placeholder(v)]
     first = shown[0] if shown else ""
     if (is_object(first) or is_array(first)) and (depth > SHAPE_DEPTH_MAX or not first):
         return {"enum": [*shown[:EXAMPLES_MAX]]}
@@ -190,7 +190,7 @@ def _of_list(value: str, random: Random) -> list[str]:
     return [joined] if joined != value else []
 
 
-def can_vary(value: str) -> bool:
+def _can_vary(value: str) -> bool:
     """Return whether we know other values of a text's kind."""
     return bool(_others(value, Random(value)))  # noqa: S311 - only whether there is one
 
@@ -272,7 +272,7 @@ def by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         found.setdefault(name, []).append(value)
-    shown = {name: [v for v in rows if not is_placeholder(v)] for name, rows in found.items()}
+    shown = {name: [v for v in rows if not _is_placeholder(v)] for name, rows in found.items()}
     return {
         name: None if not shown[name] else shown[name] if len(rows) > 1 else rows[0]
         for name, rows in found.items()
@@ -305,7 +305,7 @@ def _is_value(segment: str, before: str) -> bool:
     """
     if before.casefold() in _HOLDERS or _VERSION.fullmatch(segment):
         return False
-    return (bool(before) or any(map(str.isdigit, segment))) and can_vary(segment)
+    return (bool(before) or any(map(str.isdigit, segment))) and _can_vary(segment)
 
 
 def values_at(template: str, path: str) -> JsonObject | None:
@@ -316,7 +316,7 @@ def values_at(template: str, path: str) -> JsonObject | None:
     given: dict[str, JsonValue] = {}
     for one, other in zip(wanted, had, strict=True):
         if one.startswith("{") and one.endswith("}"):
-            if not other or is_placeholder(other):
+            if not other or _is_placeholder(other):
                 return None
             given[one[1:-1]] = other
         elif one != other:

@@ -202,7 +202,7 @@ def _varied_in_turn(example: str, others: Others, random: Random) -> list[str]:
     return [*first, *names, *figures[1:], *runs, *rest, *beside]
 
 
-def takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
+def _takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
     """Return whether an example has values of which we know others."""
     if figures_varied(example, random) is not None or varied(example, random) is not None:
         return True
@@ -233,7 +233,7 @@ def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
     found: list[list[Request]] = []
     tells = [not does_act(name, about) for name, about in skills_of(card)]
     for skill, (is_act, examples) in enumerate(examples_of(card)):
-        plain = [e for e in examples if not takes_values(e, examples, random)]
+        plain = [e for e in examples if not _takes_values(e, examples, random)]
         if len(plain) > 1 and not is_act and tells[skill]:
             one, other = random.sample(plain, 2)
             found.append(kin_of((one, other), skill, random))

@@ -106,17 +106,17 @@ def documented_kind(address: Address) -> str | None:
         return None
     if is_agent_card(document):
         return "a2a"
-    return "http" if is_openapi(document) else None
+    return "http" if _is_openapi(document) else None
 
 
-def is_openapi(document: JsonObject) -> bool:
+def _is_openapi(document: JsonObject) -> bool:
     """Return whether a document is an OpenAPI description, of version 2 or 3."""
     return bool(document.keys() & {"openapi", "swagger"}) and is_object(document.get("paths"))
 
 
 async def find_openapi(visit: ProbeSession, address: Address) -> bool:
     """Search for documentation beside the address; return whether there is any."""
-    if address.document is not None and is_openapi(address.document):
+    if address.document is not None and _is_openapi(address.document):
         return True
     base = (
         address.url.rstrip("/") + "/" if "." not in address.url.rpartition("/")[2] else address.url
@@ -131,7 +131,7 @@ async def find_openapi(visit: ProbeSession, address: Address) -> bool:
                 return False
             continue
         document = decode(reply.body)
-        if reply.status == 200 and is_object(document) and is_openapi(document):  # noqa: PLR2004
+        if reply.status == 200 and is_object(document) and _is_openapi(document):  # noqa: PLR2004
             address.document, address.document_url = document, found_at
             return True
     return False

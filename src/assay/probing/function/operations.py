@@ -76,7 +76,7 @@ _NO_GET: Final = frozenset({400, 404, 405, 406, 415, 422, 501})
 """Statuses of a `GET` where only `POST` is supported."""
 
 
-async def prove_rpc(calls: Calls, address: Address) -> bool:
+async def _prove_rpc(calls: Calls, address: Address) -> bool:
     """Call the methods of a JSON-RPC service; return whether there is one."""
     said = "" if address.reply is None else text_of(address.reply)[:TEXT_CHARS_MAX]
     url = _endpoint(address, said)
@@ -227,7 +227,7 @@ class Field:
         return f"{{{self.name}{f'({given})' if given else ''}{self.selection}}}"
 
 
-async def prove_graphql(calls: Calls, address: Address) -> bool:
+async def _prove_graphql(calls: Calls, address: Address) -> bool:
     """Query the fields of a GraphQL schema; return whether there is a schema."""
     response = await ask(calls.visit, _query(address, INTROSPECTION))
     fields = None if isinstance(response, Failure) else fields_of(decode(response.body))
@@ -403,9 +403,9 @@ async def _ask_unknown(calls: Calls, base: str) -> None:
 async def _prove_bare(visit: ProbeSession, address: Address, notes: Transcript) -> None:
     """Prove an undocumented address: as declared, varied, then as its site shows."""
     calls = Calls(visit, notes, random_for(visit, address.service.endpoint))
-    if _may_be_graphql(address) and await prove_graphql(calls, address):
+    if _may_be_graphql(address) and await _prove_graphql(calls, address):
         return
-    if not await prove_rpc(calls, address):
+    if not await _prove_rpc(calls, address):
         await _prove_plain(calls, address)
     if is_page(address) and judge(notes.as_json()).state != "functional":
         notes.members["end"] = "page"
@@ -426,7 +426,7 @@ async def _prove_plain(calls: Calls, address: Address) -> None:
     if operation is not None and not is_page(address):
         await _vary(calls, base, operation)
     if judge(calls.notes.as_json()).why != "results_vary":
-        await prove_shown(calls, address)
+        await _prove_shown(calls, address)
 
 
 async def _vary(calls: Calls, base: str, operation: Operation) -> bool:
@@ -436,7 +436,7 @@ async def _vary(calls: Calls, base: str, operation: Operation) -> bool:
     )
 
 
-async def prove_shown(calls: Calls, address: Address) -> None:
+async def _prove_shown(calls: Calls, address: Address) -> None:
     """Make the calls shown at the declared address or, about it, at its site's home page.
 
     A page for people does not count as an answer.

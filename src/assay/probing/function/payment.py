@@ -223,7 +223,7 @@ async def prove_payment(visit: ProbeSession, address: Address, notes: Transcript
     notes.members |= {
         "valid": found.is_valid and consistent(found),
         "known_asset": any(offer.asset in _ASSETS for offer in found.offers),
-        "sane": is_sane(found),
+        "sane": _is_sane(found),
         "payee": bool(payees) and payees <= {c.lower() for c in agent.controllers},
         "wallet": payees == {wallet},
     }
@@ -367,6 +367,6 @@ def _origin(url: str) -> str:
     return url if scope is None else scope.origin
 
 
-def is_sane(found: PaymentDemand) -> bool:
+def _is_sane(found: PaymentDemand) -> bool:
     """Return whether every price is above zero and below the worth of a call."""
     return all(0 < int(offer.amount) <= AMOUNT_MAX for offer in found.offers)

@@ -174,27 +174,27 @@ KIN_SHARE = 0.6
 """Least share of an example's words that a similar request keeps."""
 
 
-def replaced_in(row: JsonObject) -> frozenset[str]:
+def _replaced_in(row: JsonObject) -> frozenset[str]:
     """Return what an answer replaced in its input; marked, because it is not literal."""
     given = str(row.get("asked"))
     words = frozenset(f"-{word}" for word in replaced(text(row), given))
     return words | initials_in(text(row), given)
 
 
-def keeps_most(row: JsonObject) -> bool:
+def _keeps_most(row: JsonObject) -> bool:
     """Return whether a request keeps most words of the example that it is made of."""
     example = frozenset(words_of(str(row.get("family"))))
     return len(example.intersection(words_of(str(row["asked"])))) >= KIN_SHARE * len(example)
 
 
-def picks_own(row: JsonObject) -> bool:
+def _picks_own(row: JsonObject) -> bool:
     """Return whether it has words of the agent's own text, and none of ours beside it."""
     own, ours = frozenset(words_of(str(row["own"]))), frozenset(words_of(str(row["ours"])))
     said = frozenset(words_of(text(row)))
     return len(said & (own - ours)) >= PICKED_MIN and not said & (ours - own)
 
 
-def is_right_row(row: JsonObject) -> bool:
+def _is_right_row(row: JsonObject) -> bool:
     """Return whether the right answer is known and was given."""
     expected, excluded = texts(row.get("expected")), texts(row.get("excluded"))
     if not expected:
@@ -228,7 +228,7 @@ def judge_conversation(transcript: JsonObject) -> FunctionVerdict:
         return judge_failures(transcript)
     wanted = missing(transcript)
     if wanted is None:
-        right = any(is_right_row(row) or "fits" in row for row in rows)
+        right = any(_is_right_row(row) or "fits" in row for row in rows)
         return FunctionVerdict("functional", "checked_answer" if right else "answers_vary")
     if is_cut(rows) or transcript.get("cut"):
         return FunctionVerdict("unfinished", "answers_missing")
@@ -295,7 +295,7 @@ class _Answers:
         said = [row for row in self.rows if row["role"] in _OWN and text(row)]
         self.own = [row for row in said if "fits" in row or not declines(text(row))]
         self._card = frozenset(texts(transcript.get("known")))
-        self._gaps = {id(row): replaced_in(row) for row in self.rows}
+        self._gaps = {id(row): _replaced_in(row) for row in self.rows}
         self._asked = {id(row): self._known_of(str(row.get("asked"))) for row in self.rows}
 
     def _known_of(self, request: str) -> frozenset[str]:
@@ -304,7 +304,7 @@ class _Answers:
 
     def said(self, row: JsonObject, *others: JsonObject) -> frozenset[str]:
         """Return what an answer says beyond the words of the card, its request and the others'."""
-        if is_right_row(row):
+        if _is_right_row(row):
             return frozenset(texts(row.get("expected")))
         known = self._card.union(self._asked[id(row)], *(self._asked[id(o)] for o in others))
         return substance(text(row), known) | self._gaps[id(row)]
@@ -338,7 +338,7 @@ class _Answers:
         """
         by_example: dict[tuple[str, str], list[JsonObject]] = {}
         for row in self.own:
-            if isinstance(row.get("skill"), int) and not row.get("literal") and keeps_most(row):
+            if isinstance(row.get("skill"), int) and not row.get("literal") and _keeps_most(row):
                 key = str(row.get("skill")), str(row.get("family"))
                 by_example.setdefault(key, []).append(row)
         if sum(row.get("kin") is True for row in self.own) < KIN_MIN - 2:
@@ -375,7 +375,7 @@ class _Answers:
         mixed = [row for row in rows if row.get("own")]
         begin = {str(r["asked"]).find(str(r["own"])) < str(r["asked"]).find(str(r["ours"]))
                  for r in mixed}  # fmt: skip
-        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(picks_own, mixed))
+        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(_picks_own, mixed))
 
     def pairs(self) -> list[tuple[JsonObject, JsonObject]]:
         """Return pairs of one example with two foreign values, answered differently."""
@@ -403,7 +403,7 @@ class _Answers:
     def is_confirmed(self, row: JsonObject) -> bool:
         """Return whether an answer was checked and is right, or was repeated in other words."""
         again = self._again(row)
-        return is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
+        return _is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
 
     def is_spoilt(self, row: JsonObject) -> bool:
         """Return whether the same request in other words got another answer."""
@@ -415,7 +415,7 @@ class _Answers:
 
     def any_right(self) -> bool:
         """Return whether an answer was checked, and is right."""
-        return any(is_right_row(row) for row in self.own)
+        return any(_is_right_row(row) for row in self.own)
 
     def count(self) -> int:
         """Return how many messages were answered."""

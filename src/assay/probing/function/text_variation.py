@@ -280,7 +280,7 @@ def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[Sortin
     """
     found: list[tuple[str, list[SortingRequest]]] = []
     for (name, about), (_, examples) in zip(skills_of(card), examples_of(card), strict=True):
-        if not only_reads(f"{name}. {about}"):
+        if not _only_reads(f"{name}. {about}"):
             continue
         shown = [e.strip() for e in examples if names_act(e) and not _QUOTED.search(e)]
         texts = [*(t for t in shown if len(words_of(t)) >= MATERIAL_WORDS_MIN), *quoted_in(about)]
@@ -291,7 +291,7 @@ def material_in(card: JsonObject, random: Random) -> list[tuple[str, list[Sortin
     return found
 
 
-def only_reads(about: str) -> bool:
+def _only_reads(about: str) -> bool:
     """Return whether a skill says that it reads texts, and mentions nothing else that it does."""
     plain = unquoted(about)
     return bool(_READS.search(plain)) and not names_act(plain)

@@ -64,7 +64,7 @@ class SteadyAnswer:
     """Its content beyond the words of all requests."""
 
 
-def comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
+def _comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
     """Return whether `again` repeats what only `first` had among the answers.
 
     Words are repeated; figures are repeated or close, as prices and clocks move.
@@ -139,7 +139,7 @@ def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
     return "varies" if is_steady and _is_worked_out(calls, by_input) else "same"
 
 
-def one_operation(calls: Sequence[JsonObject], known: frozenset[str], *, refuses: bool) -> str:
+def _one_operation(calls: Sequence[JsonObject], known: frozenset[str], *, refuses: bool) -> str:
     """Like `one_tool`; `unknown` if only the owner's shown inputs have answers of their own.
 
     If other values are refused, as by a service that knows few things, the shown ones count.
@@ -177,7 +177,7 @@ def _is_unsteady(places: Sequence[int], said: Sequence[SteadyAnswer]) -> bool:
     """Return whether an answer that was requested again was different."""
     first, *again = [said[place] for place in places]
     others = [one for one in said if one.asked != first.asked]
-    return any(not comes_again(first, one, others) for one in again)
+    return any(not _comes_again(first, one, others) for one in again)
 
 
 def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[int]]) -> bool:
@@ -202,7 +202,7 @@ def judge(transcript: JsonObject) -> FunctionVerdict:
     return judge_conversation(talk)
 
 
-def judge_tools(transcript: JsonObject) -> FunctionVerdict:
+def _judge_tools(transcript: JsonObject) -> FunctionVerdict:
     """Judge an MCP server: tools that answer by their input, or resources and prompts to read."""
     rows = asked(transcript)
     if transcript.get("listed") is None:
@@ -268,7 +268,7 @@ def judge_http(transcript: JsonObject) -> FunctionVerdict:
     documented = frozenset(texts(transcript.get("known")))
     refusing = {str(row.get("tool")) for row in rows if row["class"] == "not_found"}
     verdicts = {
-        one_operation(calls, documented, refuses=name in refusing)
+        _one_operation(calls, documented, refuses=name in refusing)
         for name, calls in by_operation.items()
     }
     if "varies" in verdicts:
@@ -326,7 +326,7 @@ _ENDS: Final[Mapping[str, FunctionVerdict]] = {
 }
 
 
-def judge_payment(transcript: JsonObject) -> FunctionVerdict:
+def _judge_payment(transcript: JsonObject) -> FunctionVerdict:
     """Judge a demand that a client can pay, and what is free without paying.
 
     What a payment buys is not seen here: the ladder decides by who paid on chain. A service without
@@ -404,7 +404,7 @@ def _number(value: JsonValue) -> Decimal:
 
 _RULES: Final = {
     "a2a": judge_conversation,
-    "mcp": judge_tools,
+    "mcp": _judge_tools,
     "http": judge_http,
-    "x402": judge_payment,
+    "x402": _judge_payment,
 }

@@ -114,7 +114,7 @@ async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Rese
     return bytes(body)
 
 
-async def body_to_send(paid: PayableRequest) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+async def _body_to_send(paid: PayableRequest) -> tuple[bytes | AsyncIterator[bytes], int | None]:
     """The body: in hand already, read now because it is small, or passed on as it comes."""
     if paid.body is not None:
         return paid.body, len(paid.body)
@@ -183,7 +183,7 @@ class ForwardStage:
         `UpstreamBusy` and `common.errors.Unavailable`.
         """
         matched = paid.admitted.matched
-        body, length = await body_to_send(paid)
+        body, length = await _body_to_send(paid)
         incoming = matched.incoming
         headers = [
             *self._request_headers(paid),
