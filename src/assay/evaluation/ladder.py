@@ -387,9 +387,6 @@ def _scarce(seen: Evidences, policy: LadderPolicy, paid_usd: float) -> set[str]:
     return found
 
 
-__all__ = ["Demand", "LadderPlace", "place"]
-
-
 @dataclass(frozen=True, slots=True)
 class LadderPlace:
     """An agent's rung, and the reasons."""

@@ -12,8 +12,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from assay.evaluation.demands import Demand
 from assay.evaluation.explanations import Improvement
-from assay.evaluation.ladder import Demand
 from assay.evaluation.model import Contribution, Score, SignalName, SignalResult
 from assay.server.schemas import ResponseModel
 

@@ -25,7 +25,7 @@ from assay.registries.model import (
     described,
     quoted,
 )
-from assay.registries.registration_json import BYTES_MAX, NotRegistration, load, load_inner
+from assay.registries.registration_json import NotRegistration, load, load_inner
 from assay.registries.registration_services import (
     CLAIMS_MAX,
     Members,
@@ -184,8 +184,6 @@ _KINDS: tuple[tuple[Callable[[JsonObject], bool], str, _Read], ...] = (
     (lambda raw: "@context" in raw and is_array(raw.get("service")), "a DID document", _did),
 )
 
-
-__all__ = ["BYTES_MAX", "TYPE", "NotRegistration", "parse_registration", "problems_of"]
 
 TYPE: Final = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 """The `type` of a registration file. Source: EIP-8004."""

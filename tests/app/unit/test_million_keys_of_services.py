@@ -299,7 +299,7 @@ async def fill(name: str, keys: int | None) -> None:
     assert grown < RSS_MAX_BYTES
 
 
-SLOW = {"leases", "leases_nobody_answers", "gate_memory"}
+SLOW = {"gate_answers", "gate_memory", "leases_nobody_answers", "quota_lease", "routes"}
 """Take minutes together with their own bounds."""
 
 
