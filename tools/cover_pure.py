@@ -2,8 +2,8 @@
 
 ./assay check pure
 
-Pure modules are those of the contract `pure` in `.importlinter`: `model.py` of each feature, scores,
-reputation and the like. Only they are traced, so that this takes little longer than the tests.
+Pure modules are those of the contract `pure` in `.importlinter`: `model.py` of each feature, the
+rules of grades and of reputation, and the like. Only they are traced, for the sake of time.
 """
 
 import configparser
