@@ -171,7 +171,7 @@ def test_doctor_says_what_works_and_what_does_not_with_its_mend(tmp_path: Path) 
     alone = "one only for tempo:4217, tempo:42431: its word on a payment is final"
     assert f"works  payment endpoints  {alone}" in done.stdout
     assert "fails  chain local" in done.stdout
-    assert "mend: reach one of http://127.0.0.1:9" in done.stdout
+    assert "fix: reach one of http://127.0.0.1:9" in done.stdout
 
 
 def test_doctor_looks_at_what_is_set_for_solana(tmp_path: Path) -> None:
@@ -188,12 +188,12 @@ def test_doctor_looks_at_what_is_set_for_solana(tmp_path: Path) -> None:
         assert "works  solana node (mainnet-beta)" in poor.stdout
         assert "works  solana indexer  127.0.0.1" in poor.stdout
         assert "fails  solana wallet" in poor.stdout
-        assert f"mend: send the wallet {writer.pubkey()} at least 0.001 SOL" in poor.stdout
+        assert f"fix: send the wallet {writer.pubkey()} at least 0.001 SOL" in poor.stdout
         rpc.fund(writer.pubkey())
         index.faults.on(unavailable())
         elsewhere = assay("doctor", data_dir=tmp_path, ASSAY_SOLANA_CLUSTER="devnet", **settings)
         assert "fails  solana node (devnet)" in elsewhere.stdout
-        assert "mend: set ASSAY_SOLANA_RPC_URL to a node of devnet" in elsewhere.stdout
+        assert "fix: set ASSAY_SOLANA_RPC_URL to a node of devnet" in elsewhere.stdout
         assert "fails  solana indexer" in elsewhere.stdout
         rich = assay("doctor", data_dir=tmp_path, **settings)
         assert "works  solana wallet  holds 1000000000 lamports" in rich.stdout

@@ -390,12 +390,12 @@ async def test_doctor_says_what_was_spent_and_what_to_send(operator: Operator) -
         *(operator.wallet, operator.budget, operator.clock),
     )
     app: Any = SimpleNamespace(paid_calls=parts)
-    [(works, says, mend)] = await paid_calls_said(app)
+    [(works, says, fix)] = await paid_calls_said(app)
     assert works
     assert "0.07 of 10 USD claimed within a day" in says
     assert "1 wallets filled, 1 sellers proven" in says
     assert operator.wallet in says
-    assert operator.wallet in mend
+    assert operator.wallet in fix
     app.paid_calls = replace(parts, wallet=Account.create().address.lower())
     assert not (await paid_calls_said(app))[0][0]
     app.paid_calls = replace(parts, day_budget=90_000)

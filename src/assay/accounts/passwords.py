@@ -224,7 +224,7 @@ class Passwords:
 
     def _outbox(self) -> MailOutbox:
         if self._dependencies.outbox is None:
-            raise MailDisabled("This service sends no mail: ask whoever runs it.")
+            raise MailDisabled("This service sends no mail: ask its operator.")
         return self._dependencies.outbox
 
     def _forget(self, operator: Operator) -> None:

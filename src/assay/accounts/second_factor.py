@@ -276,7 +276,7 @@ class SecondFactors:
         return await self._store.recovery_codes_left(operator_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal the secret anew if an older key of the ring sealed it; how many there were."""
+        """Seal the secret again if an older key of the ring sealed it; how many there were."""
         record = await self._store.login_of(operator_id)
         old = record.sealed_totp if record else None
         if old is None or self._secrets.is_current(old):

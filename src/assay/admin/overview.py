@@ -50,7 +50,7 @@ class AdminDependencies:
 
 
 class Admin:
-    """Views across accounts, and changes to them. Whoever calls has been found to be an admin."""
+    """Views across accounts, and changes to them. The caller has been found to be an admin."""
 
     def __init__(self, needs: AdminDependencies) -> None:
         self._needs = needs

@@ -28,7 +28,7 @@ class _Batch:
 
 
 class CallLog:
-    """Takes rows without waiting; whoever flushes writes them down in batches.
+    """Takes rows without waiting; a flush writes them in batches.
 
     Every row is stored once: a batch whose writing was interrupted is handed in again under its
     own id, by which the store knows whether it has it already. A batch the store refuses is

@@ -98,5 +98,5 @@ class RollupProof(Protocol):
         ...
 
     async def rebuild(self) -> Mapping[str, int]:
-        """Make them anew; what differed until then. Writers wait meanwhile."""
+        """Make them again; what differed until then. Writers wait meanwhile."""
         ...

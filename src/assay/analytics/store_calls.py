@@ -7,7 +7,7 @@ Ids of calls are UUIDv7 (RFC 9562) made of a row's time, and of its number under
 The number counts the calls of all tenants, so nobody may see it. Under a key that is drawn with the
 table it gives the id's 62 random bits: the same for a row for ever, and nothing to be written.
 
-Rows of the call log that a crash lost, written anew from the ledger (ADR 0021).
+Rows of the call log that a crash lost, written again from the ledger (ADR 0021).
 
 The log is flushed every second, the ledger at every step: a process that is killed leaves payments
 whose call is in no row. The totals of calls are then never below what was settled.
@@ -300,7 +300,7 @@ _ONCE = text(
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_us = excluded.expires_us"
     " WHERE state.value <> excluded.value RETURNING key"
 )
-"""The last batch of a writer. Whoever hands the same one in again waits for the first to end."""
+"""The last batch of a writer. Handed in again, the same one waits for the first to end."""
 
 _KEPT_DAYS = 7
 """A writer that has been silent for so long has ended."""

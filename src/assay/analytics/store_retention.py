@@ -132,7 +132,7 @@ class SqlOldAgents:
     async def _stop_writers(self, connection: AsyncConnection) -> None:
         """Until the end of the transaction: an agent that is being counted is seen here.
 
-        In the order of whoever writes calls, and of a rebuild.
+        In the order of writers of calls, and of a rebuild.
         """
         if self._database.kind == "postgresql":
             await connection.execute(text("LOCK TABLE calls IN ROW EXCLUSIVE MODE"))

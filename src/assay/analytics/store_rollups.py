@@ -1,7 +1,7 @@
 """The roll-ups of the call log, written in the transaction of what they count.
 
 A rebuild derives them once more, in SQL over everything that happened, compares them with what was
-written, and makes anew what differs.
+written, and makes again what differs.
 """
 
 from collections import Counter, OrderedDict
@@ -145,7 +145,7 @@ class RollupWriter:
 def short_key(*parts: str) -> int:
     """63 bits that stand for several texts in an index of calls: half its size, and as selective.
 
-    Two that collide only cost time: whoever asks by it compares the texts as well.
+    Two that collide only cost time: a caller that asks by it compares the texts as well.
     """
     digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
@@ -328,23 +328,23 @@ class SqlRollupProof:
 
     async def differences(self) -> Mapping[str, int]:
         async with self._database.snapshot(REBUILD_S) as connection:
-            return await _compared(connection, mend=False)
+            return await _compared(connection, fix=False)
 
     async def rebuild(self) -> Mapping[str, int]:
         async with self._database.write(REBUILD_S) as connection:
             if self._database.kind == "postgresql":
                 await _run(connection, "LOCK TABLE calls, payments IN SHARE MODE")
-            return await _compared(connection, mend=True)
+            return await _compared(connection, fix=True)
 
 
-async def _compared(connection: AsyncConnection, *, mend: bool) -> Mapping[str, int]:
+async def _compared(connection: AsyncConnection, *, fix: bool) -> Mapping[str, int]:
     """How many rows of each roll-up are not what they should be."""
     found: dict[str, int] = {}
     await _run(connection, MAKE_CELLS)
     for table, statement in OVER_CELLS.items():
         await _run(connection, f"CREATE TEMPORARY TABLE derived AS {statement}")
         found[table] = int((await connection.execute(text(_compare(table)))).scalar_one())
-        if mend and found[table]:
+        if fix and found[table]:
             columns = ", ".join(COLUMNS[table])
             await _run(connection, f"DELETE FROM {table}")  # noqa: S608 - our own names
             await _run(connection, f"INSERT INTO {table} ({columns}) SELECT {columns} FROM derived")  # noqa: S608 - our own names

@@ -185,7 +185,7 @@ class App:
     log: Log
     request_log: RequestLog
     on_crowd: Callable[[str, int, int], None]
-    """Told of an untrusted address that holds most connections: address, its count, the total."""
+    """Called with an untrusted address that holds most connections, its count, and the total."""
     database: Database
     quota_lease: QuotaLease | None
     networks: Networks
@@ -306,8 +306,8 @@ async def assemble(
 ) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close it all again at the end.
 
-    `readers` stand in for the chain families' own, for a house that reads no chain. Without
-    `serving` unfinished payments are left to whoever serves.
+    `readers` stand in for the chain families' own, for a service that reads no chain. Without
+    `serving` unfinished payments are left to a process that serves.
 
     Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
     configuration that does not hold, before anything is opened.

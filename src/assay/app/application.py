@@ -160,7 +160,7 @@ class Application:
             return peer
         for hop in reversed(_forwarded(headers)):
             address = address_of_hop(hop)
-            if address is None:  # whoever it is, its proxy answers for it
+            if address is None:  # its proxy answers for it
                 break
             peer = address
             if not self.trusts(address):

@@ -142,8 +142,8 @@ def message_quota(
 ) -> Callable[[str, str], Awaitable[bool]]:
     """Counts a message that is likely to cost an agent's owner a call of a model.
 
-    By the agent; what anybody can trigger by the domain too, whoever asks and however many agents
-    are said to be there.
+    By the agent; what anybody can trigger by the domain too, whichever caller asks and however many
+    agents are said to be there.
     """
 
     async def may_send(subject_key: str, url: str) -> bool:
@@ -180,7 +180,7 @@ def _own_ports(settings: Settings) -> frozenset[int]:
 def _port_of(url: str) -> int | None:
     try:
         return urlsplit(url).port
-    except ValueError:  # whoever opens it refuses it; the text of this error holds a part of it
+    except ValueError:  # its opening refuses it; the text of this error holds a part of it
         return None
 
 

@@ -1,4 +1,4 @@
-"""`assay doctor`: what works and what does not, each with its mend."""
+"""`assay doctor`: what works and what does not, each with its fix."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ def doctor(
         mark = "[green]works[/]" if check.works else "[red]fails[/]"
         console.print(f"{mark}  [bold]{escape(check.name)}[/]  {escape(check.says)}")
         if not check.works:
-            console.print(f"       mend: {escape(check.fix)}")
+            console.print(f"       fix: {escape(check.fix)}")
     mark = "[red]unsafe[/]" if strict else "[yellow]warns[/]"
     for finding in unsafe:
         console.print(f"{mark}  [bold]{finding.name}[/]  {escape(finding.what)}")
@@ -129,7 +129,7 @@ async def _database(app: App) -> Check:
     try:
         await app.database.ping()
     except ServiceError as error:
-        fix = "start it, or mend ASSAY_DATABASE_URL"
+        fix = "start it, or fix ASSAY_DATABASE_URL"
         return Check(name, works=False, says=error.message, fix=fix)
     return Check(name, works=True, says="answers, and its schema is up to date")
 
@@ -143,7 +143,7 @@ async def _state(app: App) -> Sequence[Check]:
         await app.quota_lease.check()
     except ServiceError as error:
         says = f"{error.message} {error.detail or ''}".strip()
-        fix = "start it, or mend ASSAY_STATE_URL"
+        fix = "start it, or fix ASSAY_STATE_URL"
         return [Check(name, works=False, says=says, fix=fix)]
     return [Check(name, works=True, says="answers, and lends")]
 

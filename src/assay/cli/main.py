@@ -251,9 +251,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "analytics rebuild": (
         "maintenance:rebuild_rollups",
         (
-            "Prove the roll-ups by the call log and the ledger, and make anew what differs.\n\n"
+            "Prove the roll-ups by the call log and the ledger, and make again what differs.\n\n"
             "Status 1 when `--check` finds a difference. Takes minutes over millions of calls; "
-            "whoever writes waits meanwhile, but not for a check."
+            "writers wait meanwhile, but not for a check."
         ),
     ),
     "webhooks deliveries": (

@@ -24,7 +24,7 @@ def migrate() -> int:
 def rebuild_rollups(
     *, check: Annotated[bool, Parameter(negative=(), help="Compare only; change nothing.")] = False
 ) -> int:
-    """Compare every roll-up with what it was made from, and mend it unless only checking."""
+    """Compare every roll-up with what it was made from, and rebuild it unless only checking."""
 
     async def work(app: App) -> int:
         found = await (app.rollups.differences() if check else app.rollups.rebuild())
@@ -33,7 +33,7 @@ def rebuild_rollups(
         if not any(found.values()):
             sys.stdout.write("every roll-up is what the calls and payments say\n")
             return 0
-        sys.stdout.write("run it without --check to mend them\n" if check else "mended\n")
+        sys.stdout.write("run it without --check to rebuild them\n" if check else "rebuilt\n")
         return FAILED if check else 0
 
     return with_app(work)

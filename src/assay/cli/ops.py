@@ -123,7 +123,7 @@ class OpsProtocol(H11Protocol):
 
     @property
     def address(self) -> str:
-        """Of whoever asks."""
+        """The caller's."""
         return self.client[0] if self.client else ""
 
     def drop(self) -> None:

@@ -90,7 +90,7 @@ def _settle_down() -> None:
     """What start-up made stays: the collector need not look at it again and again.
 
     And memory of bodies that have passed is kept for the next ones: giving it back to the system
-    and taking it anew costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
+    and taking it again costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
     """
     gc.collect()
     gc.freeze()

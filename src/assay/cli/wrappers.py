@@ -282,7 +282,7 @@ def reseal() -> int:
             count += await app.webhooks.reseal(operator.id)
             count += await app.second_factors.reseal(operator.id)
         count += await app.visits.credentials.reseal()
-        sys.stdout.write(f"{count} secrets sealed anew\n")
+        sys.stdout.write(f"{count} secrets sealed again\n")
         return 0
 
     return with_app(work)

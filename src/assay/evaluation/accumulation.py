@@ -408,7 +408,7 @@ re-check, at most a day, no result is reused for longer than the seven days of e
 
 CONTROL: Final = ("control", "identity", "entry")
 """Members of the evidence that only announced visits collect: a customer does not ask who controls
-a host, and carries no deposited credential. The newest result counts, whoever timed the visit."""
+a host, and carries no deposited credential. The newest result counts."""
 
 
 class VisitHistory:

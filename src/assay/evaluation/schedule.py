@@ -371,7 +371,10 @@ class VisitRequests(Protocol):
         ...
 
     async def remove(self, holder: EnrolmentHolder, subject_key: str) -> bool:
-        """Remove a request; return whether there was one. An owner's counts whoever owns it now."""
+        """Remove a request; return whether there was one.
+
+        An owner's counts after a change of owner too.
+        """
         ...
 
     async def list(self, holder: EnrolmentHolder) -> Sequence[VisitRequest]:

@@ -208,7 +208,7 @@ def operation() -> Mapping[str, Any]:
         "tags": ["Trust"],
         "operationId": "gate",
         "summary": "Gate",
-        "description": "Allow or deny, for whoever enforces it. A deny is an answer, not an error.",
+        "description": "Allow or deny, for a service to enforce. A denial is no error.",
         "security": [KEY_SECURITY | AGENT_SECURITY],
         "parameters": [
             {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},

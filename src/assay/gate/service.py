@@ -54,7 +54,7 @@ _REMEMBERED_MAX = 50_000
 """Subjects; one with a large registration file counts as several."""
 
 REUSED_MAX_S: Final = 15.0
-"""How long an answer from an evaluation older than asked for is given before it is tried anew."""
+"""How long an answer from an evaluation older than asked for is given before it is tried again."""
 
 _CUT_REMEMBERED_MAX = 1_000
 """Evaluations that the shared class of a budget had no room for, by account and subject."""
@@ -169,12 +169,12 @@ class Gate:
     def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
 
-        `agent_id` is canonical; whoever asks holds the caller against `require_control`.
+        `agent_id` is canonical; the asker checks the caller with `require_control`.
         """
         return self.recall(subject_key(network, agent_id), request)
 
     def recall(self, key: str, request: GateInput) -> Decision | None:
-        """The same by the subject's key, for whoever asks about it again and again."""
+        """The same by the subject's key, for those who ask about it again and again."""
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
@@ -238,7 +238,7 @@ class Gate:
             known.decisions.clear()
 
     def personhood_changed(self, subject_key: str) -> None:
-        """Decide anew on what is known now."""
+        """Decide again on what is known now."""
         self._evaluations += 1
         self._memory.pop(subject_key)
 

@@ -95,8 +95,8 @@ _RETRY_S: Final = 5
 """Seconds after which a caller beyond a connection cap may try again."""
 
 _STALLED_BYTES: Final = 1024 * 1024
-"""Bytes an upstream may have sent beyond what a stalled caller received: the receive buffer of its
-connection, and what is buffered here until the caller reads."""
+"""Bytes an upstream may have sent beyond what a caller that stopped reading received: the receive
+buffer of its connection, and what is buffered here until the caller reads."""
 
 _BEGUN_BYTES: Final = 16 * 1024
 """The same if no part of the answer was flowing when the caller left: what a server sends before it

@@ -429,7 +429,7 @@ def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
 def first_look(entry: LedgerEntry) -> datetime | None:
     """When an entry is looked at that has just moved; None for one that has ended."""
     now = entry.updated_at
-    if entry.state is PaymentState.FAILED:  # whoever holds its authorisation may still submit it
+    if entry.state is PaymentState.FAILED:  # a holder of its authorisation may still submit it
         is_good = now < entry.expires_at and entry.reason not in SPENT
         return entry.expires_at + ENDED if is_good else None
     if entry.state is PaymentState.CLAIMED or (

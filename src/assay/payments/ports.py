@@ -5,7 +5,7 @@ A request with a payment: what it buys, whose it is, and the entry that claims i
 What was bought is known by wrapper, method, path, query and body. Our own public address is no part
 of it: it may change, and two processes may be reached at two, while a payment is under way.
 
-A settled x402 authorisation is calldata: to show it proves nothing. Its buyer is whoever comes from
+A settled x402 authorisation is calldata: to show it proves nothing. Its buyer comes from
 the network address that paid, or sends the token of the 402 that was paid (version 2 clients echo
 it, and it never gets to the chain), or proves by a session that it is the payer.
 
@@ -158,7 +158,7 @@ def is_buyer(entry: LedgerEntry, token: str, request: PaidRequest) -> bool:
         return False
     came_from_there = request.caller != "" and marks.get("caller") == request.caller
     given = str(marks.get("token")).encode("utf-8", "replace")
-    # In constant time: whoever has the token needs nothing else.
+    # In constant time: a holder of the token needs nothing else.
     is_known = compare_digest(given, token.encode("utf-8", "replace"))
     return came_from_there or (token != "" and is_known)
 

@@ -38,7 +38,7 @@ _SPLITS: Final = "mpp"
 
 @dataclass(frozen=True, slots=True)
 class PlatformWallets:
-    """Addresses of whoever runs the service."""
+    """Addresses of those who run the service."""
 
     payout: str | None
     """Paid where a wrapper names nobody."""

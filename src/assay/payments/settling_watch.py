@@ -1,4 +1,4 @@
-"""What the service sees now of whoever settles: our key on each network, its nodes, a facilitator.
+"""What the service sees now of what settles: our key on each network, its nodes, a facilitator.
 
 Every reading is made by one question at a time, takes `WAIT_S` at most, and is believed for
 seconds, failures too: however many ask, a network is asked once in that time.

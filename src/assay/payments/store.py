@@ -260,7 +260,7 @@ class SqlLedgerStore:
         `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
 
         Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
-        process whose lease has run out, is claimed anew. Claims of one payer are in one order:
+        process whose lease has run out, is claimed again. Claims of one payer are in one order:
         `committed` counts all that came before and are still in flight. A caller that is cancelled
         meanwhile gets its claim, to be released, and is told at its next wait.
         """

@@ -84,7 +84,7 @@ _WATCHED = (
 def _claiming(kind: DatabaseKind) -> Update:
     """Claims rows by their ids, a JSON array.
 
-    Whoever claims a row first has made it due later: the others' condition fails. An open one is
+    The first to claim a row makes it due later: the others' condition fails. An open one is
     given up in the same statement: settling it makes it due, and nothing may undo that.
     """
     is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))

@@ -187,7 +187,7 @@ def _how_to_open(url: str, operator_id: str) -> str:
         return ""
     host = f"[{target.host}]" if ":" in target.host else target.host
     return (
-        "; for an API on your own network, whoever runs this service sets"
+        "; for an API on your own network, the operator of this service sets"
         f" ASSAY_UPSTREAM_ALLOW={host}:{target.port} and"
         f" ASSAY_UPSTREAM_ALLOW_OPERATORS={operator_id}"
     )
@@ -329,7 +329,7 @@ def secret_problems(
 ) -> list[Found]:
     """A secret that is write-only goes to no other host than the one it was given for.
 
-    Else whoever may change a wrapper could have it sent to a server of their own, and read it.
+    Otherwise anybody who may change a wrapper could have it sent to their own server, and read it.
     """
     if config.auth is None or not change.keeps_secret:
         return []

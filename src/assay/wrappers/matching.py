@@ -46,7 +46,7 @@ READINGS_MAX: Final = 32
 """Different readings of one path; honest ones have one or two."""
 
 _DECODED_APART: Final = 3
-"""After how many single decodings a path is parted anew; then it is decoded to the end."""
+"""After how many single decodings a path is parted again; then it is decoded to the end."""
 
 _ENCODED_PERCENT = re.compile(rb"%(?:25)+")
 _WIDE = re.compile(rb"%[uU]([0-9a-fA-F]{4})")

@@ -127,7 +127,7 @@ class WrapperBody:
             return
         if self._ended or self.length == 0:
             self._task = asyncio.get_running_loop().create_task(self._listen(task))
-        else:  # whoever reads the body hears of it; look again when it is in
+        else:  # the reader of the body hears of it; look again when it is in
             self.watch_later(task)
 
     async def _listen(self, task: "asyncio.Task[Any]") -> None:

@@ -296,7 +296,7 @@ def _hold_against(endpoint: RpcEndpoint, fault: EndpointFault) -> None:
     if fault.no_reply and endpoint.untrusted:
         fault.blame = False  # It may be a contract that keeps the node from answering.
     if fault.blame:
-        fault.blame = False  # One exchange, whoever shared it.
+        fault.blame = False  # One exchange, however many shared it.
         endpoint.doubt()
         endpoint.breaker.failed()
     elif fault.refusal is not None:

@@ -71,7 +71,7 @@ transfers = Table(
 transfer_transactions = Table(
     "transfer_transactions",
     METADATA,
-    # A transaction belongs to one transfer, whoever signed it.
+    # A transaction belongs to one transfer, whatever its signer.
     Column("network", String(32), primary_key=True),
     Column("tx", String(80), primary_key=True),
     Column("transfer_id", String(36), ForeignKey("transfers.id"), nullable=False),

@@ -136,7 +136,7 @@ def _present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: 
 def as_asked(quote: Quote, parsed: Any) -> Quote:  # noqa: ANN401 - the library's own
     """The quote with the platform's fee as the echoed challenge has it: of when it was asked.
 
-    Whoever takes it has to require that the challenge is ours: its id is a MAC over all of this.
+    Its taker has to require that the challenge is ours: its id is a MAC over all of this.
     """
     details = _decoded(str(parsed.challenge.request)).get("methodDetails")
     splits = details.get("splits") if is_object(details) else None

@@ -137,7 +137,7 @@ class X402Engine:
             return Undecided(error.detail or error.message)
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
-        """Whoever sent it: what the asset's contract says of this payer's nonce."""
+        """Whatever its sender: what the asset's contract says of this payer's nonce."""
         try:
             (found,) = await self._outcomes.find([entry])
         except Unavailable as error:

@@ -98,7 +98,7 @@ class RemoteFacilitator:
         self._client: httpx2.AsyncClient | None = None
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
-        # The chain first: what is used after this was used by whoever was shown it here.
+        # The chain first: what is used after this was used by those who were shown it here.
         balance_units = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
         quote = payment.quote

@@ -317,7 +317,7 @@ class TransactionSender:
     async def send(self, entry: LedgerEntry, note: Note) -> str | Undecided:
         """The hash of the transaction that went out; `Undecided` when perhaps none did.
 
-        Whoever is cancelled before his turn began is left out of it.
+        One that is cancelled before its turn began is left out of it.
         """
         problem, price, cheap = "", 0, 0
         for signed in range(NONCE_TRIES):
@@ -344,9 +344,9 @@ class TransactionSender:
         raw = entry.attempt.raw
         if not self.signer.has_signed(raw) or transaction_of(raw).nonce < chain.used:
             return None
-        mended = await self._mended(entry, note, chain)
-        if mended is not None:
-            return mended
+        fixed = await self._fixed(entry, note, chain)
+        if fixed is not None:
+            return fixed
         (refused,) = await all_results([self._ask("eth_sendRawTransaction", entry.attempt.raw)])
         found = meaning(entry.attempt.transaction, refused)
         return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
@@ -357,11 +357,9 @@ class TransactionSender:
         None where nothing is to be done, or nothing may be signed any more. Raises
         `ChainUnavailable`.
         """
-        return await self._mended(entry, note, await self._chain_now())
+        return await self._fixed(entry, note, await self._chain_now())
 
-    async def _mended(
-        self, entry: LedgerEntry, note: Note, chain: KeyNow
-    ) -> str | Undecided | None:
+    async def _fixed(self, entry: LedgerEntry, note: Note, chain: KeyNow) -> str | Undecided | None:
         signed = transaction_of(entry.attempt.raw)
         is_ours = self.signer.has_signed(entry.attempt.raw)
         if not is_ours or signed.nonce < chain.used or len(entry.attempt.earlier) >= ATTEMPTS_MAX:
@@ -466,7 +464,7 @@ class TransactionSender:
                     fine.append(one)
             if len(fine) == len(some):
                 break
-            some = fine  # signed anew: who is left out must leave no gap
+            some = fine  # signed again: one that is left out must leave no gap
         return some
 
     def _sign(self, one: _Waiting) -> None:
