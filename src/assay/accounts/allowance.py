@@ -26,7 +26,7 @@ from assay.accounts.model import (
     PlanRequired,
     Role,
 )
-from assay.accounts.ports import AllowanceStore
+from assay.accounts.store_operators import SqlAllowanceStore
 from assay.common.clock import Clock, iso
 from assay.common.costs import Bearer
 from assay.common.tasks import finish
@@ -78,7 +78,7 @@ class Allowance:
 
     def __init__(
         self,
-        store: AllowanceStore,
+        store: SqlAllowanceStore,
         clock: Clock,
         upgrade_url: str,
         limit: int = FREE_MONTHLY_ALLOWANCE,

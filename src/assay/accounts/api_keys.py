@@ -30,7 +30,7 @@ from assay.accounts.model import (
     require_active,
     short_text,
 )
-from assay.accounts.ports import ApiKeyStore, OperatorStore
+from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.audit.service import TERMINAL, Actor, note
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
@@ -133,7 +133,7 @@ class ApiKeys:
     """Issues, revokes and recognises API keys."""
 
     def __init__(
-        self, store: ApiKeyStore, operators: OperatorStore, clock: Clock, tags: KeyTags
+        self, store: SqlApiKeyStore, operators: SqlOperatorStore, clock: Clock, tags: KeyTags
     ) -> None:
         self._tags = tags
         self._refused = RefusedKeys(REMEMBERED_S)

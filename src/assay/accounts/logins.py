@@ -22,8 +22,10 @@ from assay.accounts.model import (
     require_active,
 )
 from assay.accounts.password_proof import PasswordAttempt, PasswordProof
-from assay.accounts.ports import Client, LoginRecord, LoginTokens, OperatorStore, SessionStore
+from assay.accounts.ports import Client, LoginRecord, LoginTokens
 from assay.accounts.second_factor import SecondFactors
+from assay.accounts.store_credentials import SqlSessionStore
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.addresses import caller_of
 from assay.common.cache import BoundedMap
@@ -97,8 +99,8 @@ class Logins:
 
     def __init__(
         self,
-        sessions: SessionStore,
-        operators: OperatorStore,
+        sessions: SqlSessionStore,
+        operators: SqlOperatorStore,
         proof: PasswordProof,
         factors: SecondFactors,
         tokens: LoginTokens,

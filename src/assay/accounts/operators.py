@@ -27,6 +27,7 @@ from assay.accounts.model import (
     Role,
     SignUpClosed,
 )
+from assay.accounts.password_proof import Argon2PasswordHasher
 from assay.accounts.ports import (
     TERMINAL_CLIENT,
     Client,
@@ -34,12 +35,11 @@ from assay.accounts.ports import (
     CodeKind,
     CredentialStore,
     HashClient,
-    OperatorStore,
     Origins,
-    PasswordHasher,
     SignUp,
 )
 from assay.accounts.second_factor import INVITE_TTL, code_hash, new_token
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, Actor, AuditEntry, note
 from assay.common.clock import Clock
 from assay.common.ids import new_id
@@ -54,9 +54,9 @@ class Operators:
 
     def __init__(
         self,
-        store: OperatorStore,
+        store: SqlOperatorStore,
         keys: ApiKeys,
-        hasher: PasswordHasher,
+        hasher: Argon2PasswordHasher,
         clock: Clock,
         fee_rate: Decimal = Decimal("0.00"),
     ) -> None:

@@ -38,7 +38,6 @@ from assay.accounts.ports import (
     HashClient,
     LoginRecord,
     Origins,
-    PasswordHasher,
 )
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
@@ -57,7 +56,10 @@ WAITING_PER_CALLER = 16
 
 
 class Argon2PasswordHasher:
-    """argon2id with 19 MiB, 2 passes, 1 lane. Source: OWASP Password Storage Cheat Sheet."""
+    """Slow, salted hashes; never on the event loop's thread, few at a time, callers by turns.
+
+    Raises `TooMany` for a caller that has too many waiting, `Unavailable` when too many wait.
+    """
 
     def __init__(self) -> None:
         self._argon2 = Argon2(time_cost=2, memory_cost=19 * 1024, parallelism=1)
@@ -66,11 +68,13 @@ class Argon2PasswordHasher:
         self._nobody: str | None = None
 
     async def hash(self, password: str, client: HashClient = TERMINAL_CLIENT) -> str:
+        """A self-describing hash."""
         return await self._run(client, self._argon2.hash, password)
 
     async def verify(
         self, password_hash: str | None, password: str, client: HashClient = TERMINAL_CLIENT
     ) -> bool:
+        """Whether they belong together. None costs the same time and is False."""
         if password_hash is None:
             await self._run(client, self._check, await self._hash_of_nobody(client), password)
             return False
@@ -300,7 +304,7 @@ class PasswordProof:
     def __init__(
         self,
         store: CredentialStore,
-        hasher: PasswordHasher,
+        hasher: Argon2PasswordHasher,
         throttle: LoginThrottle,
         origins: Origins,
     ) -> None:

@@ -7,7 +7,7 @@ from assay.accounts import model
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
 from assay.accounts.model import EndedCredentials, MailDisabled, Operator, TokenInvalid
-from assay.accounts.password_proof import PasswordProof, RequestQuota
+from assay.accounts.password_proof import Argon2PasswordHasher, PasswordProof, RequestQuota
 from assay.accounts.ports import (
     AskedBy,
     Client,
@@ -17,7 +17,6 @@ from assay.accounts.ports import (
     HashClient,
     Hashes,
     MailMessage,
-    PasswordHasher,
 )
 from assay.accounts.second_factor import (
     RESET_TTL,
@@ -36,7 +35,7 @@ class PasswordDependencies:
     """What passwords are kept and sent with."""
 
     store: CredentialStore
-    hasher: PasswordHasher
+    hasher: Argon2PasswordHasher
     proof: PasswordProof
     keys: ApiKeys
     outbox: MailOutbox | None

@@ -9,13 +9,13 @@ What sessions, single-use codes and second factors need from outside.
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, Protocol, TypeAlias
 
-from assay.accounts.model import AccountChange, ApiKey, DashboardSession, EndedCredentials, Operator
+from assay.accounts.model import EndedCredentials, Operator
 from assay.audit.service import AuditEntry
 from assay.common.addresses import caller_of, network_around
 from assay.common.keyring import SecretRing
@@ -101,101 +101,6 @@ class SignUp:
     """The invitation this account spends; None: none is needed."""
 
 
-class OperatorStore(Protocol):
-    """Operator accounts and their password hashes."""
-
-    async def add(
-        self,
-        operator: Operator,
-        password_hash: str,
-        note: AuditEntry | None = None,
-        sign_up: SignUp | None = None,
-    ) -> None:
-        """Store a new account.
-
-        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond a quota
-        of its networks; then nothing is stored and no invitation spent.
-        """
-        ...
-
-    async def find(self, operator_id: str) -> Operator | None:
-        """The account of this id."""
-        ...
-
-    async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
-        """The account with this e-mail (compared by lower case) and its password hash."""
-        ...
-
-    async def list_for_admin(self) -> Sequence[Operator]:
-        """Every account, oldest first."""
-        ...
-
-    async def rename(
-        self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
-    ) -> Operator:
-        """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
-        ...
-
-    async def change_for_admin(
-        self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
-    ) -> Operator:
-        """Change the account, and note what was before and is after in `note`'s details.
-
-        Raises `OperatorNotFound`, and `LastAdmin` where nobody would be left to undo it; the
-        terminal may.
-        """
-        ...
-
-    async def note(self, note: AuditEntry) -> None:
-        """Add to the audit trail what changes nothing else."""
-        ...
-
-
-class ApiKeyStore(Protocol):
-    """API key records, found by the SHA-256 (64 hex digits) of the full key."""
-
-    async def add(
-        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
-    ) -> bool:
-        """Store a new key; False when the operator has `limit` that are not revoked.
-
-        Of revoked ones as many are kept, the newest.
-        """
-        ...
-
-    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
-        """The key of this hash, revoked or not."""
-        ...
-
-    async def recent_hashes(self, limit: int) -> Sequence[str]:
-        """The hashes of the keys in force that were used last, newest first."""
-        ...
-
-    async def list(self, operator_id: str) -> Sequence[ApiKey]:
-        """The operator's keys, newest first."""
-        ...
-
-    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
-        """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
-        ...
-
-    async def touch(self, last_used: Mapping[str, datetime]) -> None:
-        """Write down when keys (by id) were last used; never moves a time back."""
-        ...
-
-
-class AllowanceStore(Protocol):
-    """How many metered calls an operator has used in a month (`YYYY-MM`, UTC)."""
-
-    async def used(self, operator_id: str, month: str) -> int:
-        """The count so far."""
-        ...
-
-    async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
-        """Add to the counts of (operator id, month) in one transaction; returns the new totals."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class HashClient:
     """Whom a password is hashed for: they take turns."""
@@ -209,23 +114,6 @@ class HashClient:
 
 
 TERMINAL_CLIENT: Final = HashClient("terminal", is_known=True)
-
-
-class PasswordHasher(Protocol):
-    """Slow, salted hashes; never on the event loop's thread, few at a time, callers by turns.
-
-    Raises `TooMany` for a caller that has too many waiting, `Unavailable` when too many wait.
-    """
-
-    async def hash(self, password: str, client: HashClient = TERMINAL_CLIENT) -> str:
-        """A self-describing hash."""
-        ...
-
-    async def verify(
-        self, password_hash: str | None, password: str, client: HashClient = TERMINAL_CLIENT
-    ) -> bool:
-        """Whether they belong together. None costs the same time and is False."""
-        ...
 
 
 class LoginTokens(Protocol):
@@ -308,51 +196,6 @@ class LoginRecord:
     """The time step of the last code that was taken; codes up to it are spent."""
     is_known_origin: bool
     """Whether a log-in has succeeded from this network before."""
-
-
-class SessionStore(Protocol):
-    """Dashboard sessions: a row each, gone when it ends."""
-
-    async def begin(
-        self,
-        session: DashboardSession,
-        password_hash: str,
-        origin: Hashes,
-        limit: int,
-        note: AuditEntry | None,
-    ) -> bool:
-        """Store a session and that its origin is known; the oldest beyond `limit` end.
-
-        False, and nothing stored, when the account's password is not that of the hash any more.
-        """
-        ...
-
-    async def owner(self, operator_id: str, session_id: str, now: datetime) -> Operator | None:
-        """The account of a session that has not ended."""
-        ...
-
-    async def list(self, operator_id: str, now: datetime) -> Sequence[DashboardSession]:
-        """The operator's sessions that have not ended, newest first."""
-        ...
-
-    async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
-        """End a session; False when this operator has none of this id."""
-        ...
-
-    async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
-        """End the operator's sessions but `keep`; how many there were."""
-        ...
-
-    async def touch(self, last_used: Mapping[str, datetime]) -> None:
-        """Write down when sessions (by id) were last used; never moves a time back."""
-        ...
-
-    async def purge(self, now: datetime) -> None:
-        """Remove expired sessions and codes, a bounded number; codes are kept for a day at least.
-
-        How many were issued of late is counted by rows.
-        """
-        ...
 
 
 class CredentialStore(Protocol):
@@ -449,38 +292,6 @@ class CredentialStore(Protocol):
         self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
     ) -> None:
         """Replace the sealed secret, if it is still the old one."""
-        ...
-
-
-class SecondFactor(Protocol):
-    """Time-based one-time codes (RFC 6238)."""
-
-    def new_secret(self) -> bytes:
-        """A secret of 160 bits."""
-        ...
-
-    def uri(self, secret: bytes, email: str) -> str:
-        """The `otpauth://` URI an authenticator application takes."""
-        ...
-
-    def step_of(self, secret: bytes, code: str, now: datetime) -> int | None:
-        """The time step whose code this is, of the present one and its neighbours; or None."""
-        ...
-
-
-class AccountSecrets(Protocol):
-    """Secrets at rest, sealed for their place."""
-
-    def seal(self, data: bytes, associated: bytes) -> bytes:
-        """The sealed form."""
-        ...
-
-    def open(self, sealed: bytes, associated: bytes) -> bytes:
-        """The data; raises `ValueError`."""
-        ...
-
-    def is_current(self, sealed: bytes) -> bool:
-        """Whether the newest key sealed it."""
         ...
 
 

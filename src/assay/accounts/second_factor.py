@@ -24,18 +24,11 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from assay.accounts.api_keys import base62
 from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
 from assay.accounts.password_proof import PasswordProof
-from assay.accounts.ports import (
-    AccountSecrets,
-    AskedBy,
-    Client,
-    CodeBound,
-    CredentialStore,
-    LoginRecord,
-    SecondFactor,
-)
+from assay.accounts.ports import AskedBy, Client, CodeBound, CredentialStore, LoginRecord
 from assay.audit.service import TERMINAL, Actor, note
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
+from assay.common.keyring import SecretBox
 
 RESET_TTL: Final = timedelta(minutes=30)
 """Lifetime of a reset link. Source: conventions.md#account-security."""
@@ -142,7 +135,7 @@ _NEIGHBOURS = (0, -1, 1)
 
 
 class TotpFactor:
-    """Implements `accounts.credential_ports.SecondFactor`."""
+    """Time-based one-time codes (RFC 6238)."""
 
     def new_secret(self) -> bytes:
         """Draw a secret for an authenticator."""
@@ -182,8 +175,8 @@ class SecondFactors:
     def __init__(
         self,
         store: CredentialStore,
-        factor: SecondFactor,
-        secrets: AccountSecrets,
+        factor: TotpFactor,
+        secrets: SecretBox,
         proof: PasswordProof,
         clock: Clock,
     ) -> None:

@@ -202,7 +202,7 @@ CODES_KEPT = timedelta(days=1)
 
 
 class SqlSessionStore:
-    """Implements `accounts.credential_ports.SessionStore`."""
+    """Dashboard sessions: a row each, gone when it ends."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -215,6 +215,10 @@ class SqlSessionStore:
         limit: int,
         note: AuditEntry | None,
     ) -> bool:
+        """Store a session and that its origin is known; the oldest beyond `limit` end.
+
+        False, and nothing stored, when the account's password is not that of the hash any more.
+        """
         values = {
             "id": session.id,
             "operator_id": session.operator_id,
@@ -258,6 +262,7 @@ class SqlSessionStore:
         await connection.execute(surplus)
 
     async def owner(self, operator_id: str, session_id: str, now: datetime) -> Operator | None:
+        """The account of a session that has not ended."""
         statement = (
             select(operators)
             .join(dashboard_sessions, dashboard_sessions.c.operator_id == operators.c.id)
@@ -273,6 +278,7 @@ class SqlSessionStore:
         return None if row is None else operator_of(row)
 
     async def list(self, operator_id: str, now: datetime) -> Sequence[DashboardSession]:
+        """The operator's sessions that have not ended, newest first."""
         statement = (
             select(dashboard_sessions)
             .where(
@@ -286,6 +292,7 @@ class SqlSessionStore:
         return [_session(row) for row in rows]
 
     async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
+        """End a session; False when this operator has none of this id."""
         statement = (
             delete(dashboard_sessions)
             .where(
@@ -301,12 +308,14 @@ class SqlSessionStore:
         return True
 
     async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
+        """End the operator's sessions but `keep`; how many there were."""
         async with self._database.write() as connection:
             ended = await _end_sessions(connection, operator_id, keep)
             await write_note(connection, note)
         return ended
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        """Write down when sessions (by id) were last used; never moves a time back."""
         if not last_used:
             return
         column = dashboard_sessions.c.used_us
@@ -324,6 +333,10 @@ class SqlSessionStore:
             await connection.execute(statement, rows)
 
     async def purge(self, now: datetime) -> None:
+        """Remove expired sessions and codes, a bounded number; codes are kept for a day at least.
+
+        How many were issued of late is counted by rows.
+        """
         for table, key in (
             (dashboard_sessions, dashboard_sessions.c.id),
             (account_codes, account_codes.c.code_hash),

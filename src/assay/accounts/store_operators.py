@@ -72,7 +72,7 @@ SIGN_UP_RETRY_S = 3600
 
 
 class SqlOperatorStore:
-    """Implements `accounts.ports.OperatorStore`."""
+    """Operator accounts and their password hashes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -84,6 +84,11 @@ class SqlOperatorStore:
         note: AuditEntry | None = None,
         sign_up: SignUp | None = None,
     ) -> None:
+        """Store a new account.
+
+        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond a quota
+        of its networks; then nothing is stored and no invitation spent.
+        """
         values = {
             "sign_up_origin": None if sign_up is None else _origins(sign_up)[0],
             "self_registered": sign_up is not None and sign_up.invite_hash is None,
@@ -150,18 +155,21 @@ class SqlOperatorStore:
             raise InviteInvalid("The invitation is not good, or not for this e-mail address.")
 
     async def find(self, operator_id: str) -> Operator | None:
+        """The account of this id."""
         statement = select(operators).where(operators.c.id == operator_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else operator_of(row)
 
     async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
+        """The account with this e-mail (compared by lower case) and its password hash."""
         statement = select(operators).where(operators.c.email_lower == email.lower())
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else (operator_of(row), row["password_hash"])
 
     async def list_for_admin(self) -> Sequence[Operator]:
+        """Every account, oldest first."""
         statement = select(operators).order_by(operators.c.created_us, operators.c.id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
@@ -170,6 +178,7 @@ class SqlOperatorStore:
     async def rename(
         self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
     ) -> Operator:
+        """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
         async with self._database.write() as connection:
             before = await _locked(connection, operator_id)
             after = await _change(connection, operator_id, {"name": name}, at)
@@ -181,6 +190,11 @@ class SqlOperatorStore:
     async def change_for_admin(
         self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
     ) -> Operator:
+        """Change the account, and note what was before and is after in `note`'s details.
+
+        Raises `OperatorNotFound`, and `LastAdmin` where nobody would be left to undo it; the
+        terminal may.
+        """
         async with self._database.write() as connection:
             takes = note.actor.kind != "terminal" and _takes_admin(change)
             if takes:
@@ -194,6 +208,7 @@ class SqlOperatorStore:
         return after
 
     async def note(self, note: AuditEntry) -> None:
+        """Add to the audit trail what changes nothing else."""
         async with self._database.write() as connection:
             await write_note(connection, note)
 
@@ -295,7 +310,7 @@ def _moment(at_us: int | None) -> datetime | None:
 
 
 class SqlApiKeyStore:
-    """Implements `accounts.ports.ApiKeyStore`."""
+    """API key records, found by the SHA-256 (64 hex digits) of the full key."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -303,6 +318,10 @@ class SqlApiKeyStore:
     async def add(
         self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
     ) -> bool:
+        """Store a new key; False when the operator has `limit` that are not revoked.
+
+        Of revoked ones as many are kept, the newest.
+        """
         values = {
             "id": key.id,
             "operator_id": key.operator_id,
@@ -340,12 +359,14 @@ class SqlApiKeyStore:
         return True
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
+        """The key of this hash, revoked or not."""
         statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _key(row)
 
     async def recent_hashes(self, limit: int) -> Sequence[str]:
+        """The hashes of the keys in force that were used last, newest first."""
         statement = (
             select(api_keys.c.key_hash)
             .where(~api_keys.c.revoked, api_keys.c.last_used_us.is_not(None))
@@ -356,6 +377,7 @@ class SqlApiKeyStore:
             return list((await connection.execute(statement)).scalars())
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
+        """The operator's keys, newest first."""
         statement = (
             select(api_keys)
             .where(api_keys.c.operator_id == operator_id)
@@ -366,6 +388,7 @@ class SqlApiKeyStore:
         return [_key(row) for row in rows]
 
     async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
+        """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
         statement = (
             update(api_keys)
             .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
@@ -379,6 +402,7 @@ class SqlApiKeyStore:
         return True
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        """Write down when keys (by id) were last used; never moves a time back."""
         if not last_used:
             return
         column = api_keys.c.last_used_us
@@ -419,12 +443,13 @@ _ADD = text(
 
 
 class SqlAllowanceStore:
-    """Implements `accounts.ports.AllowanceStore`."""
+    """How many metered calls an operator has used in a month (`YYYY-MM`, UTC)."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def used(self, operator_id: str, month: str) -> int:
+        """The count so far."""
         statement = select(allowance.c.used).where(
             allowance.c.operator_id == operator_id, allowance.c.month == month
         )
@@ -432,6 +457,7 @@ class SqlAllowanceStore:
             return (await connection.execute(statement)).scalar_one_or_none() or 0
 
     async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+        """Add to the counts of (operator id, month) in one transaction; returns the new totals."""
         totals: dict[tuple[str, str], int] = {}
         async with self._database.write() as connection:
             for (operator_id, month), count in sorted(counts.items()):

@@ -12,7 +12,7 @@ from assay.accounts.operators import QUOTA_WINDOW, Operators
 from assay.accounts.password_proof import PasswordProof, RequestQuota
 from assay.accounts.ports import Client
 from assay.accounts.second_factor import SecondFactors
-from assay.admin.ports import AccountEnd
+from assay.admin.store import SqlAccountEnd
 from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics
 from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, note
@@ -49,7 +49,7 @@ class AccountExport:
 class AccountDataDependencies:
     """Where an account's data are."""
 
-    end: AccountEnd
+    end: SqlAccountEnd
     operators: Operators
     proof: PasswordProof
     factors: SecondFactors

@@ -8,7 +8,8 @@ from typing import Final
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.accounts.operators import Operators
-from assay.admin.ports import AdminStore, OperatorOverview, PlatformStats
+from assay.admin.ports import OperatorOverview, PlatformStats
+from assay.admin.store import SqlAdminStore
 from assay.analytics.model import AgentCounted, CallSums, LogFilter, LoggedCall, Stats
 from assay.analytics.queries import Analytics, ReportPage
 from assay.audit.service import Actor, AuditEntry, AuditStore
@@ -40,7 +41,7 @@ class OperatorDetail:
 class AdminDependencies:
     """What the admin's views are made of."""
 
-    store: AdminStore
+    store: SqlAdminStore
     audit: AuditStore
     operators: Operators
     keys: ApiKeys

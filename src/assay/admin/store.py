@@ -50,12 +50,13 @@ _FUNNEL = ("asked", "paid", "settled", "failed", "denied", "limited")
 
 
 class SqlAdminStore:
-    """Implements `admin.ports.AdminStore`."""
+    """Reads across all accounts; every method is for admins only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def stats_for_admin(self, today: int) -> PlatformStats:
+        """The platform's sums; `today` is a day numbered from 1970-01-01, UTC."""
         accounts = select(
             func.count().label("operators"),
             func.count().filter(operators.c.plan == "pro").label("pro"),
@@ -97,6 +98,7 @@ class SqlAdminStore:
     async def operators_for_admin(
         self, at_most: int, offset: int
     ) -> tuple[Sequence[OperatorOverview], int]:
+        """Accounts, newest first, with their sums; and how many there are."""
         page = (
             select(operators)
             .order_by(operators.c.created_us.desc(), operators.c.id.desc())
@@ -149,7 +151,7 @@ NO_PASSWORD = "!"  # noqa: S105 - the hash of no password
 
 
 class SqlAccountEnd:
-    """Implements `admin.ports.AccountEnd`."""
+    """Erases what is personal of an account, and ends everything that acts for it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -157,6 +159,14 @@ class SqlAccountEnd:
     async def erase(
         self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
     ) -> None:
+        """End the account, in one transaction.
+
+        Personal fields are erased, keys and sessions void, wrappers deactivated, webhooks removed;
+        calls and payments stay under the account's id, which is a pseudonym from then on. The hash
+        of the network that signed up goes too, unless that was after `origin_until`.
+
+        Raises `OperatorNotFound`, and `LastAdmin` for the only admin that is not suspended.
+        """
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
             await _end_account(connection, operator_id, at, origin_until, note)

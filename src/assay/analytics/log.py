@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.analytics.model import BatchId, CallLogEntry, bound
-from assay.analytics.ports import CallsRefused, CallStore
+from assay.analytics.ports import CallsRefused
+from assay.analytics.store_calls import SqlCallStore
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.ids import new_id
 
@@ -37,7 +38,7 @@ class CallLog:
 
     def __init__(
         self,
-        store: CallStore,
+        store: SqlCallStore,
         on_refused: Refused = lambda _row, _why: None,
         costs: CostLedger | None = None,
     ) -> None:

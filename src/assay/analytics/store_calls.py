@@ -207,7 +207,7 @@ class CallPages:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
-        """As `analytics.ports.AnalyticsStore.logs`."""
+        """As `analytics.store_analytics.SqlAnalyticsStore.logs`."""
         wanted = _indexed(operator_id, which, self._database.kind)
         if first_day is not None:
             wanted.append(calls.c.at_us >= first_day * DAY_US)
@@ -307,13 +307,18 @@ _KEPT_DAYS = 7
 
 
 class SqlCallStore:
-    """Implements `analytics.ports.CallStore`; the roll-ups are written with the rows."""
+    """Durable rows of calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._rollups = RollupWriter(database.kind)
 
     async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
+        """Store all of them, and what they add to the analytics, in one transaction.
+
+        A batch with an id is stored once: handed in again, right after, it adds nothing. Raises
+        `CallsRefused`, with nothing stored, and `Unavailable`, with the batch stored or not.
+        """
         try:
             timed = [(to_us(call.at), call) for call in batch]
             tally = tally_calls(timed)
@@ -341,6 +346,7 @@ class SqlCallStore:
         await self._database.change(work)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
+        """The operator's newest calls."""
         statement = (
             select(calls)
             .where(calls.c.operator_id == operator_id)

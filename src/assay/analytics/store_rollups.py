@@ -321,16 +321,18 @@ REBUILD_S: Final = 3600.0
 
 
 class SqlRollupProof:
-    """Implements `analytics.ports.RollupProof`."""
+    """The roll-ups held against everything they were made from."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def differences(self) -> Mapping[str, int]:
+        """Rows that are not what they should be, by table; every table is named."""
         async with self._database.snapshot(REBUILD_S) as connection:
             return await _compared(connection, fix=False)
 
     async def rebuild(self) -> Mapping[str, int]:
+        """Make them again; what differed until then. Writers wait meanwhile."""
         async with self._database.write(REBUILD_S) as connection:
             if self._database.kind == "postgresql":
                 await _run(connection, "LOCK TABLE calls, payments IN SHARE MODE")

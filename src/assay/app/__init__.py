@@ -20,9 +20,9 @@ from assay.admin.overview import Admin, AdminDependencies
 from assay.admin.store import SqlAccountEnd, SqlAdminStore
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.log import CallLog
-from assay.analytics.ports import CallStore, RollupProof
 from assay.analytics.queries import Analytics
-from assay.analytics.store_calls import SqlMissingCalls
+from assay.analytics.store_calls import SqlCallStore, SqlMissingCalls
+from assay.analytics.store_rollups import SqlRollupProof
 from assay.app import evaluation as evidence
 from assay.app.accounts import AccountDependencies, account_services
 from assay.app.background import (
@@ -234,13 +234,13 @@ class App:
     transfers: Transfers
     transfer_pages: TransferPages
     call_log: CallLog
-    call_store: CallStore
+    call_store: SqlCallStore
     conduct_log: ObservationLog
     course: ScenarioRuns
     baits: OutOfBandCalls
     callbacks: Callbacks
     analytics: Analytics
-    rollups: RollupProof
+    rollups: SqlRollupProof
     admin: Admin
     webhooks: Webhooks
     webhook_store: WebhookStore

@@ -9,9 +9,10 @@ from assay.accounts.mail import MailOutbox, SmtpMailer, smtp_server
 from assay.accounts.operators import Operators, SignUpRules, SignUps
 from assay.accounts.password_proof import Argon2PasswordHasher, LoginThrottle, PasswordProof
 from assay.accounts.passwords import PasswordDependencies, Passwords
-from assay.accounts.ports import OperatorStore, Origins
+from assay.accounts.ports import Origins
 from assay.accounts.second_factor import SecondFactors, TotpFactor
 from assay.accounts.store_credentials import SqlCredentialStore, SqlSessionStore
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.keyring import SecretBox
@@ -28,7 +29,7 @@ class AccountDependencies:
     clock: Clock
     log: Log
     database: Database
-    operator_store: OperatorStore
+    operator_store: SqlOperatorStore
     keys: ApiKeys
     box: SecretBox
     tokens: JwtLoginTokens

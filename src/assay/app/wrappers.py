@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from assay.analytics.log import CallLog
 from assay.analytics.model import CallLogEntry
-from assay.analytics.ports import RollupProof
 from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
@@ -114,7 +113,7 @@ class WrapperServices:
     call_log: CallLog
     call_store: SqlCallStore
     analytics: Analytics
-    rollups: RollupProof
+    rollups: SqlRollupProof
     routes: Routes
     origin: WrapperOrigin
     x402_engines: Sequence[X402Engine]

@@ -46,6 +46,7 @@ from assay.evaluation.model import (
 )
 from assay.evaluation.ports import Signal
 from assay.evaluation.schedule import ScheduleEvidence, VisitReason
+from assay.evaluation.store_visits import SqlVisitStore
 from assay.evaluation.visits import (
     DECLARATION,
     RECHECK,
@@ -54,7 +55,6 @@ from assay.evaluation.visits import (
     EvaluationRequest,
     Label,
     VisitRecord,
-    VisitStore,
     compare,
     known_facts,
 )
@@ -414,7 +414,7 @@ a host, and carries no deposited credential. The newest result counts."""
 class VisitHistory:
     """Reads the results of earlier visits, and judges the newest one by them."""
 
-    def __init__(self, store: VisitStore, clock: Clock, judge: Judge) -> None:
+    def __init__(self, store: SqlVisitStore, clock: Clock, judge: Judge) -> None:
         self._store = store
         self._clock = clock
         self._judge = judge

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from assay.common.clock import Clock
 from assay.common.errors import Conflict, InvalidRequest, NotFound, Problem, Unavailable
 from assay.common.ids import new_id
+from assay.common.keyring import SecretBox
 from assay.control.scope import ControlScope, document_scope, scope_of
 from assay.net.egress.redaction import Place, name_problem, value_problem
 from assay.probing.declared_services import declared_services
@@ -70,22 +71,6 @@ class DepositedCredential:
     used_at: datetime | None = None
     outcome: EntryOutcome | None = None
     """Its result in the last visit that used it."""
-
-
-class SealsSecrets(Protocol):
-    """Seals secrets under a ring of keys."""
-
-    def seal(self, data: bytes, associated: bytes) -> bytes:
-        """Return the sealed form, bound to `associated`."""
-        ...
-
-    def open(self, sealed: bytes, associated: bytes) -> bytes:
-        """Return the data; raises `ValueError` if it was not sealed with this `associated`."""
-        ...
-
-    def is_current(self, sealed: bytes) -> bool:
-        """Return whether the first key of the ring sealed it."""
-        ...
 
 
 class DepositStore(Protocol):
@@ -160,7 +145,7 @@ class ServiceCredentials:
     def __init__(
         self,
         store: DepositStore,
-        secrets: SealsSecrets,
+        secrets: SecretBox,
         control: ProvenPaths,
         clock: Clock,
         is_ours: Callable[[str], bool],

@@ -30,8 +30,10 @@ from assay.net.egress.ports import EgressClient, VisitTurns
 from assay.personhood.model import HumanRegistry, PersonhoodStore
 from assay.probing.deposited_access import EvaluationCredentials
 from assay.probing.judge import ChatModel
+from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.probing.paid_calls import PaidCalls
-from assay.probing.ports import AgentDialers, OutOfBandUrl, PendingResult, Probe, ReadsConsents
+from assay.probing.ports import AgentDialers, PendingResult, Probe, ReadsConsents
+from assay.probing.result_callbacks import Callbacks
 from assay.probing.unannounced import UnannouncedVisits
 from assay.registries.model import Subject
 from assay.registries.ports import ChainReader
@@ -72,22 +74,6 @@ class CallerBehaviourSource(Protocol):
         ...
 
 
-class OutOfBandUrls(Protocol):
-    """Creates addresses that were never published."""
-
-    def new(self, subject_key: str = "") -> OutOfBandUrl:
-        """Return a new address for an agent."""
-        ...
-
-
-class IssuesCallbacks(Protocol):
-    """Creates addresses where an agent delivers the result of one message."""
-
-    async def issue(self, *, announced: bool) -> PendingResult | None:
-        """Return a new one; None if agents cannot reach this service. Never raises."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The sources of signals beyond the registry and the sandbox; None is not configured."""
@@ -97,8 +83,8 @@ class Sources:
     humans: HumanRegistry | None = None
     personhoods: PersonhoodStore | None = None
     conduct: CallerBehaviourSource | None = None
-    lures: OutOfBandUrls | None = None
-    callbacks: IssuesCallbacks | None = None
+    lures: OutOfBandCalls | None = None
+    callbacks: Callbacks | None = None
     visits: UnannouncedVisits | None = None
     judge: ChatModel | None = None
     reputation: FactsSource | None = None

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
@@ -25,7 +25,8 @@ from assay.evaluation.model import Evidence
 from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.schedule import DueVisit
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.visits import WINDOW, VisitRecord, VisitStore
+from assay.evaluation.store_visits import SqlVisitSchedule, SqlVisitStore
+from assay.evaluation.visits import WINDOW, VisitRecord
 from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
 from assay.registries.model import AgentNotFound, Subject
@@ -37,7 +38,7 @@ class SiblingVisits:
     """Finds a sibling's visit that replaces one of an agent's own."""
 
     evaluations: EvaluationStore
-    visits: VisitStore
+    visits: SqlVisitStore
     clock: Clock
     critical: frozenset[str]
     """Names of checks that may fail critically."""
@@ -114,31 +115,11 @@ ACCOUNT: Final = "scheduler"
 budget."""
 
 
-class Schedule(Protocol):
-    """The due visits, shared by all processes."""
-
-    async def lease(self, per_host: int, at_most: int, lease_s: float) -> Sequence[DueVisit]:
-        """Return visits to make now; no other process gets them for `lease_s` seconds."""
-        ...
-
-    async def prepared(self, subject_key: str) -> None:
-        """Record that robots.txt of a leased agent's sites was read: it is visited next."""
-        ...
-
-    async def put_off(self, subject_key: str, seconds: float) -> None:
-        """Postpone a leased visit that could not be made."""
-        ...
-
-    async def drop(self, subject_key: str) -> None:
-        """Remove an agent that no longer exists."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SchedulerDependencies:
     """The dependencies of visits."""
 
-    schedule: Schedule
+    schedule: SqlVisitSchedule
     subjects: Subjects
     networks: Networks
     evaluator: Evaluator

@@ -64,12 +64,13 @@ DAY_S = 86_400
 
 
 class SqlVisitStore:
-    """Stores visits in SQL; implements `evaluation.visits.VisitStore`."""
+    """Stores visits of the window, with the evaluation they belong to."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def recent(self, subject_key: str, since: datetime) -> Sequence[VisitRecord]:
+        """Return the newest visits of each kind not older than `since`, oldest first."""
         wanted = (
             (visits.c.timing == "scheduled", SCHEDULED_MAX),
             (visits.c.timing == "triggered", TRIGGERED_MAX),
@@ -92,6 +93,7 @@ class SqlVisitStore:
         return [_record(row) for row in rows]
 
     async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
+        """Return the newest scheduled visit to another agent of the group of siblings."""
         siblings = select(agent_identities.c.subject_key).where(
             agent_identities.c.group_key == group, agent_identities.c.subject_key != exclude
         )
@@ -313,7 +315,7 @@ kind cannot hide the other."""
 
 
 class SqlVisitSchedule:
-    """Stores the schedule in SQL; implements `evaluation.schedule.PlansVisits` and leases."""
+    """The due visits, shared by all processes."""
 
     def __init__(self, database: Database, clock: Clock, chance: Chance) -> None:
         self._database = database

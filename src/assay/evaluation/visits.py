@@ -10,11 +10,11 @@ completed: another payee or host, a price above ten times, a new tool that acts.
 between two reads of one visit is not a change. Source: evidence.md#drift.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 
@@ -96,18 +96,6 @@ class VisitRecord:
     """Identifies the source address of an unannounced visit; empty: the service's own."""
     shared_by: str = ""
     """The sibling that was visited in the agent's place."""
-
-
-class VisitStore(Protocol):
-    """Stores visits of the window, with the evaluation they belong to."""
-
-    async def recent(self, subject_key: str, since: datetime) -> Sequence[VisitRecord]:
-        """Return the newest visits of each kind not older than `since`, oldest first."""
-        ...
-
-    async def of_group(self, group: str, exclude: str, since: datetime) -> VisitRecord | None:
-        """Return the newest scheduled visit to another agent of the group of siblings."""
-        ...
 
 
 Material = Literal["payee", "host", "price", "tool"]

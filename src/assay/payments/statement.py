@@ -13,7 +13,7 @@ paid -> signed, where a reorganisation took it back before it was final
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -21,7 +21,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
-from assay.audit.service import AuditEntry
 from assay.common.errors import Conflict, NotFound
 from assay.common.numbers import DECIMALS
 from assay.payments.model import PaymentState
@@ -289,66 +288,6 @@ class TransferSighting:
     depth: int = 0
     is_lost: bool = False
     is_gone: bool = False
-
-
-class TransferStore(Protocol):
-    """Transfers, durable before they are answered."""
-
-    async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
-        """A payment that may be given back."""
-        ...
-
-    async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
-        """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
-
-        Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
-        added, where the operator is owed less.
-        """
-        ...
-
-    async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
-        """Write down another transaction of the same nonce; None when the row has moved."""
-        ...
-
-    async def move(
-        self,
-        known: Transfer,
-        state: TransferState,
-        *,
-        transaction: str = "",
-        reason: str = "",
-        audit_entry: AuditEntry | None = None,
-    ) -> Transfer | None:
-        """Move a row on; None when it is not as `known` says any more.
-
-        Raises `Conflict` for a transaction that is another transfer's, or paid for something.
-        """
-        ...
-
-    async def due(
-        self, now: datetime, since: Mapping[TransferState, datetime], limit: int
-    ) -> Sequence[Transfer]:
-        """What the chain is to be asked about, each taken by one process for a while.
-
-        Signed ones first; of other states those that came to it after that moment of `since`.
-        """
-        ...
-
-    async def finish(self, known: Transfer) -> None:
-        """Look at it no more, unless it has moved meanwhile."""
-        ...
-
-    async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
-        """Everything signed for a transfer, oldest first."""
-        ...
-
-    async def find_for_admin(self, transfer_id: str) -> Transfer | None:
-        """By its own id, or its payment's."""
-        ...
-
-    async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
-        """Newest first."""
-        ...
 
 
 class TransferChain(Protocol):

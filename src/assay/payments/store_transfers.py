@@ -57,7 +57,7 @@ _PLAIN = (
 
 
 class SqlTransferRows:
-    """Implements `payments.transfer_pages.TransferRows`."""
+    """The rows of accounts, newest first."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -65,6 +65,7 @@ class SqlTransferRows:
     async def page(
         self, operator_id: str, before: str | None, limit: int, offset: int
     ) -> Sequence[Transfer]:
+        """Those after the one of the id `before`. Raises `TransferNotFound` for another's."""
         mine = transfers.c.operator_id == operator_id
         place = tuple_(transfers.c.created_us, transfers.c.id)
         statement = select(transfers).where(mine)
@@ -80,6 +81,7 @@ class SqlTransferRows:
         return [_transfer_of(row) for row in rows]
 
     async def count(self, operator_id: str) -> int:
+        """How many there are."""
         statement = select(func.count()).where(transfers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one()
@@ -195,7 +197,7 @@ NEVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
 
 
 class SqlTransferStore:
-    """Implements `payments.transfer_model.TransferStore`. `payees` are the platform's wallets."""
+    """Transfers, durable before they are answered."""
 
     def __init__(self, database: Database, payees: Iterable[str], clock: Clock) -> None:
         self._database = database
@@ -203,6 +205,7 @@ class SqlTransferStore:
         self._clock = clock
 
     async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
+        """A payment that may be given back."""
         statement = select(payments).where(payments.c.id == payment_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
@@ -218,6 +221,11 @@ class SqlTransferStore:
         )
 
     async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
+        """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
+
+        Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
+        added, where the operator is owed less.
+        """
         try:
             async with self._database.write() as connection:
                 # One operator's transfers in one order: none is made of what another has taken.
@@ -238,6 +246,7 @@ class SqlTransferStore:
         return made
 
     async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
+        """Write down another transaction of the same nonce; None when the row has moved."""
         moved = self._moved(known, known.state, signed.transaction, known.reason)
         async with self._database.write() as connection:
             if not await _update(connection, known, moved):
@@ -254,6 +263,10 @@ class SqlTransferStore:
         reason: str = "",
         audit_entry: AuditEntry | None = None,
     ) -> Transfer | None:
+        """Move a row on; None when it is not as `known` says any more.
+
+        Raises `Conflict` for a transaction that is another transfer's, or paid for something.
+        """
         moved = self._moved(known, state, transaction or known.transaction, reason)
         try:
             async with self._database.write() as connection:
@@ -269,6 +282,10 @@ class SqlTransferStore:
     async def due(
         self, now: datetime, since: Mapping[TransferState, datetime], limit: int
     ) -> Sequence[Transfer]:
+        """What the chain is to be asked about, each taken by one process for a while.
+
+        Signed ones first; of other states those that came to it after that moment of `since`.
+        """
         is_signed = transfers.c.state == TransferState.SIGNED
         recent = [
             and_(transfers.c.state == state, transfers.c.updated_us > to_us(moment))
@@ -285,11 +302,13 @@ class SqlTransferStore:
         return [taken for row in rows if (taken := await self._take(_transfer_of(row), now))]
 
     async def finish(self, known: Transfer) -> None:
+        """Look at it no more, unless it has moved meanwhile."""
         unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
         async with self._database.write() as connection:
             await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
 
     async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
+        """Everything signed for a transfer, oldest first."""
         own = transfer_transactions
         statement = (
             select(own)
@@ -301,6 +320,7 @@ class SqlTransferStore:
         return [SignedTransfer(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
 
     async def find_for_admin(self, transfer_id: str) -> Transfer | None:
+        """By its own id, or its payment's."""
         is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
         # A refund that was cancelled may stand beside the one that was made instead.
         newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
@@ -309,6 +329,7 @@ class SqlTransferStore:
         return None if row is None else _transfer_of(row)
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
+        """Newest first."""
         statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
         if operator_id is not None:
             statement = statement.where(transfers.c.operator_id == operator_id)

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock, iso
@@ -40,8 +40,8 @@ from assay.payments.statement import (
     TransferNotFound,
     TransferSighting,
     TransferState,
-    TransferStore,
 )
+from assay.payments.store_transfers import SqlTransferRows, SqlTransferStore
 
 CHECKED_AT_ONCE: Final = 50
 LOOK_S: Final = 0.5
@@ -57,7 +57,7 @@ class TransferWatcher:
 
     def __init__(
         self,
-        store: TransferStore,
+        store: SqlTransferStore,
         chain: TransferChain,
         networks: Mapping[str, PaymentNetwork],
         clock: Clock,
@@ -148,24 +148,10 @@ EXPORTED_MAX: Final = 1_000_000
 """Transfers of one export; the cursor of the last one's page goes on from there."""
 
 
-class TransferRows(Protocol):
-    """The rows of accounts, newest first."""
-
-    async def page(
-        self, operator_id: str, before: str | None, limit: int, offset: int
-    ) -> Sequence[Transfer]:
-        """Those after the one of the id `before`. Raises `TransferNotFound` for another's."""
-        ...
-
-    async def count(self, operator_id: str) -> int:
-        """How many there are."""
-        ...
-
-
 class TransferPages:
     """Reads them by position: what is added meanwhile neither repeats nor hides a row."""
 
-    def __init__(self, rows: TransferRows) -> None:
+    def __init__(self, rows: SqlTransferRows) -> None:
         self._rows = rows
 
     async def page(
@@ -213,7 +199,7 @@ class Transfers:
 
     def __init__(
         self,
-        store: TransferStore,
+        store: SqlTransferStore,
         chain: TransferChain,
         statements: Statements,
         networks: Mapping[str, PaymentNetwork],

@@ -213,18 +213,6 @@ class PaidCallStore(Protocol):
         ...
 
 
-class VisitWallets(Protocol):
-    """Derives wallets from the operator's key and a claim's id; their keys are not stored."""
-
-    def address(self, call_id: str) -> str:
-        """Return the wallet's address in lower case."""
-        ...
-
-    def sign(self, call_id: str, transfer: Authorization, network: PaymentNetwork) -> Authorization:
-        """Return the transfer, signed by its wallet."""
-        ...
-
-
 class Balances(Protocol):
     """Reads balances of wallets."""
 
@@ -238,7 +226,7 @@ _ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
 
 
 class DerivedWallets:
-    """Derives each wallet from the key and an id; implements `probing.paid_calls.VisitWallets`."""
+    """Derives wallets from the operator's key and a claim's id; their keys are not stored."""
 
     def __init__(self, private_key: str) -> None:
         """Load the key. Raises `ValueError` unless it is a key of 64 hex digits."""
@@ -246,9 +234,11 @@ class DerivedWallets:
         self._secret = bytes.fromhex(private_key.removeprefix("0x"))
 
     def address(self, call_id: str) -> str:
+        """Return the wallet's address in lower case."""
         return address_of_key(self._key(call_id))
 
     def sign(self, call_id: str, transfer: Authorization, network: PaymentNetwork) -> Authorization:
+        """Return the transfer, signed by its wallet."""
         return sign_authorization(self._key(call_id), transfer, network)
 
     def _key(self, call_id: str) -> str:
@@ -293,7 +283,7 @@ class PaidCallDependencies:
     store: PaidCallStore
     chain: TransferChain
     balances: Balances
-    wallets: VisitWallets
+    wallets: DerivedWallets
     networks: Mapping[str, PaymentNetwork]
     """Payment networks by id."""
     day_budget: int
@@ -313,7 +303,7 @@ class _Purse:
     network: PaymentNetwork
     price: int
     left: int
-    wallets: VisitWallets
+    wallets: DerivedWallets
     now_s: Callable[[], float]
 
     @property

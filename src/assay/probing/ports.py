@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 from assay.common.cache import SingleFlight
 from assay.common.json import JsonObject, JsonValue
@@ -217,15 +217,6 @@ class AgentDialers(Protocol):
 
         Raises `AgentCallFailed` on entry.
         """
-        ...
-
-
-@runtime_checkable
-class CountsMessages(Protocol):
-    """Counts messages that probably cost an agent's owner a model call."""
-
-    async def count_message(self, url: str) -> None:
-        """Count one; raises `BudgetExhausted` if it exceeds the limit."""
         ...
 
 

@@ -149,7 +149,7 @@ class CallbackDelivery:
 
 
 class Callbacks:
-    """Issues callbacks, and records what is delivered to them."""
+    """Creates addresses where an agent delivers the result of one message."""
 
     def __init__(
         self,

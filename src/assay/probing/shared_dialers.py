@@ -195,7 +195,7 @@ class SharedDialers:
 
 
 class FunctionDialers:
-    """The same connections, for proof of function, with its share of the visit's messages."""
+    """Counts messages that probably cost an agent's owner a model call."""
 
     def __init__(self, dialers: SharedDialers) -> None:
         self._dialers = dialers

@@ -52,16 +52,10 @@ from assay.probing.instructions import (
     seeded,
     word,
 )
-from assay.probing.ports import (
-    AgentCallFailed,
-    BudgetExhausted,
-    CountsMessages,
-    McpTool,
-    ProbeSession,
-    ServiceKind,
-)
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import LIMITS, ask, decode, first, text_of
 from assay.probing.session import is_tight, require_room
+from assay.probing.shared_dialers import FunctionDialers
 
 TAKERS_MAX = 8
 """Most takers of one kind of service."""
@@ -516,5 +510,5 @@ async def _ask(visit: ProbeSession, taker: Taker, disclosed: list[str]) -> None:
 
 async def _count(visit: ProbeSession, taker: Taker) -> None:
     service = first(visit, taker.kind)
-    if service is not None and isinstance(visit.dialers, CountsMessages):
+    if service is not None and isinstance(visit.dialers, FunctionDialers):
         await visit.dialers.count_message(service.service.endpoint)

@@ -14,6 +14,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
+from assay.common.keyring import SecretBox
 from assay.http1.model import Target
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.registries.model import TOKEN_ID_MAX
@@ -27,7 +28,7 @@ from assay.webhooks.model import (
     WebhookRegistration,
 )
 from assay.webhooks.payload import secret_bytes
-from assay.webhooks.ports import WebhookSecrets, WebhookStore
+from assay.webhooks.ports import WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs, Verification
 
 URL_CHARS_MAX: Final = 2048
@@ -66,7 +67,7 @@ class Webhooks:
     def __init__(
         self,
         store: WebhookStore,
-        secrets: WebhookSecrets,
+        secrets: SecretBox,
         egress: EgressPolicy,
         clock: Clock,
         proofs: ReceiverProofs,

@@ -8,6 +8,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
+from assay.common.keyring import SecretBox
 from assay.common.numbers import DECIMALS
 from assay.payments.sale_checks import SaleTerms, SaleWarnings
 from assay.wrappers.endpoint_rules import (
@@ -30,7 +31,7 @@ from assay.wrappers.model import (
     UpstreamAuth,
     WrapperConfig,
 )
-from assay.wrappers.ports import UpstreamSecrets, WrapperStore
+from assay.wrappers.store import SqlWrapperStore
 
 _TRIES_MAX = 20
 """How often a change is made again because another one came between."""
@@ -47,8 +48,8 @@ class Endpoints:
 
     def __init__(
         self,
-        store: WrapperStore,
-        secrets: UpstreamSecrets,
+        store: SqlWrapperStore,
+        secrets: SecretBox,
         rules: ConfigRules,
         clock: Clock,
         sale_warnings: SaleWarnings | None = None,

@@ -127,7 +127,7 @@ _REVISIONS = select(wrapper_revisions, operators.c.fee_rate, operators.c.suspend
 
 
 class SqlWrapperStore:
-    """Implements `wrappers.ports.WrapperStore`."""
+    """Wrapper configs, and what they have been: each change is a revision, in one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -135,6 +135,7 @@ class SqlWrapperStore:
     async def add(
         self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
     ) -> bool:
+        """Store; False when an active config of the operator has the same route key."""
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
@@ -147,17 +148,20 @@ class SqlWrapperStore:
         return True
 
     async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
+        """The operator's config of this id, active or not."""
         statement = _WITH_RATE.where(_is_his(operator_id, config_id))
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else config_of(row)
 
     async def owner_for_admin(self, config_id: str) -> str | None:
+        """The id of the operator whose config it is."""
         statement = select(wrappers.c.operator_id).where(wrappers.c.id == config_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one_or_none()
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's configs, newest first, inactive ones included."""
         statement = _WITH_RATE.where(wrappers.c.operator_id == operator_id).order_by(
             wrappers.c.created_us.desc(), wrappers.c.id.desc()
         )
@@ -166,6 +170,7 @@ class SqlWrapperStore:
         return await _configs(rows)
 
     async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
+        """How many configs the operator has: all, or the active or inactive ones."""
         mine = wrappers.c.operator_id == operator_id
         statement = select(func.count()).select_from(wrappers).where(mine)
         if is_active is not None:
@@ -174,6 +179,7 @@ class SqlWrapperStore:
             return (await connection.execute(statement)).scalar_one()
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's active configs; none while its account is suspended."""
         statement = _WITH_RATE.where(
             wrappers.c.operator_id == operator_id,
             wrappers.c.active.is_(True),
@@ -186,6 +192,7 @@ class SqlWrapperStore:
     async def deactivate(
         self, operator_id: str, config_id: str, note: AuditEntry | None = None
     ) -> bool:
+        """Whether the operator has such a config; it is inactive afterwards."""
         statement = (
             update(wrappers)
             .where(_is_his(operator_id, config_id), wrappers.c.active.is_(True))
@@ -208,6 +215,11 @@ class SqlWrapperStore:
     async def change(
         self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
     ) -> ChangeResult:
+        """Replace a config by its next revision.
+
+        `stale`: it is no longer what the revision before was; `overlaps`: another active config of
+        the operator has the same route key. Nothing is changed then.
+        """
         key = route_key(config.method, config.path) if config.active else None
         statement = (
             update(wrappers)
@@ -232,6 +244,7 @@ class SqlWrapperStore:
     async def history(
         self, operator_id: str, config_id: str, at_most: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
+        """What the operator's config has been, newest first; and how many there are."""
         mine = _revisions_of(operator_id, config_id)
         counted = select(func.count()).select_from(wrapper_revisions).where(*mine)
         page = _REVISIONS.where(*mine).limit(at_most).offset(offset)
@@ -242,6 +255,11 @@ class SqlWrapperStore:
         return [_revision_of(row) for row in rows], total
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
+        """The config as it was.
+
+        Without a target while the account is suspended or deleted, and once the upstream's secret
+        has been forgotten.
+        """
         statement = _REVISIONS.where(
             *_revisions_of(operator_id, config_id), wrapper_revisions.c.revision == number
         )
@@ -258,6 +276,10 @@ class SqlWrapperStore:
     async def quoted(
         self, operator_id: str, config_id: str, network: str, price: int, since: datetime
     ) -> Sequence[Revision]:
+        """Active revisions that asked for the price on the network and were in force after `since`.
+
+        Newest first, at most `QUOTES_MAX`.
+        """
         revisions = wrapper_revisions.c
         statement = (
             _REVISIONS.where(
@@ -276,6 +298,7 @@ class SqlWrapperStore:
         return [_revision_of(row) for row in rows]
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
+        """The sealed secrets of the operator's configs and revisions, each once, with its id."""
         secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret
         statement = union(
             select(wrappers.c.id, secret).where(
@@ -297,6 +320,7 @@ class SqlWrapperStore:
         new: bytes,
         note: AuditEntry | None = None,
     ) -> None:
+        """Replace a sealed secret wherever the operator's config has it; else nothing."""
         async with self._database.write() as connection:
             changed = 0
             for table, column in ((wrappers, "id"), (wrapper_revisions, "wrapper_id")):

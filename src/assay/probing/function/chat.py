@@ -29,14 +29,9 @@ from assay.probing.function.examples import EXAMPLE, published_inputs
 from assay.probing.function.identify import Address, Operation, request_for
 from assay.probing.function.shown_calls import ShownCall, calls_shown
 from assay.probing.function.words import leaves, visible_text
-from assay.probing.ports import (
-    AgentCallFailed,
-    BudgetExhausted,
-    Callback,
-    CountsMessages,
-    ProbeSession,
-)
+from assay.probing.ports import AgentCallFailed, BudgetExhausted, Callback, ProbeSession
 from assay.probing.probe_client import ask, decode, is_html, retry_after_s, text_of
+from assay.probing.shared_dialers import FunctionDialers
 
 ABOUT_CHARS_MAX = 1_000
 EXAMPLES_MAX = 6
@@ -100,7 +95,7 @@ class _Line:
         if request is None:
             raise AgentCallFailed("error", "what else it takes is not known")
         dialers = self._visit.dialers
-        if isinstance(dialers, CountsMessages):
+        if isinstance(dialers, FunctionDialers):
             await dialers.count_message(self._chat.url)
         limits = replace(_LIMITS, total_s=wait_s or ANSWER_WAIT_S)
         try:

@@ -29,8 +29,8 @@ from assay.wrappers.model import (
     RoutedRequest,
     WrapperConfig,
 )
-from assay.wrappers.ports import WrapperStore
 from assay.wrappers.route_table import REMEMBERED_S
+from assay.wrappers.store import SqlWrapperStore
 
 QUOTE_S_MAX: Final = 3600.0
 """The longest life of a quote: an MPP challenge's, by its setting."""
@@ -45,7 +45,7 @@ class PayStage:
         networks: Mapping[str, PaymentNetwork],
         address: str,
         platform: PlatformWallets,
-        store: WrapperStore,
+        store: SqlWrapperStore,
         clock: Clock,
     ) -> None:
         self._payments = payments
