@@ -39,8 +39,8 @@ from assay.analytics.store_rollups import SqlRollupProof  # noqa: E402
 from assay.common.errors import Unavailable  # noqa: E402
 from assay.common.ids import new_id  # noqa: E402
 from assay.db.engine import Database, to_us  # noqa: E402
+from assay.db.schema.analytics import ROLLUPS, Rollup  # noqa: E402
 from assay.db.schema.everything import calls, operators, wrappers  # noqa: E402
-from assay.db.schema.rollups import ROLLUPS, Rollup  # noqa: E402
 from tests.support.fakes.calls import call  # noqa: E402
 from tests.support.fakes.clock import FrozenClock  # noqa: E402
 

@@ -27,7 +27,7 @@ from assay.db.engine import Database  # noqa: E402
 from assay.db.schema.everything import visit_schedule  # noqa: E402
 from assay.evaluation.schedule import ENROLLED, ScheduleEvidence, VisitPlan, prepared, replan  # noqa: E402
 from assay.evaluation.scheduler import AT_ONCE, LEASE_S  # noqa: E402
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule, plan_row  # noqa: E402
+from assay.evaluation.store_visits import SqlVisitSchedule, plan_row  # noqa: E402
 from assay.evaluation.visits import EvaluationRequest  # noqa: E402
 from assay.probing.unannounced import pauses  # noqa: E402
 from tests.support.databases import migrated_sqlite  # noqa: E402

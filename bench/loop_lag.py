@@ -26,10 +26,9 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from interval import ROUNDS_MIN, interval  # noqa: E402
 
 from assay.common.sliced_work_runner import Slices  # noqa: E402
-from assay.probing.patterns import find_internals  # noqa: E402
 from assay.probing.poisoning import find_poison  # noqa: E402
 from assay.probing.probe_client import decode  # noqa: E402
-from assay.probing.secret_formats import find_secrets  # noqa: E402
+from assay.probing.secret_formats import find_internals, find_secrets  # noqa: E402
 from assay.registries.registration import NotRegistration, parse_registration  # noqa: E402
 from tests.support.fakes.hostile_documents import bodies, documents, lists  # noqa: E402
 from tests.support.fakes.hostile_texts import CHARS, hostile_json, hostile_texts  # noqa: E402

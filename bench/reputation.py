@@ -20,17 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from assay.common.json import JsonObject
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.ladder import LadderPlace
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
 from assay.evaluation.signals.registry_8004 import SIGNAL
 from assay.evaluation.signals.wallet import SIGNAL as WALLET
-from assay.reputation.funding import SOURCE_STEPS
+from assay.reputation.agent_facts import SOURCE_STEPS
+from assay.reputation.evidence import settlements
 from assay.reputation.model import RULES, Payer, Reputation, Vote, payer_json
 from assay.reputation.rules import customers, usual_price
-from assay.reputation.settlements import settlements
 from assay.reputation.store_sellers import OTHER_PAYERS
 
 TODAY = 20_700

@@ -16,15 +16,17 @@ from bench.unannounced import KINDS, Ground, Planned  # noqa: E402
 from assay.common.clock import SystemClock  # noqa: E402
 from assay.common.json import JsonObject  # noqa: E402
 from assay.evaluation.model import Evidence  # noqa: E402
-from assay.evaluation.ports import SignalDependencies  # noqa: E402
-from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.ports import SignalDependencies, Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.ports import Probe  # noqa: E402
 from assay.probing.unannounced import Manner  # noqa: E402
-from assay.registries.model import OnchainAgent, Service  # noqa: E402
+from assay.registries.model import (  # noqa: E402
+    OnchainAgent,
+    Service,
+    Subject,
+)
 from assay.registries.registration import parse_registration  # noqa: E402
-from assay.registries.subject import Subject  # noqa: E402
 from tests.ground_truth.site import App, Scope, registration, send_json  # noqa: E402
 from tests.support.fakes.trust import NETWORK, FakeChain  # noqa: E402
 

@@ -39,17 +39,19 @@ from mcp.client.streamable_http import streamable_http_client
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "src")]
 
 from assay.common.clock import SystemClock  # noqa: E402
-from assay.evaluation.ports import SignalDependencies  # noqa: E402
-from assay.evaluation.signal_sources import Sources  # noqa: E402
+from assay.evaluation.ports import SignalDependencies, Sources  # noqa: E402
 from assay.evaluation.signals.sandbox import SIGNAL  # noqa: E402
 from assay.net.egress.client import GuardedHttp  # noqa: E402
 from assay.net.egress.url import EgressPolicy  # noqa: E402
 from assay.probing.clients.dialers import StockDialers  # noqa: E402
 from assay.probing.probes import PROBES  # noqa: E402
 from assay.probing.unannounced import Manner, pauses  # noqa: E402
-from assay.registries.model import OnchainAgent, Service  # noqa: E402
+from assay.registries.model import (  # noqa: E402
+    OnchainAgent,
+    Service,
+    Subject,
+)
 from assay.registries.registration import parse_registration  # noqa: E402
-from assay.registries.subject import Subject  # noqa: E402
 from tests.ground_truth.a2a_parts import face_of  # noqa: E402
 from tests.ground_truth.honest_a2a import on_library, specialist  # noqa: E402
 from tests.ground_truth.honest_http import fastapi_at  # noqa: E402

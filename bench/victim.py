@@ -34,7 +34,7 @@ from assay.common.errors import ServiceError
 from assay.gate.model import GateInput
 from assay.gate.service import GateCaller
 from assay.playground.model import ProxyCall
-from assay.playground.playground import PlaygroundTrial
+from assay.playground.service import PlaygroundTrial
 from assay.registries.model import OnchainAgent, RegistrationFile, Service
 from assay.settings import load
 from assay.webhooks.service import NewWebhook

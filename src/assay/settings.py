@@ -24,8 +24,8 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableSetting
 from typing_extensions import override
 
-from assay.common.origins import ANY, canonical_origin
-from assay.net.egress.upstream_allowlist import opened_entry
+from assay.common.http_heads import ANY, canonical_origin
+from assay.net.egress.address import opened_entry
 
 PREFIX = "ASSAY_"
 SECRET_CHARS_MIN = 32

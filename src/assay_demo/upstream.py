@@ -11,7 +11,7 @@ SECRET = "the upstream's own key"
 
 
 def build(_me: Self) -> App:
-    """`/quote` for whoever knows the key, `/status` for everybody."""
+    """`/quote` for callers that know the key, `/status` for everybody."""
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

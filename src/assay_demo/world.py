@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class WorldAgent:
-    """A registered agent; whoever has `owner_key` speaks for it."""
+    """A registered agent; the holder of `owner_key` speaks for it."""
 
     agent_id: str
     name: str

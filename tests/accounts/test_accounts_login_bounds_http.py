@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from assay.accounts.clients import Client
+from assay.accounts.ports import Client
 from assay.app.web import build
 from tests.support.live_service import PASSWORD, TestService
 

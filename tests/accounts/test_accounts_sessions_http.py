@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 
-from assay.accounts.clients import Client
+from assay.accounts.ports import Client
 from assay.audit.service import Actor
 from tests.support.live_service import PASSWORD, TestService, refused, start_test_service
 

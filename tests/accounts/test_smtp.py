@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.accounts.credential_ports import MailMessage
 from assay.accounts.mail import SmtpMailer, smtp_server
+from assay.accounts.ports import MailMessage
 from assay.common.errors import Unavailable
 from tests.support.certificates import TestAuthority
 from tests.support.mail import mail_server

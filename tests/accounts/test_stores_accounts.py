@@ -16,9 +16,7 @@ from assay.accounts.model import (
     Plan,
     Role,
 )
-from assay.accounts.store_allowance import SqlAllowanceStore
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
 from assay.audit.service import TERMINAL, note
 from assay.common.ids import new_id
 from assay.db.engine import Database

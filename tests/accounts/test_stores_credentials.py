@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import pytest
 
-from assay.accounts.credential_ports import AskedBy, Code, CodeBound, CodeKind
 from assay.accounts.model import (
     ApiKey,
     DashboardSession,
@@ -20,12 +19,10 @@ from assay.accounts.model import (
     Role,
     Scope,
 )
-from assay.accounts.ports import SignUp
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_credentials import SqlCredentialStore
-from assay.accounts.store_operators import SqlOperatorStore
-from assay.accounts.store_sessions import SqlSessionStore
-from assay.admin.store_account_end import SqlAccountEnd, pseudonym
+from assay.accounts.ports import AskedBy, Code, CodeBound, CodeKind, SignUp
+from assay.accounts.store_credentials import SqlCredentialStore, SqlSessionStore
+from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
+from assay.admin.store import SqlAccountEnd, pseudonym
 from assay.audit.service import TERMINAL, AuditEntry, note
 from assay.common.errors import TooMany
 from assay.common.ids import new_id

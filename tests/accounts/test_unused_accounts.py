@@ -11,10 +11,8 @@ from sqlalchemy import text
 
 from assay.accounts.model import ApiKey, Operator, OperatorNotFound, Plan, Role
 from assay.accounts.ports import SignUp
-from assay.accounts.store_allowance import SqlAllowanceStore
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
-from assay.admin.store_account_end import SqlUnusedAccounts
+from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
+from assay.admin.store import SqlUnusedAccounts
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.store_calls import SqlCallStore
 from assay.app.retention import Retention

@@ -8,10 +8,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from assay.accounts.model import AccountChange, ApiKey, Operator, OperatorNotFound, Plan, Role
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
-from assay.admin.store import SqlAdminStore
-from assay.admin.store_account_end import SqlAccountEnd
+from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
+from assay.admin.store import SqlAccountEnd, SqlAdminStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.audit.service import Actor, AuditEntry, NoteNotFound, note
 from assay.audit.store import SqlAuditStore

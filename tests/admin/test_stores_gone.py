@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.accounts.model import AccountChange, ApiKey, Operator, Plan, Role
-from assay.accounts.store_allowance import SqlAllowanceStore
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
 from assay.admin.store import SqlAdminStore
 from assay.analytics.model import LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore

@@ -8,7 +8,7 @@ import pytest
 from assay.accounts.model import Role
 from assay.app.web import openapi_document
 from assay.common.ids import new_id
-from assay.server.schemas_page import cursor_after
+from assay.server.schemas import cursor_after
 from tests.support.fakes.calls import call
 from tests.support.live_service import TestService, refused
 

@@ -14,8 +14,13 @@ from sqlalchemy.dialects.sqlite import dialect
 
 from assay.analytics.model import LogFilter, Stats
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_calls import BOUGHT_BY, SqlCallStore
-from assay.analytics.store_missing_calls import AT_ONCE, GRACE, SqlMissingCalls
+from assay.analytics.store_calls import (
+    BOUGHT_BY,
+    GRACE,
+    MISSING_AT_ONCE,
+    SqlCallStore,
+    SqlMissingCalls,
+)
 from assay.analytics.store_rollups import RollupWriter, SqlRollupProof
 from assay.common.errors import Unavailable
 from assay.db.engine import Database, to_us
@@ -232,8 +237,8 @@ async def test_what_was_looked_at_is_not_looked_at_again_after_a_start(
 async def test_more_payments_than_one_question_takes_are_all_looked_at(
     database: Database, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert AT_ONCE > 1
-    monkeypatch.setattr("assay.analytics.store_missing_calls.AT_ONCE", 3)
+    assert MISSING_AT_ONCE > 1
+    monkeypatch.setattr("assay.analytics.store_calls.MISSING_AT_ONCE", 3)
     for _ in range(10):
         await sold(database, clock)
         clock.move(1)

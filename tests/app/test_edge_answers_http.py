@@ -8,7 +8,7 @@ import pytest
 import assay.server.response_writer
 from assay.app.web import build
 from assay.common.fair_queue import LISTS
-from assay.server.request_body import PARTS
+from assay.server.request_context import PARTS
 from assay.server.response_writer import ANSWERS_BYTES
 from tests.support.live_service import TestService, refused
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.app.web import build
-from assay.server.request_body import (
+from assay.server.request_context import (
     ANONYMOUS_BYTES,
     CREDENTIAL_BODY_BYTES,
     CREDENTIAL_IN_BODY,

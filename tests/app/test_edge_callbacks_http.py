@@ -2,10 +2,9 @@
 
 import json
 
-from assay.app.visits import callback_addresses
+from assay.app.evaluation import callback_addresses
 from assay.net.egress.url import EgressPolicy
-from assay.probing.push_results import BODY_BYTES_MAX
-from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
+from assay.probing.result_callbacks import BODY_BYTES_MAX, PREFIX, TOKEN_HEADER, Callbacks
 from tests.support.live_service import TestService
 
 TASK = {"id": "t1", "status": {"state": "completed"}, "artifacts": [{"parts": [{"text": "row 3"}]}]}

@@ -113,7 +113,7 @@ async def test_a_fault_of_ours_is_500_without_a_word_of_the_inside(
 async def test_a_body_that_never_ends_is_408(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.server.request_body.BODY_S", 0.05)
+    monkeypatch.setattr("assay.server.request_context.BODY_S", 0.05)
     scope = {
         "type": "http",
         "method": "POST",

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from assay.accounts.model import Role
 from assay.app.web import openapi_document
-from assay.server.schemas_base import ResponseModel
+from assay.server.schemas import ResponseModel
 from tests.app.test_tenancy_cases_http import Street, populated
 from tests.support.canary import domain_dataclasses, give_canary, shown, spare_the_stores
 from tests.support.live_service import OWNER_KEY, PASSWORD, TestService, address, start_test_service

@@ -93,7 +93,7 @@ async def test_after_a_rotation_of_every_secret_everything_holds(tmp_path: Path)
         [sealed] = (await service.http.get("/operator/endpoints", headers=made.login)).json()
         assert sealed["upstreamAuthType"] == "header"
         owner = await service.app.operators.find_for_admin("op@example.com")
-        assert await service.app.endpoints.reseal(owner.id) == 1  # it is opened, and sealed anew
+        assert await service.app.endpoints.reseal(owner.id) == 1  # it is opened, and sealed again
 
 
 async def test_a_process_with_the_old_file_accepts_what_a_rotated_one_makes(

@@ -11,7 +11,7 @@ PAGES = sorted((Path(__file__).parents[2] / "docs/decisions").glob("*.md"))
 def missing_in(text: str) -> list[str]:
     """The parts that a decision lacks."""
     parts = {
-        "Alternatives": r"(?m)^\*\*Alternatives\.\*\* \S",
+        "Alternatives": r"(?m)^\*\*Alternatives\.\*\*(?: \S|\n\n- \S)",
         "Revisit": r"(?m)^\*\*Revisit(?: when)?\*\* \S",
     }
     return [name for name, pattern in parts.items() if not re.search(pattern, text)]

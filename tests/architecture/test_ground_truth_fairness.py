@@ -13,10 +13,7 @@ ROOT = Path(__file__).parents[2]
 DETECTORS = tuple(
     ROOT / "src/assay" / name for name in ("probing", "evaluation", "caller_behaviour")
 )
-SENTENCES = (
-    "actions|attestations|blobs|caller_demands|checks|credentials|demands|enrolment|explanations|fixes"
-    "|policy|proofs"
-)
+SENTENCES = "attestations|blobs|causes|checks|credentials|demands|explanations|ladder|schedule"
 NO_DETECTORS = re.compile(
     rf"/clients/|/(?:store|routes|schemas)\w*\.py$|/evaluation/(?:{SENTENCES})\.py$"
 )

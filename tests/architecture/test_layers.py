@@ -93,8 +93,7 @@ WRITES_AUDIT = "assay.audit.store.write_note"
 
 BORROWED = {
     "admin.routes": "analytics.routes: the same filters of the same lists",
-    "admin.store": "accounts, analytics, payments: views of the whole platform",
-    "admin.store_account_end": "accounts, audit: all that is an account's ends in one transaction",
+    "admin.store": "accounts, analytics, audit, payments: views of the platform, an end of all",
     "admin.store_retention": "analytics, evaluation, payments, wrappers: removes old rows by turns",
     "analytics.store_analytics": "payments: what is being settled",
     "key_agents.store": "reputation: what was spent at other sellers",
@@ -139,13 +138,13 @@ def test_nobody_borrows_what_it_no_longer_uses() -> None:
 
 
 HTTP1 = {
-    "callers": "Caller agent_at anonymous_at payer_at",
     "client": "UpstreamPool UpstreamsByOperator",
     "connections": "ALWAYS_ANSWERED BOUNDS ConnectionBounds ConnectionCaps Connections PIECE_BYTES",
     "host": "UpstreamConnections",
     "model": (
-        "DEFAULT_PORTS PreparedUpstreamRequest ResponseHead ResponseSink Scheme Target Upstream"
-        " UpstreamExchange UpstreamFailed UpstreamRequest UpstreamResponse upstream_failed"
+        "Caller DEFAULT_PORTS PreparedUpstreamRequest ResponseHead ResponseSink Scheme Target"
+        " Upstream UpstreamExchange UpstreamFailed UpstreamRequest UpstreamResponse agent_at"
+        " anonymous_at payer_at upstream_failed"
     ),
     "request_parser": "RequestParser",
     "server_protocol": "ServerProtocol",

@@ -300,6 +300,6 @@ def test_the_search_finds_what_it_is_for() -> None:
     assert of("def f(entry):\n entry._left = 1") == {"_left"}
     protocol = "from uvicorn.protocols.http.flow_control import FlowControl\nflow.read_paused"
     assert of(protocol) == {_FLOW, f"{_FLOW}.read_paused"}
-    derived = "from assay.http1.response_cycles import EarlyCycle\nclass A(EarlyCycle): x.body"
+    derived = "from assay.http1.server_protocol import EarlyCycle\nclass A(EarlyCycle): x.body"
     assert of(derived) == {_CYCLE, f"{_CYCLE}.body"}
     assert of("import uvicorn\nuvicorn.Server(config).startup()") == {_SERVER, f"{_SERVER}.startup"}

@@ -32,7 +32,7 @@ RETIRED = {
     "lane": ("fast path, raw handler", 0),
     "leases": ("quota lease", 0),
     "lure": ("out of band URL", 0),
-    "mend": ("fix", 1),
+    "mend": ("fix", 0),
     "news": ("event", 0),
     "noted": ("recorded", 0),
     "obstacle": ("scenario", 0),

@@ -8,8 +8,7 @@ import pytest
 from assay.caller_behaviour.observations import DailyTally, ObservationLog
 from assay.caller_behaviour.scenario import ScenarioCall
 from assay.caller_behaviour.scenario_run import RecordedCall, Run
-from assay.caller_behaviour.store_observations import SqlConductStore
-from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
+from assay.caller_behaviour.store import SqlConductStore, SqlCourseStore
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
 from tests.support.fakes.calls import call, changed

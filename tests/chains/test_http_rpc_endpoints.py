@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_endpoint import STALE_BLOCKS_MAX
 from assay.chains.evm.rpc_network import LAG_BLOCKS
 from assay.chains.model import ChainUnavailable
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from assay.chains.evm.rpc_endpoint import RpcLimits
-from assay.chains.evm.rpc_heights import HEAD_FORGOTTEN_S, STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_endpoint import HEAD_FORGOTTEN_S, STALE_BLOCKS_MAX, RpcLimits
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.common.circuit_breaker import OPEN_S_MAX
 from tests.support.ethereum_node import HEAD, NOW_S, Node, Reply, changing

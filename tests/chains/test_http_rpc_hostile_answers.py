@@ -16,7 +16,7 @@ import pytest
 from assay.chains.evm.rpc_endpoint import RpcLimits
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.chains.model import ChainUnavailable, Network
-from assay.common import base58
+from assay.common import addresses
 from tests.support.ethereum_node import CHAIN_ID, REGISTRY, Node
 from tests.support.fakes.clock import FrozenClock
 from tests.support.hostile_answers import ALL, SLOW, Hostile, as_list
@@ -33,7 +33,7 @@ FIRST_QUESTIONS = {"eth_chainId", "eth_blockNumber", "getGenesisHash"}
 
 WORD = "0x" + "ab" * 32
 RECEIPT: dict[str, Any] = {"status": "0x1", "transactionHash": WORD, "logs": []}
-KEY, SIGNATURE = base58.encode(b"\7" * 32), base58.encode(b"\7" * 64)
+KEY, SIGNATURE = addresses.encode(b"\7" * 32), addresses.encode(b"\7" * 64)
 ACCOUNT = {"owner": KEY, "data": ["AAAA", "base64"], "lamports": 1}
 
 TOLD: Mapping[str, Any] = {

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from assay.chains.evm.rpc_batching import BATCH_MAX
-from assay.chains.evm.rpc_heights import STALE_BLOCKS_MAX
+from assay.chains.evm.rpc_endpoint import BATCH_MAX, STALE_BLOCKS_MAX
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.circuit_breaker import FAILURES_MAX

@@ -8,8 +8,7 @@ import pytest
 
 from assay.common.errors import Unavailable
 from assay.common.quota_lease import COUNTED_S, Grant, SharedWindow, WindowRequest
-from assay.net.valkey import ValkeyWindow, _key
-from assay.net.valkey_address import state_address
+from assay.net.valkey import ValkeyWindow, _key, state_address
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.window import MemoryWindow
 from tests.support.valkey import ValkeyServer, valkey

@@ -21,8 +21,7 @@ from assay.evaluation.model import (
     SignalScore,
     Snapshot,
 )
-from assay.evaluation.store_control_records import ControlRecords
-from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_evaluations import ControlRecords, SqlEvaluationStore
 from tests.support.fakes.clock import FrozenClock
 
 AT = "at https://h.example:443/"

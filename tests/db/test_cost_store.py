@@ -10,7 +10,7 @@ from assay.common.costs import DAY_S, EVERYBODY, Bearer, Cost, CostKey, CostLedg
 from assay.common.errors import Unavailable
 from assay.db import store_costs as cost_store
 from assay.db.engine import Database
-from assay.db.schema.costs import daily_costs
+from assay.db.schema.budgets import daily_costs
 from assay.db.store_costs import SqlCostStore
 from tests.support.fakes.clock import FrozenClock
 

@@ -15,8 +15,7 @@ from sqlalchemy import text
 
 from assay.common.errors import Unavailable
 from assay.db.connect import DatabaseUrlError
-from assay.db.engine import Database
-from assay.db.migrate import HEAD, SchemaTooNew
+from assay.db.engine import HEAD, Database, SchemaTooNew
 from assay.db.schema.everything import METADATA
 from assay.identity.model import KeyAgent
 from assay.key_agents.store import SqlKeyAgentStore

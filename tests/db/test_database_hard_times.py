@@ -12,8 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.common.errors import InvalidRequest, Unavailable
 from assay.db.connect import DatabaseUrlError
 from assay.db.engine import Database

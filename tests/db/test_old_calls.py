@@ -12,8 +12,7 @@ from assay.analytics.log import CallLog
 from assay.analytics.model import CallLogEntry, LogFilter
 from assay.analytics.queries import Analytics, ReportPage
 from assay.analytics.store_analytics import SqlAnalyticsStore
-from assay.analytics.store_calls import SqlCallStore
-from assay.analytics.store_missing_calls import SqlMissingCalls
+from assay.analytics.store_calls import SqlCallStore, SqlMissingCalls
 from assay.analytics.store_retention import SqlOldCalls
 from assay.analytics.store_rollups import SqlRollupProof
 from assay.app.retention import Retention

@@ -33,15 +33,13 @@ from assay.evaluation.model import (
     Snapshot,
 )
 from assay.evaluation.recompute import Audit, SnapshotCheck
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
-from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.store_old_evaluations import DUE, OF_SUBJECT
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
+from assay.evaluation.store_evaluations import DUE, OF_SUBJECT, SqlEvaluationStore
 from assay.identity.model import KeyAgent
 from assay.key_agents.store import SqlKeyAgentStore
 from assay.payments.networks import ROWS
-from assay.payments.store_rows import values_of
+from assay.payments.store import values_of
 from assay.personhood.model import Personhood
 from assay.personhood.store import SqlPersonhoodStore
 from assay.settings import load

@@ -11,10 +11,9 @@ from assay.db.engine import Database
 from assay.db.schema.everything import payments
 from assay.db.store_costs import SqlCostStore
 from assay.payments.model import PaymentState
-from assay.payments.store_rows import values_of
+from assay.payments.store import values_of
 from assay.settings import load
-from assay.wrappers.store import SqlWrapperStore
-from assay.wrappers.store_old_revisions import REMOVE
+from assay.wrappers.store import REMOVE, SqlWrapperStore
 from tests.payments.ledger.test_ledger_store import entry
 from tests.support.fakes.clock import FrozenClock
 from tests.wrappers.test_stores_wrappers import AT, CLOCK, add, changed, config, store

@@ -10,7 +10,7 @@ from alembic.config import Config
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.dialects.sqlite import dialect
 
-from assay.app.index_retention import IndexRetention
+from assay.app.reputation import IndexRetention
 from assay.chains.model import Network
 from assay.common.clock import SystemClock
 from assay.common.ids import new_id
@@ -21,12 +21,10 @@ from assay.evaluation.model import FIRST_PREVIOUS_HASH, Evaluation, Grade, Snaps
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.events import DAY_S
-from assay.reputation.facts import NotIndexed
+from assay.reputation.model import Batch, ListedAsset, NotIndexed, PaymentChain, TransferRow
 from assay.reputation.ports import NEUTRAL_FROM, EventCursor, Stream
-from assay.reputation.rows import Batch, ListedAsset, PaymentChain, TransferRow
-from assay.reputation.store_event_rows import ROWS_LOCK, these
-from assay.reputation.store_events import ROWS_MAX, SqlEventStore
-from assay.reputation.store_old_streams import LOOK, REMOVE_ROWS, SqlOldStreams
+from assay.reputation.store_events import LOOK, REMOVE_ROWS, ROWS_MAX, SqlEventStore, SqlOldStreams
+from assay.reputation.store_sellers import ROWS_LOCK, these
 from assay.settings import load
 from tests.reputation.test_chain_events import (
     HEAD,

@@ -26,6 +26,7 @@ from tests.e2e.test_e2e_payment_attacks import (
     fresh_account,
     refused,
 )
+from tests.support.cases import first_then_slow
 from tests.support.databases import migrated_postgresql
 from tests.support.eventually import eventually
 from tests.support.node_proxy import NodeProxy, node_proxy
@@ -132,7 +133,7 @@ CHANGES: dict[str, Callable[[Seller, str], None]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", first_then_slow(CHANGES, 3))
 def test_the_same_request_gets_what_it_bought_after(
     seller: Seller, payer: LocalAccount, change: str
 ) -> None:
@@ -170,7 +171,7 @@ def test_what_is_gone_is_found_by_its_buyer_alone(seller: Seller, payer: LocalAc
 
 
 @pytest.mark.parametrize(
-    "change", ["a new target", "a stop", "its deletion", "a new one at its path"]
+    "change", first_then_slow(["a new target", "a stop", "its deletion", "a new one at its path"])
 )
 def test_what_was_paid_and_not_served_is_served_by_the_upstream_it_was_bought_from(
     seller: Seller, payer: LocalAccount, change: str
@@ -239,7 +240,7 @@ def test_what_is_paid_and_can_be_served_by_nobody_is_told_with_its_receipt(
     assert store.pay(path_alone, payment).status_code == 200
 
 
-@pytest.mark.parametrize("at", ["eth_sendRawTransaction", "upstream"])
+@pytest.mark.parametrize("at", first_then_slow(["eth_sendRawTransaction", "upstream"]))
 def test_a_crash_and_a_new_address_lose_nothing(
     seller: Seller, payer: LocalAccount, at: str
 ) -> None:
@@ -338,7 +339,7 @@ def test_a_payment_that_served_nobody_has_the_same_key_for_the_same_request_alon
 AWAY = "https://files.example/signed?x=1"
 
 
-@pytest.mark.parametrize("settle", ["after", "before"])
+@pytest.mark.parametrize("settle", first_then_slow(["after", "before"]))
 @pytest.mark.parametrize(
     ("status", "place", "is_charged"),
     [
@@ -410,6 +411,7 @@ def pair(
         yield one, two
 
 
+@pytest.mark.slow
 def test_two_processes_without_a_common_address_serve_each_others_retries(
     pair: tuple[Shop, Shop], payer: LocalAccount
 ) -> None:

@@ -17,6 +17,7 @@ from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from assay_demo.chain.registries import checksum
 from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit
+from tests.support.cases import first_then_slow
 from tests.support.lying_facilitator import (
     HASH,
     PAID,
@@ -134,7 +135,7 @@ def assert_pending(answer: Any) -> None:
     assert HASH not in str(answer.headers) + answer.text
 
 
-@pytest.mark.parametrize("lie", UNPAID)
+@pytest.mark.parametrize("lie", first_then_slow(UNPAID, 2))
 def test_a_success_that_the_chain_does_not_show_is_none(
     store: Shop, liar: LyingFacilitator, payer: LocalAccount, lie: str
 ) -> None:
@@ -153,7 +154,7 @@ def test_a_success_that_the_chain_does_not_show_is_none(
     assert store.upstream.calls(path_of(lie)) == 1
 
 
-@pytest.mark.parametrize("lie", PAID)
+@pytest.mark.parametrize("lie", first_then_slow(PAID, 2))
 def test_a_payment_that_the_chain_shows_is_served_whatever_is_said_of_it(
     store: Shop, liar: LyingFacilitator, payer: LocalAccount, lie: str
 ) -> None:
@@ -170,7 +171,7 @@ def test_a_payment_that_the_chain_shows_is_served_whatever_is_said_of_it(
     assert shown["status"] == "0x1"
 
 
-@pytest.mark.parametrize("lie", PAID_UNTOLD)
+@pytest.mark.parametrize("lie", first_then_slow(PAID_UNTOLD))
 def test_a_payment_it_leaves_open_is_found_on_the_chain(
     store: Shop, liar: LyingFacilitator, payer: LocalAccount, lie: str
 ) -> None:

@@ -66,6 +66,7 @@ def most_resident(store: Shop, seconds: float) -> int:
     return most
 
 
+@pytest.mark.slow
 def test_answers_that_nobody_reads_do_not_fill_the_memory(store: Shop, payer: LocalAccount) -> None:
     """One payment, many who fetch what it bought, and leave it unread."""
     url = store.wrap(f"/large/{LARGE}")
@@ -96,6 +97,7 @@ def test_bodies_that_never_end_do_not_fill_the_memory(store: Shop) -> None:
     assert store.upstream.calls("/echo/unending") == 0
 
 
+@pytest.mark.slow
 def test_large_answers_bought_at_once_wait_for_each_other(store: Shop, payer: LocalAccount) -> None:
     """Four fit into one caller's part at most; all are served, and each is paid once."""
     url = store.wrap(f"/large/{2 * MIB}")
@@ -139,6 +141,7 @@ def test_who_fetches_again_what_he_bought_takes_no_room_from_those_who_buy(
     eventually(lambda: store.pay(url, first).status_code == 200)
 
 
+@pytest.mark.slow
 def test_connections_that_send_nothing_keep_no_room_from_others(
     store: Shop, payer: LocalAccount
 ) -> None:
@@ -153,6 +156,7 @@ def test_connections_that_send_nothing_keep_no_room_from_others(
         assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.slow
 def test_an_answer_that_drips_holds_its_room_no_longer_than_its_payment_is_good(
     store: Shop, payer: LocalAccount
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import first_then_slow
 from tests.support.hostile_chain import HostileChain, hostile_chain
 from tests.support.hostile_payers import (
     ACCOUNTS,
@@ -114,16 +115,19 @@ def strange_ids(chain: HostileChain) -> None:
 
 @pytest.mark.parametrize(
     "lie",
-    [
-        lost_receipts,
-        a_failed_receipt,
-        no_logs,
-        stale_nonce,
-        no_price,
-        taken_and_denied,
-        too_many_requests,
-        strange_ids,
-    ],
+    first_then_slow(
+        [
+            lost_receipts,
+            a_failed_receipt,
+            no_logs,
+            stale_nonce,
+            no_price,
+            taken_and_denied,
+            too_many_requests,
+            strange_ids,
+        ],
+        2,
+    ),
 )
 def test_a_node_that_lies_while_it_settles_is_paid_through_once(
     store: Shop, chain: HostileChain, lie: Callable[[HostileChain], None]
@@ -161,7 +165,7 @@ def test_a_node_that_cannot_be_asked_costs_nobody_anything(
     assert chain.balance(payer.address) == 10**6 - CENT
 
 
-@pytest.mark.parametrize("cheat", ["cancel", "empty"])
+@pytest.mark.parametrize("cheat", first_then_slow(["cancel", "empty"]))
 def test_who_takes_his_money_back_gets_no_answer(
     store: Shop, chain: HostileChain, cheat: str
 ) -> None:
@@ -187,6 +191,7 @@ def test_the_shortest_payment_that_is_taken_is_long_enough(
     assert chain.balance(payer.address) == 10**6 - CENT
 
 
+@pytest.mark.slow
 def test_a_circle_of_fifty_fresh_accounts_is_served_what_it_has_moved(
     chain: HostileChain, tmp_path: Path
 ) -> None:

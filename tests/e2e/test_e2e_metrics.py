@@ -102,6 +102,7 @@ def test_a_scrape_says_what_is_pending_and_what_of_the_budgets_is_used(
         assert found["assay_database_counts_up"] == 1
 
 
+@pytest.mark.slow
 def test_a_scrape_says_what_the_key_holds_and_who_answers(
     dollar_chain: Dollars, up: Upstream, proxy: NodeProxy, tmp_path: Path
 ) -> None:
@@ -195,6 +196,7 @@ async def counting(database: str) -> int:
         await connection.close()
 
 
+@pytest.mark.slow
 def test_no_wrapper_leads_to_metrics_unless_a_setting_names_their_port(
     dollar_chain: Dollars, up: Upstream, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from mpp import Challenge, Credential
 from mpp.methods.tempo._attribution import encode
 from pytempo import Call, TempoTransaction
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay_demo.chain.accounts import ACCOUNTS, LocalAccount
 from tests.e2e.test_e2e_mpp_attacks import asked, credential, mined, pay, refused, transaction
 from tests.e2e.test_e2e_mpp_fees import give

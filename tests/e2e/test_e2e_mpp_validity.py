@@ -12,6 +12,7 @@ from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_mpp_clients import pay
 from tests.e2e.test_e2e_mpp_fees import credential, give
 from tests.e2e.test_e2e_payment_attacks import fresh_account
+from tests.support.cases import first_then_slow
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.tempo import Tempo
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
@@ -56,7 +57,7 @@ async def test_a_payment_is_taken_while_the_first_endpoint_is_down(store: TempoS
     assert store.tempo.balance(SELLER) == before + CENT
 
 
-@pytest.mark.parametrize("valid_s", [3, 11])
+@pytest.mark.parametrize("valid_s", first_then_slow([3, 11]))
 async def test_a_transaction_that_ends_before_the_upstreams_time_is_refused_before_it_runs(
     store: TempoShop, payer: LocalAccount, valid_s: int
 ) -> None:
@@ -69,7 +70,7 @@ async def test_a_transaction_that_ends_before_the_upstreams_time_is_refused_befo
     assert store.up.calls(path) == 0
 
 
-@pytest.mark.parametrize("valid_s", [None, 7200])
+@pytest.mark.parametrize("valid_s", first_then_slow([None, 7200]))
 async def test_one_that_could_be_mined_after_its_payment_has_failed_is_refused(
     store: TempoShop, payer: LocalAccount, valid_s: int | None
 ) -> None:
@@ -93,6 +94,7 @@ async def test_one_that_is_not_valid_yet_is_refused_before_the_upstream_runs(
     assert store.up.calls("/echo/early") == 0
 
 
+@pytest.mark.slow
 async def test_the_upstream_is_given_up_while_its_payment_can_still_be_taken(
     store: TempoShop, payer: LocalAccount
 ) -> None:
@@ -107,6 +109,7 @@ async def test_the_upstream_is_given_up_while_its_payment_can_still_be_taken(
     assert store.tempo.balance(SELLER) == before
 
 
+@pytest.mark.slow
 async def test_payers_whose_payments_cut_calls_short_are_refused_after_five(
     store: TempoShop, payer: LocalAccount
 ) -> None:

@@ -31,14 +31,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_roll_up_that_is_wrong_is_found_and_corrected(folder: Path) -> None:
+def test_a_roll_up_that_is_wrong_is_found_and_rebuilt(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "assay.db")) as database, database:
         database.execute("INSERT INTO call_totals VALUES ('o', 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)")
     found = assay("analytics", "rebuild", "--check", data_dir=folder)
     assert found.returncode == 1
     assert "call_totals: 1 rows differ" in found.stdout
-    fixed = assay("analytics", "rebuild", data_dir=folder)
-    assert (fixed.returncode, "fixed" in fixed.stdout) == (0, True)
+    rebuilt = assay("analytics", "rebuild", data_dir=folder)
+    assert (rebuilt.returncode, "rebuilt" in rebuilt.stdout) == (0, True)
     again = assay("analytics", "rebuild", "--check", data_dir=folder)
     assert again.returncode == 0, again.stdout
 

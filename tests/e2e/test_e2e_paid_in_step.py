@@ -91,6 +91,7 @@ def test_many_that_come_at_once_are_each_paid_once(
     assert max(sent) > 1  # or nothing was shared, and the rest of this file tests nothing
 
 
+@pytest.mark.slow
 def test_a_node_that_refuses_batches_settles_as_well(
     store: Shop, proxy: NodeProxy, payer: LocalAccount
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_node_that_refuses_batches_settles_as_well(
     assert store.chain.balance(payer.address) == 0
 
 
+@pytest.mark.slow
 def test_one_transaction_that_is_refused_holds_up_no_other_and_is_settled_later(
     store: Shop, proxy: NodeProxy, payer: LocalAccount
 ) -> None:
@@ -151,6 +153,7 @@ def test_of_a_balance_that_is_just_enough_each_is_paid_while_others_settle(
     assert store.chain.balance(payer.address) == 0
 
 
+@pytest.mark.slow
 def test_a_payment_whose_receipt_is_late_is_not_counted_twice(
     dollar_chain: Dollars, store: Shop, proxy: NodeProxy
 ) -> None:

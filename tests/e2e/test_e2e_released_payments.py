@@ -19,6 +19,7 @@ from tests.e2e.test_e2e_payment_attacks import (
     stolen,
     submit,
 )
+from tests.support.cases import first_then_slow
 from tests.support.lying_facilitator import SUBMITS, LyingFacilitator, lying
 from tests.support.shop import Dollars, Shop, Upstream, receipt, shop, upstream
 
@@ -79,7 +80,7 @@ def served_once(store: Shop, answer: httpx2.Response, payer: LocalAccount) -> No
     assert shown["status"] == "0x1"
 
 
-@pytest.mark.parametrize("lie", SUBMITS)
+@pytest.mark.parametrize("lie", first_then_slow(SUBMITS))
 def test_a_facilitator_that_takes_the_money_when_it_verifies_has_sold_the_answer(
     remote: Shop, liar: LyingFacilitator, payer: LocalAccount, lie: str
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_payment_that_was_sent_elsewhere_meanwhile_runs_its_request_under_the_
     assert {one.headers["idempotency-key"] for one in elsewhere}.isdisjoint(keys)
 
 
+@pytest.mark.slow
 def test_what_was_used_before_it_came_here_buys_nothing(own: Shop, payer: LocalAccount) -> None:
     """Anybody can read it on the chain: it may have paid the seller for something else."""
     url = own.wrap("/echo/used-before")

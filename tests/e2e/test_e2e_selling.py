@@ -44,7 +44,7 @@ def test_wrappers_are_added_listed_and_removed(store: tuple[Shop, Path]) -> None
     row = next(row for row in json.loads(listed.stdout) if row["id"] == wrapper_id)
     assert (row["price"], row["active"], row["url"]) == ("0.020000", "yes", url)
     assert "the secret" not in listed.stdout + added.stdout
-    assert "sealed anew" in assay("wrappers", "reseal", data_dir=folder, **private).stdout
+    assert "sealed again" in assay("wrappers", "reseal", data_dir=folder, **private).stdout
     removed = assay("wrappers", "remove", "op@example.com", wrapper_id, data_dir=folder)
     assert removed.returncode == 0
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.test_e2e_command_line import assay
 from tests.e2e.test_e2e_gas import lying
+from tests.support.cases import first_then_slow
 from tests.support.eventually import eventually
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.quiet_server import QuietHandler, serving
@@ -91,6 +92,7 @@ def test_an_empty_key_is_told_until_it_is_filled(
         eventually(lambda: warnings(store) == [[]])
 
 
+@pytest.mark.slow
 def test_a_price_of_gas_above_the_cap_is_told(
     dollar_chain: Dollars, up: Upstream, proxy: NodeProxy, tmp_path: Path
 ) -> None:
@@ -172,11 +174,13 @@ def facilitator() -> Iterator[Facilitator]:
 
 @pytest.mark.parametrize(
     ("status", "listed", "said"),
-    [
-        (200, kinds("base", "solana:x"), f"does not list {NETWORK}"),
-        (200, kinds("base-sepolia", scheme="upto"), f"does not list {NETWORK}"),
-        (503, {}, "facilitator that settles payments for this service does not answer"),
-    ],
+    first_then_slow(
+        [
+            (200, kinds("base", "solana:x"), f"does not list {NETWORK}"),
+            (200, kinds("base-sepolia", scheme="upto"), f"does not list {NETWORK}"),
+            (503, {}, "facilitator that settles payments for this service does not answer"),
+        ]
+    ),
 )
 def test_what_a_facilitator_does_not_settle_is_told(
     dollar_chain: Dollars, up: Upstream, tmp_path: Path, status: int, listed: Any, said: str
@@ -202,7 +206,7 @@ def scheme_of(listed: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("status", "listed"), [(404, {}), (200, ["x"]), (200, kinds("base-sepolia"))]
+    ("status", "listed"), first_then_slow([(404, {}), (200, ["x"]), (200, kinds("base-sepolia"))])
 )
 def test_a_facilitator_that_lists_the_network_or_says_nothing_is_not_warned_of(
     dollar_chain: Dollars, up: Upstream, tmp_path: Path, status: int, listed: Any

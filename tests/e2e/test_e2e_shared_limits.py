@@ -15,6 +15,7 @@ import pytest
 
 from assay.wrappers.route_table import MISS_BELIEVED_S
 from tests.support.assay import Served, operator, served
+from tests.support.cases import first_then_slow
 from tests.support.commands import command
 from tests.support.databases import migrated_postgresql
 from tests.support.eventually import eventually
@@ -92,7 +93,7 @@ def statuses(answers: Sequence[httpx2.Response]) -> Counter[int]:
     return Counter(answer.status_code for answer in answers)
 
 
-@pytest.mark.parametrize("limit", [1, 7, 60, 400])
+@pytest.mark.parametrize("limit", first_then_slow([7, 1, 60, 400]))
 def test_one_agent_gets_the_limit_over_both_processes_and_not_twice_that(
     pair: Pair, limit: int
 ) -> None:
@@ -155,6 +156,7 @@ def test_where_the_store_is_killed_each_process_keeps_the_limit_by_itself_and_sa
         store.stop()
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_gives_back_what_it_has_in_hand(tmp_path: Path) -> None:
     with two_processes(tmp_path, valkey()) as pair:
         one, other = pair.paths(pair.shop.wrap("/ends", 0, rateLimit=120))
@@ -163,6 +165,7 @@ def test_a_process_that_ends_gives_back_what_it_has_in_hand(tmp_path: Path) -> N
         assert statuses(spread([other] * 4, 25))[200] == 80
 
 
+@pytest.mark.slow
 def test_a_store_that_hangs_holds_up_nobody_for_long(tmp_path: Path) -> None:
     store = ValkeyServer()
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.registries.solana.feedback import SolanaFeedback, give_feedback
+from assay.registries.solana_accounts import SolanaFeedback, give_feedback
 from tests.support.solana import golden
 from tests.support.solana.clusters import DEVNET, MAINNET, Cluster, keypair
 from tests.support.solana.feedback import Args

@@ -18,18 +18,15 @@ from assay.evaluation.credentials import (
     OTHERS_MAX,
     PER_AGENT_MAX,
     PER_OWNER_MAX,
-    ServiceCredentials,
-)
-from assay.evaluation.deposits import (
     ControlUnproven,
     CredentialLimitReached,
     CredentialNotFound,
     NewCredential,
+    ServiceCredentials,
 )
 from assay.evaluation.store_credentials import SqlServiceCredentials
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.registries.model import RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.evaluation.store_visits import SqlVisitSchedule
+from assay.registries.model import RegistrationFile, Service, Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.closed_agents import SECRET
 from tests.support.fakes.trust import NETWORK, OWNER, STRANGER, onchain_agent

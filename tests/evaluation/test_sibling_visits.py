@@ -10,12 +10,12 @@ import pytest
 
 from assay.control.identity import sibling_key
 from assay.db.engine import Database
-from assay.evaluation.earlier_evidence import OWN_VISIT_WITHIN, SHARED_WITHIN
-from assay.evaluation.enrolment import EnrolmentHolder
+from assay.evaluation.accumulation import OWN_VISIT_WITHIN, SHARED_WITHIN
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
+from assay.evaluation.schedule import EnrolmentHolder
+from assay.evaluation.scheduler import SiblingVisits
 from assay.evaluation.service import EVER
-from assay.evaluation.sibling_agents import SiblingVisits
 from assay.evaluation.visits import WINDOW, EvaluationRequest, VisitRecord
 from assay.probing.declared_services import declared_services
 from assay.registries.model import OnchainAgent, Service

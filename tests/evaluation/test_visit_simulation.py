@@ -8,31 +8,29 @@ from typing import ClassVar
 
 import pytest
 
-from assay.app.visits import EvaluatedControl
+from assay.app.evaluation import EvaluatedControl
 from assay.chains.networks import Networks
 from assay.common.cache import SingleFlight
 from assay.common.shared_state import MemorySharedState
 from assay.db.engine import Database
-from assay.evaluation import enrolment
+from assay.evaluation import schedule
 from assay.evaluation.accumulation import VisitHistory
 from assay.evaluation.behaviour import raw_findings
-from assay.evaluation.enrolment import GATE_ASKS_COUNT, EnrolmentHolder, Enrolments, GateAsks
 from assay.evaluation.model import Evidence, SignalName, SignalScore
-from assay.evaluation.ports import SignalDependencies
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.recompute import Audit
-from assay.evaluation.scheduler import Scheduler, SchedulerDependencies
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.schedule import GATE_ASKS_COUNT, EnrolmentHolder, Enrolments, GateAsks
+from assay.evaluation.scheduler import Scheduler, SchedulerDependencies, SiblingVisits
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import EVER, Evaluator, EvaluatorDependencies
-from assay.evaluation.sibling_agents import SiblingVisits
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.store_control_records import ControlRecords
-from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.store_visit_requests import SqlVisitRequests
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.evaluation.store_visit_seeds import SqlSeeds
-from assay.evaluation.store_visits import SqlVisitStore
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
+from assay.evaluation.store_evaluations import ControlRecords, SqlEvaluationStore
+from assay.evaluation.store_visits import (
+    SqlSeeds,
+    SqlVisitRequests,
+    SqlVisitSchedule,
+    SqlVisitStore,
+)
 from assay.evaluation.visits import WINDOW, VisitRecord
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy
@@ -318,7 +316,7 @@ async def test_gate_calls_of_two_unrelated_operators_raise_an_agents_rank(
 async def test_ids_that_a_gate_denies_leave_room_for_those_it_lets_in(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(enrolment, "DENIED_MAX", 2)
+    monkeypatch.setattr(schedule, "DENIED_MAX", 2)
     service = Scheduling(database)
     asks, operator = GateAsks(service.enrolments, service.clock), "operator"
     for number in range(5):

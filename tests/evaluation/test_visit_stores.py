@@ -8,7 +8,7 @@ from datetime import timedelta
 from sqlalchemy import insert, select
 
 from assay.common.ids import new_id
-from assay.control.host_files import KEPT_S, HostFiles
+from assay.control.proofs import KEPT_S, HostFiles
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import (
     operators,
@@ -18,20 +18,23 @@ from assay.db.schema.everything import (
     webhook_deliveries,
     webhooks,
 )
-from assay.evaluation.enrolment import (
+from assay.evaluation.history import pool
+from assay.evaluation.model import Grade
+from assay.evaluation.schedule import (
     AGENTS_MAX,
     EnrolmentHolder,
     EnrolmentLimitReached,
     Enrolments,
+    NamedFirst,
+    ScheduleEvidence,
 )
-from assay.evaluation.first_turns import NamedFirst
-from assay.evaluation.history import pool
-from assay.evaluation.model import Grade
-from assay.evaluation.schedule import ScheduleEvidence
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.store_visit_requests import SqlVisitRequests
-from assay.evaluation.store_visit_schedule import SqlVisitSchedule
-from assay.evaluation.store_visits import SqlVisitStore, add_visit
+from assay.evaluation.store_visits import (
+    SqlVisitRequests,
+    SqlVisitSchedule,
+    SqlVisitStore,
+    add_visit,
+)
 from assay.evaluation.visits import (
     CRITICAL_MAX,
     SCHEDULED_MAX,
@@ -42,8 +45,7 @@ from assay.evaluation.visits import (
     VisitRecord,
 )
 from assay.net.egress.ports import Failure
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.registries.model import Service, Subject
 from assay.webhooks.model import EVENTS
 from assay.webhooks.service import EVERY_AGENT
 from assay.webhooks.store_outbox import WebhookOutbox

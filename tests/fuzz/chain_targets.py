@@ -6,33 +6,38 @@ from typing import Any
 
 from assay.chains.evm import eas, rpc_wire
 from assay.chains.evm.abi import BadAnswer
+from assay.chains.evm.calls import decode_aggregate3, encode_aggregate3
 from assay.chains.evm.logs import _log
-from assay.chains.evm.multicall import decode_aggregate3, encode_aggregate3
 from assay.chains.model import ChainUnavailable
-from assay.common import base58
+from assay.common import addresses
 from assay.common.json import canonical_bytes, is_array, is_nested_beyond, is_object
-from assay.net.data_uri import DataUriError, read_data_uri
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.payments.x402.transaction_sender import quantity
 from assay.probing import probe_client as asking
-from assay.probing.patterns import leaked_internals
+from assay.probing.consent import _disallowed
 from assay.probing.poisoning import looks_alike, poison
 from assay.probing.probes.a2a import _wrong
-from assay.probing.robots import _disallowed
-from assay.probing.secret_formats import leaked_secrets
+from assay.probing.secret_formats import leaked_internals, leaked_secrets
 from assay.registries import erc8004
-from assay.registries import solana_index_wire as index
-from assay.registries.documents import DocumentUnavailable, _next_hop, _sha256_of, _split_ipfs
+from assay.registries import solana_index as index
+from assay.registries.documents import (
+    DataUriError,
+    DocumentUnavailable,
+    _next_hop,
+    _sha256_of,
+    _split_ipfs,
+    read_data_uri,
+)
 from assay.registries.families import solana
 from assay.registries.registration import NotRegistration, parse_registration
-from assay.registries.solana.accounts import (
+from assay.registries.solana_accounts import (
     BadAccount,
+    agent_address,
     is_burnt,
     read_agent,
     read_atom,
     read_core_owner,
 )
-from assay.registries.solana.addresses import agent_address
 from tests.fuzz.target import Target, pieces, text
 
 ASSET = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"
@@ -125,13 +130,13 @@ def solana_account(data: bytes) -> None:
     chosen, body = pieces(data)
     if chosen % 3 == 0:
         found = read_agent(body)
-        assert base58.encode(base58.decode(found.owner) or b"") == found.owner
+        assert addresses.encode(addresses.decode(found.owner) or b"") == found.owner
     elif chosen % 3 == 1:
         stats = read_atom(body)
         assert stats.unique_callers >= 0
     else:
         is_burnt(body)
-        assert len(base58.decode(read_core_owner(body)) or b"") == 32
+        assert len(addresses.decode(read_core_owner(body)) or b"") == 32
 
 
 def solana_rpc(data: bytes) -> None:
@@ -141,10 +146,10 @@ def solana_rpc(data: bytes) -> None:
 
 
 def base58_text(data: bytes) -> None:
-    assert base58.decode(base58.encode(data[:90])) == data[:90]
-    found = base58.decode(text(data))
+    assert addresses.decode(addresses.encode(data[:90])) == data[:90]
+    found = addresses.decode(text(data))
     if found is not None:
-        assert base58.encode(found) == text(data)
+        assert addresses.encode(found) == text(data)
         if len(found) == 32:
             agent_address("devnet", text(data))
 

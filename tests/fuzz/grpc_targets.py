@@ -10,14 +10,12 @@ from a2a.types import a2a_pb2 as v10
 
 from assay.common.shared_state import KEY_CHARS_MAX, VALUE_CHARS_MAX
 from assay.net.body import BodyBroken, read_body
-from assay.net.egress.grpc_address import grpc_origins
 from assay.net.egress.http2 import READ_BYTES, Http2Exchange
 from assay.net.egress.ports import EgressResponse
-from assay.net.egress.url import URL_CHARS_MAX
-from assay.probing.clients.a2a_grpc import as_new
-from assay.probing.clients.grpc_wire import as_json, read_message, require_ok
+from assay.net.egress.url import URL_CHARS_MAX, grpc_origins
+from assay.probing.clients.a2a import as_json, as_new, read_message, require_ok
 from assay.probing.ports import AgentCallFailed
-from assay.probing.push_results import TASK_ID_CHARS_MAX, TEXT_CHARS_MAX, read_delivery
+from assay.probing.result_callbacks import TASK_ID_CHARS_MAX, TEXT_CHARS_MAX, read_delivery
 from tests.fuzz.target import Target, text
 
 loop = cache(asyncio.new_event_loop)

@@ -3,11 +3,11 @@
 from urllib.parse import quote, quote_from_bytes
 
 from assay.common.errors import InvalidRequest
-from assay.net.egress.credential_search import Search, may_be_in, percent_decoded
+from assay.net.egress.credentials import Search, may_be_in, percent_decoded
 from assay.net.egress.redaction import Redaction
-from assay.registries.token_uri import TemplateUri, read_token_uri
-from assay.server.schemas_page import before_of, cursor_after, cursor_at, offset_of
-from assay.wrappers.path_spelling import READINGS_MAX, Unfoldable, readings
+from assay.registries.registration_json import TemplateUri, read_token_uri
+from assay.server.schemas import before_of, cursor_after, cursor_at, offset_of
+from assay.wrappers.matching import READINGS_MAX, Unfoldable, readings
 from tests.fuzz.target import Target, latin, pieces, text
 
 KEY = b"svc_op_0123456789abcdef0123456789abcdef"

@@ -12,8 +12,7 @@ from assay.http1.connection import ConnectionContext, SharedReads, UpstreamConne
 from assay.http1.model import ResponseHead, UpstreamFailed
 from assay.net.body import BodyBroken, read_body
 from assay.net.egress.address import classify
-from assay.net.egress.credentials import OwnCredentials
-from assay.net.egress.fields import as_gateways_read
+from assay.net.egress.credentials import OwnCredentials, as_gateways_read
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.net.egress.url import Target as Address
 from assay.wrappers.matching import (

@@ -7,12 +7,12 @@ from typing import Any
 
 from assay.accounts.auth import bearer
 from assay.accounts.model import InvalidCredentials
-from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.chains.evm.signing import Eip191Signatures, address_of_key, sign_message
 from assay.common.addresses import caller_of, parsed_address
 from assay.common.errors import InvalidRequest
 from assay.identity.challenge import Challenges, _bytes_of
-from assay.identity.ed25519 import SolanaSignatures
 from assay.identity.model import canonical_address
+from assay.identity.signatures import SolanaSignatures
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.personhood.schemas import ProofRequest
 from assay.server.route import read

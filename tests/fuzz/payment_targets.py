@@ -12,7 +12,7 @@ from assay.chains.model import ChainUnavailable, Network
 from assay.common.json import canonical_bytes
 from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentRefused, PaymentsUnavailable, Quote
-from assay.payments.mpp import tempo_fees
+from assay.payments.mpp import tempo
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.networks import ROWS
@@ -26,7 +26,7 @@ from assay.payments.x402.codec import (
 from assay.payments.x402.customer import payment_header, requirements, unsigned
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.protocol import X402
-from assay.probing import x402_reader as paying
+from assay.probing import probe_client as paying
 from tests.fuzz.target import Target, pieces
 from tests.support.fakes.clock import FrozenClock
 
@@ -181,8 +181,8 @@ def mpp_payload(data: bytes) -> None:
 
 def tempo_transaction(data: bytes) -> None:
     """A payer's own transaction, whose fees are read."""
-    said = tempo_fees._said("0x" + data.hex())
-    assert 0 <= said.most <= tempo_fees.FEES_MAX
+    said = tempo._said("0x" + data.hex())
+    assert 0 <= said.most <= tempo.FEES_MAX
 
 
 def offers(data: bytes) -> None:

@@ -48,7 +48,7 @@ async def test_401_nobody_unknown_makes_us_read_a_body(service: TestService) -> 
 async def test_408_a_body_that_never_comes(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.server.request_body.BODY_S", 0.05)
+    monkeypatch.setattr("assay.server.request_context.BODY_S", 0.05)
     headers = await service.operator() | await service.session()
 
     async def slow() -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from assay.accounts.store_api_keys import SqlApiKeyStore
+from assay.accounts.store_operators import SqlApiKeyStore
 from assay.db.state import SqlSharedState
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from tests.support.live_service import OWNER_KEY, TestService, address, refused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.evaluation.recheck import RECHECK_REQUESTS
+from assay.evaluation.signals.sandbox import RECHECK_REQUESTS
 from tests.gate.test_gate_budget_http import (
     hosted,
     send_often,

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from assay.common.clock import SystemClock
-from assay.http1.callers import anonymous_at
 from assay.http1.client import UpstreamPool, UpstreamsByOperator
-from assay.http1.model import Target, UpstreamFailed, UpstreamRequest
+from assay.http1.model import Target, UpstreamFailed, UpstreamRequest, anonymous_at
+from assay.net.egress.address import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.net.egress.dial import UpstreamDialer
-from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedForOperators, opened_entry
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.net.resolver import NameResolver
 from tests.support.certificates import TestAuthority

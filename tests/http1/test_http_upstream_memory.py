@@ -6,10 +6,9 @@ import pytest
 
 from assay.common.clock import SystemClock
 from assay.http1 import client as upstream
-from assay.http1.callers import anonymous_at
 from assay.http1.client import HOSTS_MAX, UpstreamPool
 from assay.http1.host import UpstreamConnections
-from assay.http1.model import ResponseHead, Target, UpstreamRequest
+from assay.http1.model import ResponseHead, Target, UpstreamRequest, anonymous_at
 from assay.http1.response_heads import HEADS_BYTES_MAX, HEADS_MAX, ResponseHeadCache
 from assay.net.egress.dial import UpstreamDialer
 from assay.net.egress.url import EgressPolicy

@@ -12,7 +12,7 @@ from assay.chains.evm.rpc_network import JsonRpc
 from assay.common.circuit_breaker import FAILURES_MAX
 from assay.common.clock import SystemClock
 from assay.common.costs import CostLedger
-from assay.identity.contract_wallets import OnchainWallets
+from assay.identity.signatures import OnchainWallets
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import GuardedDocuments

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
-from assay.control.host_files import HostFiles
+from assay.control.proofs import HostFiles
 from assay.db.engine import Database
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.registries.documents import GuardedDocuments
-from assay.registries.model import Service
+from assay.registries.model import Service, Subject
 from assay.registries.ports import DocumentOverBudget
-from assay.registries.subject import Subject
 from tests.support.egress_process import OK, Process
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.trust import NETWORK, WALLET, onchain_agent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.app.egress import MESSAGES_PER_DAY, message_quota
+from assay.app.limits import MESSAGES_PER_DAY, message_quota
 from assay.common.egress_budget import ANYBODY, RESERVED, egress_use
 from assay.db.engine import Database
 from assay.net.egress.url import EgressPolicy

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.common.clock import SystemClock
 from assay.common.ids import new_id
 from assay.common.keyring import MacKeys
@@ -15,9 +15,8 @@ from assay.payments.model import ClaimedPayment, LedgerEntry, Quote, Replay, Sto
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL
-from assay.payments.ports import ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
-from assay.payments.requests import PaidRequest
+from assay.payments.payout_wallet import ChainReceipts
+from assay.payments.ports import PaidRequest, ProtocolDependencies
 from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
 from tests.payments.boundary import Boundary, Fault, open_database

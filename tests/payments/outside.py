@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 from coincurve import PrivateKey
 from typing_extensions import override
 
-from assay.chains.evm.eip191 import address_of
+from assay.chains.evm.signing import address_of
 from assay.common.http_heads import HeaderPairs
-from assay.http1.callers import anonymous_at
-from assay.http1.model import UpstreamFailed, UpstreamRequest
+from assay.http1.model import UpstreamFailed, UpstreamRequest, anonymous_at
 from assay.identity.model import AgentHeaders
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of, encoded

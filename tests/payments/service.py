@@ -14,19 +14,18 @@ from typing import Any
 
 import httpx2
 
-from assay.app.gas import ABANDONED
+from assay.app.payments import ABANDONED
 from assay.chains.model import Network
 from assay.common.costs import CostLedger
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.keyring import MacKeys
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
-from assay.payments.fees import PlatformWallets
 from assay.payments.finality import View, Witness
-from assay.payments.gas import GasBudget
-from assay.payments.gas_rules import GasRules
+from assay.payments.gas import GasBudget, GasRules
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import Facilitator, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
+from assay.payments.sale_checks import PlatformWallets
 from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import Settlement
 from assay.payments.store_gas import SqlGasStore
@@ -35,13 +34,12 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
-from assay.payments.x402.gas_price import GasPrices
 from assay.payments.x402.protocol import PROTOCOL
+from assay.payments.x402.transaction_sender import GasPrices
 from assay.server.errors import STATUS
-from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.model import CallRecord, InboundRequest, RoutedRequest
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import Pipeline, Stages
+from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage

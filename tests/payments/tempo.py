@@ -13,10 +13,10 @@ from mpp.methods.tempo.account import TempoAccount
 from assay.chains.evm.abi import address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
-from assay.common.keccak import keccak256
-from assay.payments.mpp.transfers import TRANSFER_WITH_MEMO
+from assay.common.addresses import keccak256
+from assay.payments.mpp.tempo import TRANSFER_WITH_MEMO
 from assay.payments.networks import payment_networks
-from assay.payments.x402.eip3009_contract import TRANSFERRED
+from assay.payments.x402.eip3009 import TRANSFERRED
 from tests.payments.boundary import Boundary
 
 NETWORK = payment_networks({"tempo:42431": ("http://one.test", "http://two.test")})["tempo:42431"]

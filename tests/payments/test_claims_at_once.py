@@ -13,7 +13,7 @@ from assay.payments.model import (
     Replay,
     StoredResponse,
 )
-from assay.payments.requests import PaidRequest
+from assay.payments.ports import PaidRequest
 from assay.payments.service import FAILURES_MAX
 from assay.payments.settlement import PaymentPending
 from tests.payments.facilitator import said_so

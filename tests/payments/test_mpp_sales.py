@@ -22,7 +22,7 @@ from assay.payments.model import (
 )
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.outcomes import SettlementAttempt, Undecided
-from assay.payments.requests import PaidRequest
+from assay.payments.ports import PaidRequest
 from assay.payments.settlement import PaymentPending
 from tests.payments.boundary import Fault, ProcessKilled
 from tests.payments.mpp_service import QUOTE, STORED, Service, World

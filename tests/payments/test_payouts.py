@@ -11,19 +11,17 @@ from typing import Any
 
 import pytest
 
-from assay.app.payment_chains import chain_of
-from assay.chains.evm.transactions import TransactionSigner
+from assay.app.payments import chain_of
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, RpcRefused
 from assay.common.ids import new_id
 from assay.payments.model import PaymentState
 from assay.payments.networks import payment_networks
 from assay.payments.payout_wallet import PayoutWallet
-from assay.payments.statement import Statements
-from assay.payments.store_statement import SqlStatementStore
-from assay.payments.store_transfers import SqlTransferStore
+from assay.payments.statement import Statements, Transfer, TransferState
+from assay.payments.store_transfers import SqlStatementStore, SqlTransferStore
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.transfer_model import Transfer, TransferState
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
 from tests.payments.boundary import Boundary, Fault, FaultKind, interrupted, open_database

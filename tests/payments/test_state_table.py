@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.payments.model import PaymentState
-from assay.payments.transitions import TRANSITIONS, IllegalTransition, require_legal
+from assay.payments.model import TRANSITIONS, IllegalTransition, PaymentState, require_legal
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "payments.md"
 

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import update
 
 from assay.accounts.model import Role
-from assay.db.schema.transfers import transfers
-from assay.payments import transfer_pages
+from assay.db.schema.payments import transfers
+from assay.payments import transfers as payouts
 from assay.payments.model import DirectFee, PaymentState
 from assay.payments.outcomes import SettlementAttempt
+from assay.payments.statement import NotOwed
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.transfer_model import NotOwed
 from assay.payments.watcher import plan_of
 from tests.support.fakes.calls import claimed, payment
 from tests.support.live_service import TestService, start_test_service
@@ -158,7 +158,7 @@ async def test_payouts_and_refunds_are_read_in_pages_that_new_ones_do_not_shift(
 async def test_payouts_and_refunds_as_a_file_are_the_rows_of_the_list(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer_pages, "EXPORTED_AT_ONCE", 2)
+    monkeypatch.setattr(payouts, "EXPORTED_AT_ONCE", 2)
     token, _ = await refunded(service, 5)
     listed = (await service.http.get("/operator/statement/transfers", headers=token)).json()
     path = "/operator/statement/transfers/export"

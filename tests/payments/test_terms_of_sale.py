@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.payments.model import PaymentState
-from assay.payments.requests import PaidRequest
+from assay.payments.ports import PaidRequest
 from assay.payments.settlement import PaymentPending
 from assay.payments.x402.codec import encoded
 from tests.payments.outside import HOME, PATH, PAYEE, PRICE, Payer, incoming, payment

@@ -9,11 +9,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from assay.chains.evm.transactions import TransactionSigner, transaction_of
+from assay.chains.evm.signing import TransactionSigner, transaction_of
+from assay.common.addresses import keccak256
 from assay.common.ids import new_id
-from assay.common.keccak import keccak256
 from assay.payments.model import LedgerEntry
-from assay.payments.store_rows import entry_of
+from assay.payments.store import entry_of
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.route_table import REMEMBERED_S

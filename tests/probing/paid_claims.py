@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.common.ids import new_id
-from assay.probing.paid_call_model import GAS, PAYEE_MAX, PaidCall
+from assay.probing.paid_calls import GAS, PAYEE_MAX, PaidCall
 
 CENT = 10_000
 NETWORK = "eip155:84532"

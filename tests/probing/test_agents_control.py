@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from assay.app.control import control_records
+from assay.app.evaluation import control_records
 from assay.common.cache import SingleFlight
 from assay.common.clock import SystemClock
 from assay.common.json import JsonObject
@@ -18,19 +18,17 @@ from assay.control.store import SqlControlStore
 from assay.db.engine import Database
 from assay.evaluation.behaviour import CRITICAL_CAP, summary
 from assay.evaluation.model import Evaluation, SignalName
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.ports import Sources
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.probes import PROBES
-from assay.registries.model import OnchainAgent
+from assay.registries.model import OnchainAgent, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from assay.registries.subjects import Subjects
 from tests.support.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.support.fakes.control import FILE, naming

@@ -7,11 +7,11 @@ import pytest
 from assay.common.clock import SystemClock
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
 from assay.probing.out_of_band_url import PREFIX, OutOfBandCalls
-from assay.probing.probe_rounds import UNFINISHED
+from assay.probing.visit_steps import UNFINISHED
 from tests.probing.test_agents_sandbox import declaring, failed, visit
 from tests.support.fakes.disguised_agents import Disguised, disguised_agents
 from tests.support.fakes.working_agents import serving

@@ -11,12 +11,11 @@ from assay.common.clock import SystemClock
 from assay.common.json import canonical_bytes
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
-from assay.probing.function import collect_function, function_rows
+from assay.probing.function.service import collect_function, function_rows
 from assay.probing.ports import PendingResult, ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from tests.support.fakes import working_agents as agents
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET
 

@@ -10,8 +10,7 @@ from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed
 from assay.probing.probe_client import said, speaks
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from tests.probing.test_agents_control import Grades
 from tests.probing.test_agents_function import proven
 from tests.support.fakes.grpc_agents import (
@@ -105,7 +104,7 @@ async def test_a_template_that_speaks_grpc_stays_at_rung_0(
 async def test_without_the_library_nothing_is_held_against_the_agent(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.probing.clients.a2a_grpc.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("assay.probing.clients.a2a.importlib.util.find_spec", lambda _: None)
     async with speaking_grpc(looks_up) as card:
         found = await proven(http, Service("A2A", card))
     assert found == [("a2a", "unfinished", "grpc_extra_missing")]

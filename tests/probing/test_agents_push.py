@@ -13,7 +13,7 @@ from starlette.routing import Route
 from assay.common.clock import SystemClock
 from assay.common.shared_state import MemorySharedState
 from assay.db.engine import Database
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.net.egress.client import GuardedHttp
 from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
 from assay.registries.model import Service
@@ -65,7 +65,7 @@ async def test_a_template_that_is_delivered_proves_nothing(http: GuardedHttp) ->
 async def test_without_an_address_of_ours_it_is_said_and_not_held_against_the_agent(
     http: GuardedHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.probing.task_results.POLLS_MAX", 2)
+    monkeypatch.setattr("assay.probing.result_callbacks.POLLS_MAX", 2)
     async with our_callbacks() as callbacks, push_only(looks_up) as card:
         issue = partial(callbacks.issue, announced=False)  # no canary hosts are set
         found = await proven(http, Service("A2A", card), callback=issue)

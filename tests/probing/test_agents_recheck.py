@@ -8,15 +8,14 @@ from assay.common.clock import SystemClock
 from assay.common.json import JsonObject, is_object
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
+from assay.evaluation.signals.sandbox import RECHECK_REQUESTS, recheck
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.session import USER_AGENT
 from assay.probing.unannounced import UnannouncedVisits
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.probing.test_agents_sandbox import PROBES, declaring, subject, visit
 from tests.support.fakes.agents import Behaviour, running
 from tests.support.fakes.trust import FakeChain

@@ -10,7 +10,7 @@ from assay.common.clock import SystemClock
 from assay.common.json import is_array, is_object
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX
 from assay.net.egress.client import GuardedHttp
 from assay.probing.out_of_band_url import OutOfBandCalls

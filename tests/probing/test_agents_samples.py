@@ -15,9 +15,8 @@ from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
-from assay.registries.model import OnchainAgent
+from assay.registries.model import OnchainAgent, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from assay_demo.agents.files import registration
 from tests.probing.test_agents_sandbox import PROBES
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain

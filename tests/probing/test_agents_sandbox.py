@@ -13,16 +13,14 @@ from assay.common.json import canonical_bytes
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.probes import PROBES
 from assay.probing.session import USER_AGENT
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from tests.support.fakes.agents import Agent, Behaviour, registration_file, running
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain
 

@@ -6,8 +6,7 @@ import json
 from assay.common.clock import SystemClock
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.model import Evidence
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.sandbox import SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.dial import HttpProxy

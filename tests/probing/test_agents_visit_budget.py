@@ -17,8 +17,7 @@ from assay.probing import shared_dialers
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import Severity
 from assay.probing.probes import PROBES
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.registries.model import Service, Subject
 from tests.probing.test_agents_sandbox import subject
 from tests.support.fakes.agents import Agent, Behaviour, running
 from tests.support.fakes.control import FILE, Kept, Records, naming

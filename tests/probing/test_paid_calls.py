@@ -13,10 +13,9 @@ import pytest
 from eth_account import Account
 from fastapi import FastAPI
 
-from assay.app.paid_calls import PaidCallParts
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import PaidCallParts, payment_chains
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.cli.doctor import paid_calls_said
 from assay.common.clock import SystemClock
 from assay.db.engine import Database
@@ -26,16 +25,20 @@ from assay.payments.networks import payment_networks
 from assay.payments.payout_wallet import PayoutWallet
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.declared_services import declared_services
-from assay.probing.function import collect_function, function_rows
-from assay.probing.paid_call_model import GAS, PAYEE_MAX
-from assay.probing.paid_calls import BoughtCalls, PaidCallDependencies
+from assay.probing.function.service import collect_function, function_rows
+from assay.probing.paid_calls import (
+    GAS,
+    PAYEE_MAX,
+    AssetBalances,
+    BoughtCalls,
+    DerivedWallets,
+    PaidCallDependencies,
+)
 from assay.probing.ports import ProbeSession
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from assay.probing.store_paid_calls import SqlPaidCallStore
-from assay.probing.visit_wallets import AssetBalances, DerivedWallets
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.payments.ledger.room import MovedClock
 from tests.probing.paid_claims import claim_at_once

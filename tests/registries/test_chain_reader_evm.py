@@ -21,7 +21,7 @@ from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
 from assay.registries.ports import ChainReader, ReaderDependencies
 from assay.registries.registration import TYPE
-from assay.registries.wallet_resolution import WalletResolver
+from assay.registries.subjects import WalletResolver
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.node import PAST
 from assay_demo.chain.registries import (

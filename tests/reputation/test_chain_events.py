@@ -8,8 +8,7 @@ from assay.chains.model import Network
 from assay.common.json import JsonObject, JsonValue
 from assay.db.engine import Database
 from assay.reputation.agent_facts import IndexedFacts
-from assay.reputation.ports import EventCursor, Stream
-from assay.reputation.rows import (
+from assay.reputation.model import (
     Batch,
     FeedbackRow,
     ListedAsset,
@@ -18,6 +17,7 @@ from assay.reputation.rows import (
     PaymentChain,
     TransferRow,
 )
+from assay.reputation.ports import EventCursor, Stream
 from assay.reputation.store_events import SqlEventStore
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.trust import NETWORK, onchain_agent

@@ -11,23 +11,21 @@ import pytest
 from eth_account import Account
 from sqlalchemy import select
 
+from assay.common.addresses import keccak256
 from assay.common.json import JsonObject, JsonValue
-from assay.common.keccak import keccak256
-from assay.common.money import MICRO
-from assay.db.daily_budgets import DailyBudgets
+from assay.common.numbers import MICRO
 from assay.db.engine import Database
 from assay.db.schema.everything import chain_feedback
+from assay.db.store_costs import DailyBudgets
+from assay.net.egress.budget_client import SiteBudgetHttp
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.ports import Limits
-from assay.net.egress.site_budget import SiteBudgetHttp
 from assay.net.egress.url import EgressPolicy
 from assay.registries.documents import GuardedDocuments
 from assay.reputation.events import DAY_S
 from assay.reputation.evidence import entries_of, evidence_of
-from assay.reputation.facts import AgentFacts
-from assay.reputation.file_rules import FILE_BYTES_MAX
-from assay.reputation.files import PER_SITE, PER_VOTER, FeedbackFiles
-from assay.reputation.model import reputation_of
+from assay.reputation.files import FILE_BYTES_MAX, PER_SITE, PER_VOTER, FeedbackFiles
+from assay.reputation.model import AgentFacts, reputation_of
 from assay.reputation.rules import assess
 from assay.reputation.store_files import SqlFileQueue
 from assay_demo.chain.registries import give_feedback, revoke_feedback, set_agent_wallet

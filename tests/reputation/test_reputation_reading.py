@@ -19,25 +19,22 @@ from eth_account import Account
 from assay.chains.evm.rpc_endpoint import RpcLimits
 from assay.chains.evm.rpc_network import JsonRpc
 from assay.common.clock import SystemClock
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
 from assay.db.engine import Database
 from assay.evaluation.model import Evidence, SignalUnavailable
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL
 from assay.net.egress.client import GuardedHttp
 from assay.net.egress.url import EgressPolicy
 from assay.probing.clients.dialers import StockDialers
 from assay.registries.documents import GuardedDocuments
 from assay.registries.families.evm import EvmReader
-from assay.registries.model import OnchainAgent
+from assay.registries.model import OnchainAgent, Subject
 from assay.registries.ports import ReaderDependencies
-from assay.registries.subject import Subject
 from assay.reputation.agent_facts import IndexedFacts
-from assay.reputation.facts import AgentFacts, NotIndexed
-from assay.reputation.indexer import KINDS, Indexer
+from assay.reputation.events import KINDS, Indexer
+from assay.reputation.model import AgentFacts, ListedAsset, NotIndexed, PaymentChain
 from assay.reputation.ports import EventCursor, Stream
-from assay.reputation.rows import ListedAsset, PaymentChain
 from assay.reputation.store_events import SqlEventStore
 from assay_demo.chain.accounts import ACCOUNTS
 from assay_demo.chain.dollars import mint

@@ -19,7 +19,7 @@ from assay.db.schema.everything import (
     wrappers,
 )
 from assay.key_agents.store import PERSON_DAYS, SqlAttestedPeople, SqlPurchases
-from assay.reputation.payers import Money, payers_of
+from assay.reputation.agent_facts import Money, payers_of
 from assay.reputation.ports import LedgerPayment
 from assay.reputation.store_events import SqlEventStore
 from assay.reputation.store_sellers import OTHER_PAYERS

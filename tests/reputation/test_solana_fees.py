@@ -10,12 +10,16 @@ from solders.keypair import Keypair
 from assay.chains.networks import Networks
 from assay.common.costs import SERVICE, Bearer, serve_for
 from assay.common.tasks import Tasks
-from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
+from assay.db.store_costs import DailyBudgets
 from assay.registries.subjects import Subjects
-from assay.reputation.solana_fees import BALANCE_KNOWN_S, SolanaFees
 from assay.reputation.solana_writer import SolanaWriter
-from assay.reputation.write_back import FeedbackPublisher, PublishResult
+from assay.reputation.write_back import (
+    BALANCE_KNOWN_S,
+    FeedbackPublisher,
+    PublishResult,
+    SolanaFees,
+)
 from tests.support.databases import migrated_sqlite
 from tests.support.fakes.clock import FrozenClock
 from tests.support.solana.clusters import keypair

@@ -16,7 +16,7 @@ from assay.chains.networks import Networks
 from assay.common.tasks import Tasks
 from assay.registries.model import OnchainAgent
 from assay.registries.ports import WriteRefused
-from assay.registries.solana.feedback import SolanaFeedback, give_feedback
+from assay.registries.solana_accounts import SolanaFeedback, give_feedback
 from assay.registries.subjects import Subjects
 from assay.reputation.solana_writer import SolanaWriter, keypair_of
 from assay.reputation.write_back import WAITING_MAX, FeedbackPublisher, PublishResult

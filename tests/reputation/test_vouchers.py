@@ -9,9 +9,9 @@ from eth_abi.abi import encode
 from typing_extensions import override
 
 from assay.common.clock import SystemClock
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.ladder import place
-from assay.evaluation.policy import LadderPolicy
 from assay.registries.model import OnchainAgent
 from assay.reputation.agent_facts import IndexedFacts
 from assay.reputation.evidence import evidence_of

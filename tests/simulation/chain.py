@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from assay.chains.evm.abi import address_word, word
-from assay.chains.evm.transactions import EvmTransaction, rlp
+from assay.chains.evm.signing import EvmTransaction, rlp
+from assay.common.addresses import keccak256
 from assay.common.json import JsonObject
-from assay.common.keccak import keccak256
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
-from assay.payments.x402.eip3009_contract import state_of, transfer_data
+from assay.payments.x402.eip3009 import state_of, transfer_data
 
 NETWORK: PaymentNetwork = next(row for row in ROWS if row.id == "eip155:84532")
 ASSET = NETWORK.asset.address

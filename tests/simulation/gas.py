@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
-from assay.payments.gas_rules import NANO, WEI
+from assay.payments.gas import NANO, WEI
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import hashes
 from tests.simulation.chain import Chain

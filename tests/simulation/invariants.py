@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from assay.payments.model import SPENT, LedgerEntry, PaymentState
+from assay.payments.model import SPENT, TRANSITIONS, LedgerEntry, PaymentState
 from assay.payments.outcomes import NONCES_MAX
 from assay.payments.ports import Authorization
-from assay.payments.transitions import TRANSITIONS
 from tests.simulation.chain import Chain, Nonce, Use
 from tests.simulation.payers import Purchase
 from tests.simulation.process import Reply

@@ -7,8 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from assay.payments.model import Quote
-from assay.payments.ports import Authorization
-from assay.payments.requests import PaidRequest
+from assay.payments.ports import Authorization, PaidRequest
 from assay.payments.x402.codec import credential_of, encoded, needed_s
 from tests.simulation.chain import ASSET, NETWORK, Cancel, Send, signed_authorization
 from tests.simulation.facilitator import STRANGER

@@ -26,9 +26,8 @@ from assay.payments.model import (
     Replay,
     StoredResponse,
 )
-from assay.payments.ports import Facilitator, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
-from assay.payments.requests import PaidRequest
+from assay.payments.payout_wallet import ChainReceipts
+from assay.payments.ports import Facilitator, PaidRequest, ProtocolDependencies
 from assay.payments.service import PaymentService, PaymentSpent
 from assay.payments.settlement import LATE_S, Settlement
 from assay.payments.watcher import Watcher

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from assay.chains.evm.transactions import EvmTransaction
+from assay.chains.evm.signing import EvmTransaction
 from assay.payments.ports import Authorization
-from assay.payments.x402.eip3009_contract import transfer_data
+from assay.payments.x402.eip3009 import transfer_data
 from tests.simulation.chain import (
     GWEI,
     NETWORK,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.evaluation import policy, store_evaluations
+from assay.evaluation import demands, store_evaluations
 
 NAME = "canary_secret"
 VALUE = "5ec2e7-of-a-domain-object"
@@ -46,7 +46,7 @@ def spare_the_stores(patch: pytest.MonkeyPatch) -> None:
     """Rows and hashes are no responses: what makes them whole does so without the secret."""
     as_dict, fields = dataclasses.asdict, dataclasses.fields
     patch.setattr(store_evaluations, "asdict", lambda one: _without(as_dict(one)))
-    patch.setattr(policy, "fields", lambda one: [f for f in fields(one) if f.name != NAME])
+    patch.setattr(demands, "fields", lambda one: [f for f in fields(one) if f.name != NAME])
 
 
 def shown(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from eth_abi import decode, encode
 
-from assay.chains.evm.multicall import AGGREGATE3, MULTICALL3
+from assay.chains.evm.calls import AGGREGATE3, MULTICALL3
 from tests.support.fakes.clock import FrozenClock
 from tests.support.raw_server import RawServer, Request, plain, serving
 

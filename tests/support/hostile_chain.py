@@ -24,7 +24,7 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from assay.chains.rpc import Reverted
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.payments.ports import Authorization
 from assay.payments.x402.eip3009 import Eip3009Signers
 from tests.simulation.chain import ASSET, NETWORK, Action, Chain, Pending, Refused, read_transfer

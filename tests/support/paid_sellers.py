@@ -25,7 +25,7 @@ from x402.schemas.responses import (
 )
 
 from assay.payments.x402.codec import authorization_of
-from assay.payments.x402.eip3009_contract import transfer_data
+from assay.payments.x402.eip3009 import transfer_data
 from assay_demo.chain.registries import checksum
 from tests.support.shop import ENGINE, NETWORK, USDC, Dollars
 

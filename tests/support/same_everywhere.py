@@ -16,10 +16,8 @@ from assay.common.json import JsonObject, JsonValue
 from assay.common.plugins import load_plugins
 from assay.evaluation.model import Evidence, SignalName, SignalResult
 from assay.evaluation.ports import Signal
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, grade_score, tiers_from
 from assay.evaluation.snapshot import evidence_bytes, record_bytes, snapshot_hash
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.evaluation.verdict import grade_score
 from assay.probing.probes import PROBES
 from tests.support.fakes.ladder import STEADY, proven
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.payments.networks import ROWS
 from tests.support.eventually import eventually
 from tests.support.node import needs_node

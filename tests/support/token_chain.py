@@ -13,7 +13,7 @@ from typing import Any
 import rlp
 from eth_account import Account
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from tests.support.fakes.clock import FrozenClock
 from tests.support.raw_server import Request, plain, serving
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.wrappers import request_body
+from assay.wrappers.stages import forward
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.fakes.name_servers import NameServers
@@ -305,7 +305,7 @@ async def test_a_length_no_database_can_hold_does_not_hold_up_the_log(stall: Sta
 async def test_the_body_of_a_paid_call_has_a_minute_and_not_one_for_each_byte(
     stall: Stall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_body, "BUFFERED_BODY_S", 0.3)
+    monkeypatch.setattr(forward, "BUFFERED_BODY_S", 0.3)
     fields = {"pricePerCall": 0.01, "payoutAddress": "0x" + "ab" * 20, "method": "POST"}
     url, http, clock = (
         await stall.wrap("/slow-body", **fields),

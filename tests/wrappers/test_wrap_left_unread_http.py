@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.http1.callers import agent_at, anonymous_at, payer_at
-from assay.wrappers.unread_answers import AGENTS, UnreadAnswers, UpstreamUnread
+from assay.http1.model import agent_at, anonymous_at, payer_at
+from assay.wrappers.address_limits import AGENTS, UnreadAnswers, UpstreamUnread
 from tests.support.fakes.clock import FrozenClock
 from tests.support.live_service import OWNER_KEY, STRANGER_KEY, forged
 from tests.support.wire_upstream import Asked, Wire

@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from assay.app.protocol import FastProtocol, protocol_for
 from assay.app.web import build
-from assay.common.write_coalescer import Sender, WriteCoalescer
+from assay.common.tasks import Sender, WriteCoalescer
 from assay.gate.service import CONTROLLERS_MAX_AGE_S
 from assay.http1.connections import BOUNDS, ConnectionBounds
 from assay.identity.model import SESSION_TTL

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from assay.http1 import host as upstream_shares
-from assay.wrappers import inbound_body as wrapper_body
+from assay.wrappers import routes_calls as wrapper_body
 from tests.support.live_service import OWNER_KEY
 from tests.support.wire_upstream import Asked, Wire
 from tests.wrappers.test_wrap_repeats_http import OK, Got, Shop, opened

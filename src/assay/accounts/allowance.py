@@ -1,4 +1,10 @@
-"""The monthly allowance of metered calls (interface.md#allowance-errors, #limits).
+"""What a plan includes: features, and the monthly allowance of metered calls.
+
+What a plan includes, and who bears what is done for an account.
+
+Source: interface.md#overview; conventions.md#signals-and-score, #accounts.
+
+The monthly allowance of metered calls (interface.md#allowance-errors, #limits).
 
 Counted in memory and written down in batches: a gate answered from memory touches no database.
 """
@@ -9,11 +15,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
+from types import MappingProxyType
 
-from assay.accounts.model import FREE_MONTHLY_ALLOWANCE, MonthlyLimitExceeded, Operator, Plan
-from assay.accounts.ports import AllowanceStore
+from assay.accounts.model import (
+    FREE_MONTHLY_ALLOWANCE,
+    Feature,
+    MonthlyLimitExceeded,
+    Operator,
+    Plan,
+    PlanRequired,
+    Role,
+)
+from assay.accounts.store_operators import SqlAllowanceStore
 from assay.common.clock import Clock, iso
+from assay.common.costs import Bearer
 from assay.common.tasks import finish
+
+INCLUDED: Mapping[Plan, frozenset[Feature]] = MappingProxyType(
+    {Plan.FREE: frozenset[Feature](), Plan.PRO: frozenset(Feature)}
+)
+"""Paid signals and the proxy are Pro's. Source: conventions.md#signals-and-score,
+#open-endpoints."""
+
+
+def require(plan: Plan, feature: Feature, upgrade_url: str, named: str = "feature") -> None:
+    """Raises `PlanRequired` when the plan lacks the feature; its body names it as `named`."""
+    if feature not in INCLUDED[plan]:
+        refusal = PlanRequired(f"The {feature} {named} needs the Pro plan.", upgradeUrl=upgrade_url)
+        refusal.extras[named] = feature.value
+        raise refusal
+
+
+def operator_bearer(operator_id: str, plan: Plan, role: Role) -> Bearer:
+    """The bearer of an account's costs. Quotas hold for Free operators, not for Pro and admins."""
+    is_stranger = plan is Plan.FREE and role is not Role.ADMIN
+    return Bearer(f"operator {operator_id}", is_limited=is_stranger)
+
 
 REMEMBERED_MAX = 50_000
 """Accounts whose count is in memory after a flush; another's is read again."""
@@ -41,7 +78,7 @@ class Allowance:
 
     def __init__(
         self,
-        store: AllowanceStore,
+        store: SqlAllowanceStore,
         clock: Clock,
         upgrade_url: str,
         limit: int = FREE_MONTHLY_ALLOWANCE,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from assay.accounts.fields import short_text
 from assay.accounts.model import (
     API_KEY_PREFIX,
     DEFAULT_SCOPES,
@@ -29,8 +28,9 @@ from assay.accounts.model import (
     Operator,
     Scope,
     require_active,
+    short_text,
 )
-from assay.accounts.ports import ApiKeyStore, OperatorStore
+from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.audit.service import TERMINAL, Actor, note
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
@@ -133,7 +133,7 @@ class ApiKeys:
     """Issues, revokes and recognises API keys."""
 
     def __init__(
-        self, store: ApiKeyStore, operators: OperatorStore, clock: Clock, tags: KeyTags
+        self, store: SqlApiKeyStore, operators: SqlOperatorStore, clock: Clock, tags: KeyTags
     ) -> None:
         self._tags = tags
         self._refused = RefusedKeys(REMEMBERED_S)

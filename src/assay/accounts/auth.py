@@ -12,8 +12,8 @@ from typing import Final
 
 from fastapi import Request
 
+from assay.accounts.allowance import operator_bearer
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.clients import Client
 from assay.accounts.logins import Logins
 from assay.accounts.model import (
     API_KEY_PREFIX,
@@ -24,7 +24,7 @@ from assay.accounts.model import (
     Scope,
     TotpEnrolmentRequired,
 )
-from assay.accounts.plans import operator_bearer
+from assay.accounts.ports import Client
 from assay.audit.service import Actor
 from assay.common.costs import Bearer, Cost, CostLedger, address_bearer
 from assay.common.errors import Forbidden, Unavailable

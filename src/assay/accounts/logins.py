@@ -12,8 +12,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from assay.accounts.clients import Client
-from assay.accounts.credential_ports import LoginRecord, SessionStore
 from assay.accounts.model import (
     DashboardSession,
     InvalidCredentials,
@@ -24,8 +22,10 @@ from assay.accounts.model import (
     require_active,
 )
 from assay.accounts.password_proof import PasswordAttempt, PasswordProof
-from assay.accounts.ports import LoginTokens, OperatorStore
+from assay.accounts.ports import Client, LoginRecord, LoginTokens
 from assay.accounts.second_factor import SecondFactors
+from assay.accounts.store_credentials import SqlSessionStore
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.addresses import caller_of
 from assay.common.cache import BoundedMap
@@ -99,8 +99,8 @@ class Logins:
 
     def __init__(
         self,
-        sessions: SessionStore,
-        operators: OperatorStore,
+        sessions: SqlSessionStore,
+        operators: SqlOperatorStore,
         proof: PasswordProof,
         factors: SecondFactors,
         tokens: LoginTokens,

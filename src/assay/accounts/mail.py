@@ -18,7 +18,7 @@ from email.utils import formatdate, make_msgid
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from assay.accounts.credential_ports import Mailer, MailMessage
+from assay.accounts.ports import Mailer, MailMessage
 from assay.common.clock import iso
 from assay.common.errors import Unavailable
 
@@ -129,7 +129,7 @@ class MailOutbox:
     """Sends mails in the background, so that an answer tells nothing by the time it takes.
 
     How many is bounded before a mail is made, by the code it carries (`code_bounds`). Those who ask
-    take turns, and beyond `WAITING_MAX` whoever has most waiting loses its newest.
+    take turns, and beyond `WAITING_MAX` the one with most waiting loses its newest.
     """
 
     def __init__(self, mailer: Mailer, warn: Callable[[str, str | None], None]) -> None:

@@ -1,28 +1,45 @@
-"""Operator accounts: made, renamed, and changed by admins.
+"""Operator accounts: who may open one, and how it is renamed and changed.
+
+Operator accounts: made, renamed, and changed by admins.
 
 Source: interface.md#dashboard; conventions.md#accounts.
+
+Who may open an account: everybody, holders of an invitation, or nobody.
+
+Source: conventions.md#bounds-on-strangers.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Final, Literal, TypeAlias
 
-from assay.accounts import fields
+from assay.accounts import model
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.model import (
     AccountChange,
+    InviteInvalid,
     Operator,
     OperatorNotFound,
     OwnAccount,
     Plan,
     Role,
+    SignUpClosed,
 )
+from assay.accounts.password_proof import Argon2PasswordHasher
 from assay.accounts.ports import (
     TERMINAL_CLIENT,
+    Client,
+    Code,
+    CodeKind,
+    CredentialStore,
     HashClient,
-    OperatorStore,
-    PasswordHasher,
+    Origins,
     SignUp,
 )
+from assay.accounts.second_factor import INVITE_TTL, code_hash, new_token
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, Actor, AuditEntry, note
 from assay.common.clock import Clock
 from assay.common.ids import new_id
@@ -37,9 +54,9 @@ class Operators:
 
     def __init__(
         self,
-        store: OperatorStore,
+        store: SqlOperatorStore,
         keys: ApiKeys,
-        hasher: PasswordHasher,
+        hasher: Argon2PasswordHasher,
         clock: Clock,
         fee_rate: Decimal = Decimal("0.00"),
     ) -> None:
@@ -64,7 +81,7 @@ class Operators:
         Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` as `OperatorStore.add`.
         """
         operator = self._new(email, name, Role.OPERATOR, Plan.FREE)
-        password_hash = await self._hasher.hash(fields.password(password), client)
+        password_hash = await self._hasher.hash(model.password(password), client)
         return await self._add(operator, password_hash, actor, sign_up)
 
     async def create_for_admin(
@@ -72,11 +89,11 @@ class Operators:
     ) -> tuple[Operator, str]:
         """A new account of any role and plan, from the terminal. Raises as `register`."""
         operator = self._new(email, name, role, plan)
-        password_hash = await self._hasher.hash(fields.password(password))
+        password_hash = await self._hasher.hash(model.password(password))
         return await self._add(operator, password_hash, TERMINAL, None)
 
     def _new(self, email: str, name: str, role: Role, plan: Plan) -> Operator:
-        email, name = fields.email_address(email), fields.short_text("name", name)
+        email, name = model.email_address(email), model.short_text("name", name)
         now = self._clock.now()
         return Operator(new_id(), email, name, role, plan, self._fee_rate, now, now)
 
@@ -94,7 +111,7 @@ class Operators:
 
     async def rename(self, operator_id: str, name: str, actor: Actor = TERMINAL) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
-        name = fields.short_text("name", name)
+        name = model.short_text("name", name)
         entry = note(self._clock, actor, "account.renamed", operator_id)
         operator = await self._store.rename(operator_id, name, self._clock.now(), entry)
         self._keys.forget(operator_id)
@@ -153,3 +170,82 @@ class Operators:
         if found is None:
             raise OperatorNotFound("There is no account with this e-mail address.")
         return found[0].id
+
+
+SignUpPolicy: TypeAlias = Literal["open", "invite", "closed"]
+
+QUOTA_WINDOW: Final = timedelta(days=1)
+"""In any such time one network opens no more accounts than its quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignUpRules:
+    """What the service's owner has decided."""
+
+    policy: SignUpPolicy
+    per_origin: int
+    """Accounts of one address (IPv6: one /64) in a day."""
+    per_network: int
+    """Accounts of one network (IPv4: /24, IPv6: /48) in a day."""
+
+
+class SignUps:
+    """Opens accounts for those who may have one."""
+
+    def __init__(
+        self,
+        operators: Operators,
+        store: CredentialStore,
+        origins: Origins,
+        rules: SignUpRules,
+        clock: Clock,
+    ) -> None:
+        self._operators = operators
+        self._store = store
+        self._origins = origins
+        self._rules = rules
+        self._clock = clock
+
+    async def register(
+        self, new: tuple[str, str, str], invite: str | None, client: Client
+    ) -> tuple[Operator, str]:
+        """A Free account of (e-mail, password, name), and its first API key, in full, this once.
+
+        Raises `SignUpClosed`, `InviteInvalid`, `TooMany` beyond the quota, and as
+        `Operators.register`.
+        """
+        now = self._clock.now()
+        sign_up = SignUp(
+            origin=self._origins.of(client),
+            around=self._origins.around(client),
+            since=now - QUOTA_WINDOW,
+            per_origin=self._rules.per_origin,
+            per_network=self._rules.per_network,
+            invite_hash=await self._invitation(invite, now),
+        )
+        actor = Actor("anonymous", None, client.address, client.request_id)
+        caller = HashClient(client.network, network=client.around)
+        return await self._operators.register(*new, actor, sign_up=sign_up, client=caller)
+
+    async def invite_for_admin(
+        self, email: str | None, actor: Actor = TERMINAL
+    ) -> tuple[str, datetime]:
+        """An invitation, good once within a week, and until when. Raises `InvalidRequest`."""
+        address = None if email is None else model.email_address(email)
+        token, now = new_token(), self._clock.now()
+        code = Code(code_hash(token), CodeKind.INVITE, None, address, now, now + INVITE_TTL)
+        entry = note(self._clock, actor, "account.invited", "")
+        await self._store.issue_code(code, (), entry)
+        return token, code.expires_at
+
+    async def _invitation(self, invite: str | None, now: datetime) -> str | None:
+        """The hash of the invitation to spend; looked at before a password is hashed for it."""
+        policy = self._rules.policy
+        if policy == "open":
+            return None
+        if policy == "closed" or invite is None:
+            raise SignUpClosed("Nobody can register here without being invited.")
+        hashed = code_hash(invite)
+        if await self._store.find_code(hashed, CodeKind.INVITE, now) is None:
+            raise InviteInvalid("The invitation is not good any more, or never was.")
+        return hashed

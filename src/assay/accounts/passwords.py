@@ -3,10 +3,22 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from assay.accounts import fields
+from assay.accounts import model
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.clients import Client, Hashes
-from assay.accounts.codes import (
+from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
+from assay.accounts.model import EndedCredentials, MailDisabled, Operator, TokenInvalid
+from assay.accounts.password_proof import Argon2PasswordHasher, PasswordProof, RequestQuota
+from assay.accounts.ports import (
+    AskedBy,
+    Client,
+    Code,
+    CodeKind,
+    CredentialStore,
+    HashClient,
+    Hashes,
+    MailMessage,
+)
+from assay.accounts.second_factor import (
     RESET_TTL,
     VERIFY_TTL,
     code_hash,
@@ -14,12 +26,6 @@ from assay.accounts.codes import (
     reset_bounds,
     verification_bounds,
 )
-from assay.accounts.credential_ports import AskedBy, Code, CodeKind, CredentialStore, MailMessage
-from assay.accounts.mail import MailOutbox, reset_mail, verification_mail
-from assay.accounts.model import EndedCredentials, MailDisabled, Operator, TokenInvalid
-from assay.accounts.password_proof import PasswordProof
-from assay.accounts.ports import HashClient, PasswordHasher
-from assay.accounts.throttle import RequestQuota
 from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
 from assay.common.clock import Clock
 
@@ -29,7 +35,7 @@ class PasswordDependencies:
     """What passwords are kept and sent with."""
 
     store: CredentialStore
-    hasher: PasswordHasher
+    hasher: Argon2PasswordHasher
     proof: PasswordProof
     keys: ApiKeys
     outbox: MailOutbox | None
@@ -67,7 +73,7 @@ class Passwords:
 
         Raises `InvalidRequest`, `PasswordWrong`, and `TooMany` during a delay.
         """
-        fields.password(new)
+        model.password(new)
         await self._dependencies.proof.confirm(operator, present, client)
         hashed = await self._dependencies.hasher.hash(new, _owner(operator, client))
         ended = await self._dependencies.store.set_password(
@@ -85,7 +91,7 @@ class Passwords:
         self, operator: Operator, new: str, *, revoke_keys: bool = False, actor: Actor = TERMINAL
     ) -> EndedCredentials:
         """A new password without the present one; every session ends. Raises `InvalidRequest`."""
-        hashed = await self._dependencies.hasher.hash(fields.password(new))
+        hashed = await self._dependencies.hasher.hash(model.password(new))
         entry = self._note(actor, "password.changed", operator.id)
         now = self._dependencies.clock.now()
         ended = await self._dependencies.store.set_password(
@@ -103,7 +109,7 @@ class Passwords:
         """
         outbox = self._outbox()
         self._requests.require(client.network)
-        email = email.strip()[: fields.EMAIL_CHARS_MAX]
+        email = email.strip()[: model.EMAIL_CHARS_MAX]
         actor = Actor("anonymous", None, client.address, client.request_id)
         origin = self._dependencies.proof.origins.of(client)
 
@@ -133,7 +139,7 @@ class Passwords:
         The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany`
         for a network that guesses too often; a token that is good is no guess.
         """
-        fields.password(new)
+        model.password(new)
         store, clock = self._dependencies.store, self._dependencies.clock
         hashed_token = code_hash(token)
         code = await store.find_code(hashed_token, CodeKind.RESET, clock.now())
@@ -217,7 +223,7 @@ class Passwords:
 
     def _outbox(self) -> MailOutbox:
         if self._dependencies.outbox is None:
-            raise MailDisabled("This service sends no mail: ask whoever runs it.")
+            raise MailDisabled("This service sends no mail: ask its operator.")
         return self._dependencies.outbox
 
     def _forget(self, operator: Operator) -> None:

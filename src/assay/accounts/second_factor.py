@@ -1,31 +1,127 @@
-"""Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security).
+"""Single-use, time-based and recovery codes (RFC 6238; conventions.md#account-security).
+
+Secrets that somebody types or follows once: tokens in links, invitations, recovery codes.
+
+How many links by mail may be asked for is counted by the codes that were issued.
+
+Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security).
 
 The codes are of SHA-1, six digits and 30 seconds, as every authenticator takes them.
 """
 
+import hashlib
 import os
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography.hazmat.primitives.constant_time import bytes_eq
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
-from assay.accounts.clients import Client
-from assay.accounts.codes import new_recovery_codes, recovery_hash
-from assay.accounts.credential_ports import (
-    AccountSecrets,
-    CredentialStore,
-    LoginRecord,
-    SecondFactor,
-)
+from assay.accounts.api_keys import base62
 from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
 from assay.accounts.password_proof import PasswordProof
+from assay.accounts.ports import AskedBy, Client, CodeBound, CredentialStore, LoginRecord
 from assay.audit.service import TERMINAL, Actor, note
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
+from assay.common.keyring import SecretBox
+
+RESET_TTL: Final = timedelta(minutes=30)
+"""Lifetime of a reset link. Source: conventions.md#account-security."""
+
+VERIFY_TTL: Final = timedelta(hours=24)
+INVITE_TTL: Final = timedelta(days=7)
+
+RECOVERY_CODES: Final = 10
+TOKEN_CHARS_MAX: Final = 100
+"""Longer ones are not ours; nothing is hashed for them."""
+
+_TOKEN_BYTES = 32
+_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+"""Without characters that are read for another."""
+_RECOVERY_CHARS = 16
+"""79 bits: too many to try offline, though a plain SHA-256 is kept."""
+
+
+def new_token() -> str:
+    """A token of 256 bits, for links and invitations."""
+    return base62(secrets.token_bytes(_TOKEN_BYTES))
+
+
+def _new_recovery_codes() -> list[str]:
+    """Ten codes of the form `ABCD-EFGH-JKMN-PQRS`."""
+    return [_recovery_code() for _ in range(RECOVERY_CODES)]
+
+
+def code_hash(code: str) -> str:
+    """The SHA-256 under which a code is kept; 64 hex digits."""
+    shown = code[:TOKEN_CHARS_MAX].strip()
+    return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _recovery_hash(code: str) -> str:
+    """The same of a recovery code, however it was typed: in lower case, or without hyphens."""
+    typed = code[:TOKEN_CHARS_MAX].upper()
+    return code_hash("".join(character for character in typed if character.isalnum()))
+
+
+def _recovery_code() -> str:
+    characters = [secrets.choice(_ALPHABET) for _ in range(_RECOVERY_CHARS)]
+    return "-".join("".join(characters[at : at + 4]) for at in range(0, _RECOVERY_CHARS, 4))
+
+
+DAY: Final = timedelta(days=1)
+
+OWNER_RESETS: Final = 2
+"""Reset links that are good at once, asked for from the owner's networks."""
+
+OWNER_RESETS_DAY: Final = 20
+STRANGER_RESETS: Final = 1
+"""Reset links that are good at once, asked for from elsewhere."""
+
+STRANGER_RESETS_DAY: Final = 3
+"""Reset links of one account a day that one such network asks for."""
+
+TERMINAL_RESETS: Final = 3
+"""Reset links that are good at once, made by the service's owner."""
+
+ACCOUNT_VERIFICATIONS_DAY: Final = 3
+MAILBOX_VERIFICATIONS_DAY: Final = 6
+NETWORK_VERIFICATIONS_DAY: Final = 10
+
+
+def reset_bounds(asked_by: AskedBy, now: datetime) -> Sequence[CodeBound]:
+    """What bounds reset links of one account."""
+    alive, day = now - RESET_TTL, now - DAY
+    of_class = ("operator_id", "asked_by")
+    match asked_by:
+        case AskedBy.TERMINAL:
+            return [CodeBound(TERMINAL_RESETS, alive, of_class)]
+        case AskedBy.OWNER:
+            return [
+                CodeBound(OWNER_RESETS, alive, of_class),
+                CodeBound(OWNER_RESETS_DAY, day, of_class),
+            ]
+        case AskedBy.STRANGER:
+            return [
+                CodeBound(STRANGER_RESETS, alive, of_class),
+                CodeBound(STRANGER_RESETS_DAY, day, (*of_class, "origin")),
+            ]
+
+
+def verification_bounds(now: datetime) -> Sequence[CodeBound]:
+    """What bounds verification mails: by account, by network, and by mailbox."""
+    day = now - DAY
+    return [
+        CodeBound(ACCOUNT_VERIFICATIONS_DAY, day, ("operator_id",)),
+        CodeBound(NETWORK_VERIFICATIONS_DAY, day, ("origin",)),
+        CodeBound(MAILBOX_VERIFICATIONS_DAY, day, ("mailbox",)),
+    ]
+
 
 STEP_S: Final = 30
 DIGITS: Final = 6
@@ -39,7 +135,7 @@ _NEIGHBOURS = (0, -1, 1)
 
 
 class TotpFactor:
-    """Implements `accounts.credential_ports.SecondFactor`."""
+    """Time-based one-time codes (RFC 6238)."""
 
     def new_secret(self) -> bytes:
         """Draw a secret for an authenticator."""
@@ -79,8 +175,8 @@ class SecondFactors:
     def __init__(
         self,
         store: CredentialStore,
-        factor: SecondFactor,
-        secrets: AccountSecrets,
+        factor: TotpFactor,
+        secrets: SecretBox,
         proof: PasswordProof,
         clock: Clock,
     ) -> None:
@@ -115,9 +211,9 @@ class SecondFactors:
         if step is None:
             raise TotpInvalid("The one-time code is wrong: check the clock of your device.")
         self._proof.throttle.succeeded(attempt)
-        codes = new_recovery_codes()
+        codes = _new_recovery_codes()
         entry = note(self._clock, actor, "totp.enabled", operator.id)
-        hashed = [recovery_hash(one) for one in codes]
+        hashed = [_recovery_hash(one) for one in codes]
         if not await self._store.confirm_totp(
             operator.id, record.sealed_totp, step, hashed, self._clock.now(), entry
         ):
@@ -144,10 +240,10 @@ class SecondFactors:
     ) -> Sequence[str]:
         """New recovery codes, shown once; earlier ones are void. Raises as `disable`."""
         await self._prove(operator, password, code, client, actor)
-        codes = new_recovery_codes()
+        codes = _new_recovery_codes()
         entry = note(self._clock, actor, "recovery_codes.issued", operator.id)
         await self._store.set_recovery_codes(
-            operator.id, [recovery_hash(one) for one in codes], entry
+            operator.id, [_recovery_hash(one) for one in codes], entry
         )
         return codes
 
@@ -173,7 +269,7 @@ class SecondFactors:
         return await self._store.recovery_codes_left(operator_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal the secret anew if an older key of the ring sealed it; how many there were."""
+        """Seal the secret again if an older key of the ring sealed it; how many there were."""
         record = await self._store.login_of(operator_id)
         old = record.sealed_totp if record else None
         if old is None or self._secrets.is_current(old):
@@ -199,7 +295,7 @@ class SecondFactors:
         if step is not None:
             return await self._store.take_totp_step(operator_id, step)
         entry = note(self._clock, actor, "recovery_code.used", operator_id)
-        return await self._store.take_recovery_code(operator_id, recovery_hash(code), entry)
+        return await self._store.take_recovery_code(operator_id, _recovery_hash(code), entry)
 
     def _step(self, record: LoginRecord, code: str) -> int | None:
         if record.sealed_totp is None:

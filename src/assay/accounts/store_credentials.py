@@ -1,22 +1,376 @@
-"""Passwords and second factors in SQL."""
+"""Passwords, second factors, single-use codes and sessions in SQL.
 
-from collections.abc import Sequence
+Single-use codes of accounts in SQL: resets, verifications, invitations.
+
+Dashboard sessions in SQL.
+
+Passwords and second factors in SQL.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, RowMapping, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.clients import Hashes
-from assay.accounts.credential_ports import CodeKind, LoginRecord
-from assay.accounts.model import EndedCredentials, OperatorNotFound
-from assay.accounts.store_codes import SqlCodeStore, spend_code, spend_codes
+from assay.accounts.model import DashboardSession, EndedCredentials, Operator, OperatorNotFound
+from assay.accounts.ports import Alike, AskedBy, Code, CodeBound, CodeKind, Hashes, LoginRecord
 from assay.accounts.store_operators import operator_of, remember_origin
-from assay.accounts.store_sessions import end_sessions
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
-from assay.db.engine import Database, to_us
-from assay.db.schema.accounts import api_keys, login_origins, operators, recovery_codes
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.accounts import (
+    account_codes,
+    api_keys,
+    dashboard_sessions,
+    login_origins,
+    operators,
+    recovery_codes,
+)
+
+
+class SqlCodeStore:
+    """The part of `accounts.credential_ports.CredentialStore` that is about codes."""
+
+    def __init__(self, database: Database) -> None:
+        self._codes_in = database
+
+    async def issue_code(
+        self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
+    ) -> bool:
+        # In one order always, so that two writers never wait for each other crosswise.
+        locks = sorted({f"codes {one}" for bound in bounds for one in _shared(code, bound)})
+        async with self._codes_in.write() as connection:
+            for lock in locks:
+                await self._codes_in.lock(connection, lock)
+            for bound in bounds:
+                if await _issued(connection, code, bound) >= bound.at_most:
+                    return False
+            # Resets are asked for by strangers too: theirs do not end the owner's.
+            if code.kind is CodeKind.VERIFY and code.operator_id is not None:
+                await _spend_codes(connection, code.operator_id, code.kind, code.created_at)
+            values = {
+                "code_hash": code.code_hash,
+                "kind": code.kind.value,
+                "operator_id": code.operator_id,
+                "email_lower": None if code.email is None else code.email.lower(),
+                "created_us": to_us(code.created_at),
+                "expires_us": to_us(code.expires_at),
+                "asked_by": code.asked_by.value,
+                "origin": next(iter(code.origin), None),
+                "mailbox": next(iter(code.mailbox), None),
+            }
+            await connection.execute(insert(account_codes).values(values))
+            await write_note(connection, note)
+        return True
+
+    async def find_code(self, code_hash: str, kind: CodeKind, now: datetime) -> Code | None:
+        statement = select(account_codes).where(
+            account_codes.c.code_hash == code_hash,
+            account_codes.c.kind == kind.value,
+            account_codes.c.spent_us.is_(None),
+            account_codes.c.expires_us > to_us(now),
+        )
+        async with self._codes_in.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        if row is None:
+            return None
+        return Code(
+            code_hash=row["code_hash"],
+            kind=CodeKind(row["kind"]),
+            operator_id=row["operator_id"],
+            email=row["email_lower"],
+            created_at=from_us(row["created_us"]),
+            expires_at=from_us(row["expires_us"]),
+            asked_by=AskedBy(row["asked_by"]),
+            origin=() if row["origin"] is None else (row["origin"],),
+            mailbox=() if row["mailbox"] is None else (row["mailbox"],),
+        )
+
+    async def verify_email(
+        self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
+    ) -> bool:
+        proven = select(account_codes.c.email_lower).where(account_codes.c.code_hash == code_hash)
+        verified = (
+            update(operators)
+            .where(
+                operators.c.id == operator_id,
+                operators.c.deleted_us.is_(None),
+                operators.c.email_lower == proven.scalar_subquery(),
+            )
+            .values(email_verified_us=to_us(at))
+        )
+        async with self._codes_in.write() as connection:
+            if not await _spend_code(connection, code_hash, CodeKind.VERIFY, at, operator_id):
+                return False
+            if not (await connection.execute(verified)).rowcount:
+                return False
+            await write_note(connection, note)
+        return True
+
+
+async def _spend_code(
+    connection: AsyncConnection,
+    code_hash: str,
+    kind: CodeKind,
+    at: datetime,
+    operator_id: str | None,
+) -> bool:
+    """Spend a code in the caller's transaction; of two at once, one succeeds."""
+    statement = (
+        update(account_codes)
+        .where(
+            account_codes.c.code_hash == code_hash,
+            account_codes.c.kind == kind.value,
+            account_codes.c.operator_id.is_not_distinct_from(operator_id),
+            account_codes.c.spent_us.is_(None),
+            account_codes.c.expires_us > to_us(at),
+        )
+        .values(spent_us=to_us(at))
+    )
+    return bool((await connection.execute(statement)).rowcount)
+
+
+async def _spend_codes(
+    connection: AsyncConnection, operator_id: str, kind: CodeKind, at: datetime
+) -> None:
+    """Spend every code of an account and kind, in the caller's transaction."""
+    statement = (
+        update(account_codes)
+        .where(
+            account_codes.c.operator_id == operator_id,
+            account_codes.c.kind == kind.value,
+            account_codes.c.spent_us.is_(None),
+        )
+        .values(spent_us=to_us(at))
+    )
+    await connection.execute(statement)
+
+
+def _shared(code: Code, bound: CodeBound) -> Sequence[str]:
+    """The narrowest thing that all who are counted together have in common.
+
+    A hash under each key: processes whose rings overlap have one of them in common.
+    """
+    name = bound.alike[-1] if "operator_id" not in bound.alike else "operator_id"
+    return [f"{name} {value}" for value in _values(code, name)]
+
+
+def _values(code: Code, name: Alike) -> tuple[str | None, ...]:
+    """What the code has of this name, in every form it is stored in."""
+    match name:
+        case "origin":
+            return code.origin
+        case "mailbox":
+            return code.mailbox
+        case "operator_id":
+            return (code.operator_id,)
+        case "asked_by":
+            return (code.asked_by.value,)
+
+
+async def _issued(connection: AsyncConnection, code: Code, bound: CodeBound) -> int:
+    alike = (account_codes.c[name].in_(_values(code, name)) for name in bound.alike)
+    statement = (
+        select(func.count())
+        .select_from(account_codes)
+        .where(
+            account_codes.c.kind == code.kind.value,
+            account_codes.c.created_us > to_us(bound.since),
+            *alike,
+        )
+    )
+    return (await connection.execute(statement)).scalar_one()
+
+
+PURGE_MAX = 5000
+"""Rows removed at a time."""
+
+CODES_KEPT = timedelta(days=1)
+
+
+class SqlSessionStore:
+    """Dashboard sessions: a row each, gone when it ends."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(
+        self,
+        session: DashboardSession,
+        password_hash: str,
+        origin: Hashes,
+        limit: int,
+        note: AuditEntry | None,
+    ) -> bool:
+        """Store a session and that its origin is known; the oldest beyond `limit` end.
+
+        False, and nothing stored, when the account's password is not that of the hash any more.
+        """
+        values = {
+            "id": session.id,
+            "operator_id": session.operator_id,
+            "created_us": to_us(session.created_at),
+            "used_us": to_us(session.used_at),
+            "expires_us": to_us(session.expires_at),
+            "user_agent": session.user_agent,
+            "client": session.client_address,
+        }
+        # Locked, so that of a log-in and a new password one sees the other.
+        same = (
+            select(operators.c.id)
+            .where(
+                operators.c.id == session.operator_id,
+                operators.c.password_hash == password_hash,
+                operators.c.deleted_us.is_(None),
+            )
+            .with_for_update()
+        )
+        async with self._database.write() as connection:
+            if (await connection.execute(same)).one_or_none() is None:
+                return False
+            await connection.execute(insert(dashboard_sessions).values(values))
+            await self._trim(connection, session, limit)
+            await remember_origin(connection, session.operator_id, origin, session.created_at)
+            if note is not None:
+                await write_note(connection, note)
+        return True
+
+    async def _trim(
+        self, connection: AsyncConnection, session: DashboardSession, limit: int
+    ) -> None:
+        mine = dashboard_sessions.c.operator_id == session.operator_id
+        newest = (
+            select(dashboard_sessions.c.id)
+            .where(mine)
+            .order_by(dashboard_sessions.c.created_us.desc(), dashboard_sessions.c.id.desc())
+            .limit(limit)
+        )
+        surplus = delete(dashboard_sessions).where(mine, dashboard_sessions.c.id.not_in(newest))
+        await connection.execute(surplus)
+
+    async def owner(self, operator_id: str, session_id: str, now: datetime) -> Operator | None:
+        """The account of a session that has not ended."""
+        statement = (
+            select(operators)
+            .join(dashboard_sessions, dashboard_sessions.c.operator_id == operators.c.id)
+            .where(
+                operators.c.id == operator_id,
+                operators.c.deleted_us.is_(None),
+                dashboard_sessions.c.id == session_id,
+                dashboard_sessions.c.expires_us > to_us(now),
+            )
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else operator_of(row)
+
+    async def list(self, operator_id: str, now: datetime) -> Sequence[DashboardSession]:
+        """The operator's sessions that have not ended, newest first."""
+        statement = (
+            select(dashboard_sessions)
+            .where(
+                dashboard_sessions.c.operator_id == operator_id,
+                dashboard_sessions.c.expires_us > to_us(now),
+            )
+            .order_by(dashboard_sessions.c.created_us.desc(), dashboard_sessions.c.id.desc())
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_session(row) for row in rows]
+
+    async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
+        """End a session; False when this operator has none of this id."""
+        statement = (
+            delete(dashboard_sessions)
+            .where(
+                dashboard_sessions.c.operator_id == operator_id,
+                dashboard_sessions.c.id == session_id,
+            )
+            .returning(dashboard_sessions.c.id)
+        )
+        async with self._database.write() as connection:
+            if (await connection.execute(statement)).one_or_none() is None:
+                return False
+            await write_note(connection, note)
+        return True
+
+    async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
+        """End the operator's sessions but `keep`; how many there were."""
+        async with self._database.write() as connection:
+            ended = await _end_sessions(connection, operator_id, keep)
+            await write_note(connection, note)
+        return ended
+
+    async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        """Write down when sessions (by id) were last used; never moves a time back."""
+        if not last_used:
+            return
+        column = dashboard_sessions.c.used_us
+        statement = (
+            update(dashboard_sessions)
+            .where(
+                dashboard_sessions.c.id == bindparam("session_id"),
+                column < bindparam("at_us"),
+            )
+            .values(used_us=bindparam("at_us"))
+        )
+        # In one order everywhere: two processes touching the same rows must not lock crosswise.
+        rows = [{"session_id": k, "at_us": to_us(at)} for k, at in sorted(last_used.items())]
+        async with self._database.write() as connection:
+            await connection.execute(statement, rows)
+
+    async def purge(self, now: datetime) -> None:
+        """Remove expired sessions and codes, a bounded number; codes are kept for a day at least.
+
+        How many were issued of late is counted by rows.
+        """
+        for table, key in (
+            (dashboard_sessions, dashboard_sessions.c.id),
+            (account_codes, account_codes.c.code_hash),
+        ):
+            over = [table.c.expires_us <= to_us(now)]
+            if table is account_codes:  # how many were issued in a day is counted by rows
+                over.append(table.c.created_us <= to_us(now - CODES_KEPT))
+            old = select(key).where(*over).limit(PURGE_MAX)
+            async with self._database.read() as connection:  # mostly there is nothing to do
+                if (await connection.execute(old.limit(1))).first() is None:
+                    continue
+            async with self._database.write() as connection:
+                await self._database.lock(connection, "purge of sessions")
+                await connection.execute(delete(table).where(key.in_(old)))
+
+
+async def _end_sessions(connection: AsyncConnection, operator_id: str, keep: str | None) -> int:
+    """End an operator's sessions but `keep`, in the caller's transaction; how many there were."""
+    statement = delete(dashboard_sessions).where(dashboard_sessions.c.operator_id == operator_id)
+    if keep is not None:
+        statement = statement.where(dashboard_sessions.c.id != keep)
+    return (await connection.execute(statement)).rowcount
+
+
+def _session(row: RowMapping) -> DashboardSession:
+    return DashboardSession(
+        id=row["id"],
+        operator_id=row["operator_id"],
+        created_at=from_us(row["created_us"]),
+        used_at=from_us(row["used_us"]),
+        expires_at=from_us(row["expires_us"]),
+        user_agent=row["user_agent"],
+        client_address=row["client"],
+    )
 
 
 class SqlCredentialStore(SqlCodeStore):
@@ -57,7 +411,7 @@ class SqlCredentialStore(SqlCodeStore):
         note: AuditEntry, *, revoke_keys: bool = False,
     ) -> EndedCredentials | None:  # fmt: skip
         async with self._database.write() as connection:
-            if not await spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
+            if not await _spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
                 return None
             return await _replace_password(
                 connection, operator_id, password_hash, at, note, None, revoke_keys
@@ -177,8 +531,8 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     statement = update(operators).where(*_present(operator_id)).values(values)
     if not (await connection.execute(statement)).rowcount:
         raise OperatorNotFound("There is no account of this id.")
-    await spend_codes(connection, operator_id, CodeKind.RESET, at)
-    sessions = await end_sessions(connection, operator_id, keep_session)
+    await _spend_codes(connection, operator_id, CodeKind.RESET, at)
+    sessions = await _end_sessions(connection, operator_id, keep_session)
     unrevoked = (api_keys.c.operator_id == operator_id, api_keys.c.revoked.is_(False))
     revoked = 0
     if revoke_keys:

@@ -1,4 +1,11 @@
-"""Operator accounts in SQL, and the networks of their log-ins, as keyed hashes."""
+"""Operator accounts, their API keys and monthly counts in SQL.
+
+Operator accounts in SQL, and the networks of their log-ins, as keyed hashes.
+
+API key records in SQL.
+
+Monthly counts in SQL.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,14 +13,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import RowMapping, and_, bindparam, delete, func, insert, or_, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.clients import Hashes
-from assay.accounts.credential_ports import CodeKind
 from assay.accounts.model import (
     AccountChange,
+    ApiKey,
     EmailTaken,
     InviteInvalid,
     LastAdmin,
@@ -21,14 +27,16 @@ from assay.accounts.model import (
     OperatorNotFound,
     Plan,
     Role,
+    Scope,
 )
-from assay.accounts.ports import SignUp
+from assay.accounts.ports import CodeKind, Hashes, SignUp
 from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.errors import TooMany
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
-from assay.db.schema.accounts import account_codes, login_origins, operators
+from assay.db.schema.accounts import account_codes, api_keys, login_origins, operators
+from assay.db.schema.everything import allowance
 
 ORIGINS_MAX = 20
 """Networks remembered of an account; of more, the one unused for longest is forgotten."""
@@ -64,7 +72,7 @@ SIGN_UP_RETRY_S = 3600
 
 
 class SqlOperatorStore:
-    """Implements `accounts.ports.OperatorStore`."""
+    """Operator accounts and their password hashes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -76,6 +84,11 @@ class SqlOperatorStore:
         note: AuditEntry | None = None,
         sign_up: SignUp | None = None,
     ) -> None:
+        """Store a new account.
+
+        Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond a quota
+        of its networks; then nothing is stored and no invitation spent.
+        """
         values = {
             "sign_up_origin": None if sign_up is None else _origins(sign_up)[0],
             "self_registered": sign_up is not None and sign_up.invite_hash is None,
@@ -142,18 +155,21 @@ class SqlOperatorStore:
             raise InviteInvalid("The invitation is not good, or not for this e-mail address.")
 
     async def find(self, operator_id: str) -> Operator | None:
+        """The account of this id."""
         statement = select(operators).where(operators.c.id == operator_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else operator_of(row)
 
     async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
+        """The account with this e-mail (compared by lower case) and its password hash."""
         statement = select(operators).where(operators.c.email_lower == email.lower())
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else (operator_of(row), row["password_hash"])
 
     async def list_for_admin(self) -> Sequence[Operator]:
+        """Every account, oldest first."""
         statement = select(operators).order_by(operators.c.created_us, operators.c.id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
@@ -162,6 +178,7 @@ class SqlOperatorStore:
     async def rename(
         self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
     ) -> Operator:
+        """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
         async with self._database.write() as connection:
             before = await _locked(connection, operator_id)
             after = await _change(connection, operator_id, {"name": name}, at)
@@ -173,6 +190,11 @@ class SqlOperatorStore:
     async def change_for_admin(
         self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
     ) -> Operator:
+        """Change the account, and note what was before and is after in `note`'s details.
+
+        Raises `OperatorNotFound`, and `LastAdmin` where nobody would be left to undo it; the
+        terminal may.
+        """
         async with self._database.write() as connection:
             takes = note.actor.kind != "terminal" and _takes_admin(change)
             if takes:
@@ -186,6 +208,7 @@ class SqlOperatorStore:
         return after
 
     async def note(self, note: AuditEntry) -> None:
+        """Add to the audit trail what changes nothing else."""
         async with self._database.write() as connection:
             await write_note(connection, note)
 
@@ -284,3 +307,160 @@ def operator_of(row: RowMapping) -> Operator:
 
 def _moment(at_us: int | None) -> datetime | None:
     return None if at_us is None else from_us(at_us)
+
+
+class SqlApiKeyStore:
+    """API key records, found by the SHA-256 (64 hex digits) of the full key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
+    ) -> bool:
+        """Store a new key; False when the operator has `limit` that are not revoked.
+
+        Of revoked ones as many are kept, the newest.
+        """
+        values = {
+            "id": key.id,
+            "operator_id": key.operator_id,
+            "key_hash": key_hash,
+            "prefix": key.prefix,
+            "label": key.label,
+            "revoked": key.revoked,
+            "last_used_us": None if key.last_used is None else to_us(key.last_used),
+            "created_us": to_us(key.created_at),
+            "scopes": " ".join(sorted(key.scopes)),
+            "expires_us": None if key.expires_at is None else to_us(key.expires_at),
+        }
+        async with self._database.write() as connection:
+            if limit is not None and not await self._make_room(connection, key, limit):
+                return False
+            await connection.execute(insert(api_keys).values(values))
+            await write_note(connection, note)
+        return True
+
+    async def _make_room(self, connection: AsyncConnection, key: ApiKey, limit: int) -> bool:
+        """Whether one more is allowed; of revoked keys the newest `limit` stay."""
+        await self._database.lock(connection, f"keys {key.operator_id}")
+        mine = api_keys.c.operator_id == key.operator_id
+        active = select(func.count()).select_from(api_keys).where(mine, ~api_keys.c.revoked)
+        if (await connection.execute(active)).scalar_one() >= limit:
+            return False
+        old = (
+            select(api_keys.c.id)
+            .where(mine, api_keys.c.revoked)
+            .order_by(api_keys.c.created_us.desc(), api_keys.c.id.desc())
+            .offset(limit)
+            .limit(limit)
+        )
+        await connection.execute(delete(api_keys).where(api_keys.c.id.in_(old)))
+        return True
+
+    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
+        """The key of this hash, revoked or not."""
+        statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
+        async with self._database.read() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else _key(row)
+
+    async def recent_hashes(self, limit: int) -> Sequence[str]:
+        """The hashes of the keys in force that were used last, newest first."""
+        statement = (
+            select(api_keys.c.key_hash)
+            .where(~api_keys.c.revoked, api_keys.c.last_used_us.is_not(None))
+            .order_by(api_keys.c.last_used_us.desc())
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return list((await connection.execute(statement)).scalars())
+
+    async def list(self, operator_id: str) -> Sequence[ApiKey]:
+        """The operator's keys, newest first."""
+        statement = (
+            select(api_keys)
+            .where(api_keys.c.operator_id == operator_id)
+            .order_by(api_keys.c.created_us.desc(), api_keys.c.id.desc())
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(statement)).mappings().all()
+        return [_key(row) for row in rows]
+
+    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
+        """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
+        statement = (
+            update(api_keys)
+            .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
+            .values(revoked=True)
+            .returning(api_keys.c.id)
+        )
+        async with self._database.write() as connection:
+            if (await connection.execute(statement)).one_or_none() is None:
+                return False
+            await write_note(connection, note)
+        return True
+
+    async def touch(self, last_used: Mapping[str, datetime]) -> None:
+        """Write down when keys (by id) were last used; never moves a time back."""
+        if not last_used:
+            return
+        column = api_keys.c.last_used_us
+        statement = (
+            update(api_keys)
+            .where(
+                api_keys.c.id == bindparam("key_id"),
+                or_(column.is_(None), column < bindparam("used_us")),
+            )
+            .values(last_used_us=bindparam("used_us"))
+        )
+        # In one order everywhere: two processes touching the same keys must not lock crosswise.
+        rows = [{"key_id": k, "used_us": to_us(at)} for k, at in sorted(last_used.items())]
+        async with self._database.write() as connection:
+            await connection.execute(statement, rows)
+
+
+def _key(row: RowMapping) -> ApiKey:
+    used, expires = row["last_used_us"], row["expires_us"]
+    return ApiKey(
+        id=row["id"],
+        operator_id=row["operator_id"],
+        prefix=row["prefix"],
+        label=row["label"],
+        revoked=row["revoked"],
+        last_used=None if used is None else from_us(used),
+        created_at=from_us(row["created_us"]),
+        scopes=frozenset(map(Scope, row["scopes"].split())),
+        expires_at=None if expires is None else from_us(expires),
+    )
+
+
+_ADD = text(
+    "INSERT INTO allowance (operator_id, month, used) VALUES (:operator_id, :month, :count)"
+    " ON CONFLICT (operator_id, month) DO UPDATE SET used = allowance.used + excluded.used"
+    " RETURNING used"
+)
+
+
+class SqlAllowanceStore:
+    """How many metered calls an operator has used in a month (`YYYY-MM`, UTC)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def used(self, operator_id: str, month: str) -> int:
+        """The count so far."""
+        statement = select(allowance.c.used).where(
+            allowance.c.operator_id == operator_id, allowance.c.month == month
+        )
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one_or_none() or 0
+
+    async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+        """Add to the counts of (operator id, month) in one transaction; returns the new totals."""
+        totals: dict[tuple[str, str], int] = {}
+        async with self._database.write() as connection:
+            for (operator_id, month), count in sorted(counts.items()):
+                values = {"operator_id": operator_id, "month": month, "count": count}
+                totals[operator_id, month] = (await connection.execute(_ADD, values)).scalar_one()
+        return totals

@@ -16,8 +16,7 @@ from assay.common.errors import Unavailable
 from assay.common.quota_lease import QuotaLease
 from assay.http1.connections import ALWAYS_ANSWERED
 from assay.server.rate_limits import RateLimit, RateLimitVerdict, caller_of, rate_limit
-from assay.server.request_body import CREDENTIAL_IN_BODY
-from assay.server.request_context import AsgiScope, RequestContext
+from assay.server.request_context import CREDENTIAL_IN_BODY, AsgiScope, RequestContext
 
 UNLIMITED: Final = frozenset(
     {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}

@@ -6,15 +6,13 @@ from typing import Final
 
 from assay.accounts.allowance import Allowance, AllowanceUsage
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.clients import Client
 from assay.accounts.logins import Logins
 from assay.accounts.model import ApiKey, DashboardSession, Operator
-from assay.accounts.operators import Operators
-from assay.accounts.password_proof import PasswordProof
+from assay.accounts.operators import QUOTA_WINDOW, Operators
+from assay.accounts.password_proof import PasswordProof, RequestQuota
+from assay.accounts.ports import Client
 from assay.accounts.second_factor import SecondFactors
-from assay.accounts.sign_up import QUOTA_WINDOW
-from assay.accounts.throttle import RequestQuota
-from assay.admin.ports import AccountEnd
+from assay.admin.store import SqlAccountEnd
 from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics
 from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, note
@@ -51,7 +49,7 @@ class AccountExport:
 class AccountDataDependencies:
     """Where an account's data are."""
 
-    end: AccountEnd
+    end: SqlAccountEnd
     operators: Operators
     proof: PasswordProof
     factors: SecondFactors

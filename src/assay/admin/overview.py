@@ -8,8 +8,8 @@ from typing import Final
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.accounts.operators import Operators
-from assay.admin.model import OperatorOverview, PlatformStats
-from assay.admin.ports import AdminStore
+from assay.admin.ports import OperatorOverview, PlatformStats
+from assay.admin.store import SqlAdminStore
 from assay.analytics.model import AgentCounted, CallSums, LogFilter, LoggedCall, Stats
 from assay.analytics.queries import Analytics, ReportPage
 from assay.audit.service import Actor, AuditEntry, AuditStore
@@ -41,7 +41,7 @@ class OperatorDetail:
 class AdminDependencies:
     """What the admin's views are made of."""
 
-    store: AdminStore
+    store: SqlAdminStore
     audit: AuditStore
     operators: Operators
     keys: ApiKeys
@@ -51,7 +51,7 @@ class AdminDependencies:
 
 
 class Admin:
-    """Views across accounts, and changes to them. Whoever calls has been found to be an admin."""
+    """Views across accounts, and changes to them. The caller has been found to be an admin."""
 
     def __init__(self, needs: AdminDependencies) -> None:
         self._needs = needs

@@ -1,4 +1,9 @@
-"""What admins see and change (interface.md#dashboard)."""
+"""Views and changes for admins, and an account's data and end.
+
+What admins see and change (interface.md#dashboard).
+
+An account's data handed out whole, and its end. Beyond the specification's tables.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -7,9 +12,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from assay.accounts.auth import actor_of, admin
+from assay.accounts.auth import actor_of, admin, client_of, token_and_password, token_for_export
+from assay.accounts.schemas import DeleteAccountRequest, Done
 from assay.admin import schemas as wire
+from assay.admin.account_data import AccountData
 from assay.admin.overview import Admin
+from assay.admin.schemas import AccountExportResponse, account_export
 from assay.analytics import schemas as analytics
 from assay.analytics.log import CallLog
 from assay.analytics.model import LogFilter
@@ -17,13 +25,15 @@ from assay.analytics.queries import ReportPage
 from assay.analytics.routes import AgentFilter, Before, Days, EndpointFilter
 from assay.chains.model import ChainUnavailable
 from assay.chains.networks import Networks
+from assay.common.clock import Clock
 from assay.common.costs import CostLedger
 from assay.common.errors import InvalidRequest
-from assay.payments.gas_accounts import GasAccounts
+from assay.payments.gas import GasAccounts
 from assay.payments.settling_watch import SettlingWatch
 from assay.reputation.write_back import FeedbackPublisher
+from assay.server.request_context import exchange_of
 from assay.server.route import read, route, service
-from assay.server.schemas_page import (
+from assay.server.schemas import (
     Limit,
     Offset,
     PageCursor,
@@ -203,3 +213,45 @@ async def _solana_wallet(parts: StatsSources) -> tuple[str, int | None] | None:
     except (ChainUnavailable, TimeoutError):
         return parts.write_back.address, None
     return parts.write_back.address, lamports
+
+
+account_router = APIRouter(tags=["Accounts and keys"])
+
+
+@route(
+    account_router,
+    "GET",
+    "/operator/me/export",
+    operation="export_account",
+    auth=token_for_export,
+    answers=AccountExportResponse,
+)
+async def export_account(request: Request) -> AccountExportResponse:
+    """Everything that is kept of the account, ten times an hour; calls have their own export."""
+    found = await service(request, AccountData).export(request.state.principal, actor_of(request))
+    return account_export(
+        found, exchange_of(request.scope).session_id, service(request, Clock).now()
+    )
+
+
+@route(
+    account_router,
+    "DELETE",
+    "/operator/me",
+    operation="delete_account",
+    auth=token_and_password,
+    body=DeleteAccountRequest,
+    answers=Done,
+    also=(409,),
+)
+async def delete_account(request: Request) -> Done:
+    """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
+    body = read(DeleteAccountRequest, await request.body())
+    await service(request, AccountData).delete(
+        request.state.principal,
+        body.password,
+        body.code,
+        client_of(request),
+        actor_of(request),
+    )
+    return Done()

@@ -1,7 +1,13 @@
-"""The admin's views (interface.md#dashboard); their bodies are ours to say."""
+"""Admins' views, and an account's data, in requests and responses.
+
+The admin's views (interface.md#dashboard); their bodies are ours to say.
+
+An account's data, handed out whole, on the wire.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -9,16 +15,18 @@ from pydantic import ConfigDict, Field
 
 from assay.accounts import schemas as accounts
 from assay.accounts.model import AccountChange, Operator, Plan, Role
-from assay.admin.model import OperatorOverview, PlatformStats
+from assay.accounts.schemas import SessionResponse, session
+from assay.admin.account_data import AccountExport
 from assay.admin.overview import OperatorDetail
+from assay.admin.ports import OperatorOverview, PlatformStats
 from assay.analytics import schemas as analytics
 from assay.audit.service import AuditEntry
 from assay.common.clock import iso
 from assay.common.costs import Cost, CostLedger
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse
+from assay.server.schemas import PageResponse, RequestModel, ResponseModel, Timestamp
+from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
 
 
@@ -358,4 +366,59 @@ def note(found: AuditEntry) -> NoteResponse:
         operator_id=found.operator_id or None,
         target=found.target,
         details=dict(found.details),
+    )
+
+
+class ExportedNote(ResponseModel):
+    """One line of the audit trail about the account."""
+
+    at: Timestamp
+    actor: str
+    client: str
+    action: str
+    target: str
+    details: dict[str, Any]
+
+
+class AccountExportResponse(ResponseModel):
+    """What is kept of the account. Calls and payments: GET /operator/analytics/logs/export."""
+
+    exported_at: Timestamp
+    operator: accounts.OperatorResponse
+    security: accounts.AccountSecurity
+    allowance: accounts.AllowanceResponse
+    keys: list[accounts.KeyResponse]
+    sessions: list[SessionResponse]
+    endpoints: list[endpoints.EndpointResponse]
+    webhooks: list[webhooks.WebhookResponse]
+    stats: analytics.StatsResponse
+    audit: list[ExportedNote]
+
+
+def account_export(
+    found: AccountExport, current: str | None, now: datetime
+) -> AccountExportResponse:
+    """An account's data on the wire."""
+    return AccountExportResponse(
+        exported_at=iso(now),
+        operator=accounts.operator(found.operator),
+        security=accounts.security(found.operator, found.recovery_codes_left),
+        allowance=accounts.allowance(found.allowance),
+        keys=[accounts.key(one) for one in found.keys],
+        sessions=[session(one, current) for one in found.sessions],
+        endpoints=[endpoints.endpoint(one) for one in found.endpoints],
+        webhooks=[webhooks.webhook(one, None) for one in found.webhooks],
+        stats=analytics.stats(found.stats),
+        audit=[_note(note(one)) for one in found.notes],
+    )
+
+
+def _note(found: NoteResponse) -> ExportedNote:
+    return ExportedNote(
+        at=found.at,
+        actor=found.actor,
+        client=found.client,
+        action=found.action,
+        target=found.target,
+        details=found.details,
     )

@@ -1,28 +1,62 @@
-"""The admin's views in SQL: sums of sums, never of calls."""
+"""Views of the whole platform, and the end of an account, in SQL.
+
+The admin's views in SQL: sums of sums, never of calls.
+
+The end of an account in SQL: one transaction over everything that is its owner's.
+
+It also ends accounts that strangers opened and nobody ever used.
+
+A use is anything the account's owner could have done: a call, a key, a log-in, a proven address, a
+wrapper, a webhook, money, or any line of the audit trail that an anonymous caller cannot cause.
+"""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from sqlalchemy import Table, func, select
+from sqlalchemy import Table, delete, func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.accounts.store_operators import operator_of
-from assay.admin.model import OperatorOverview, PlatformStats
+from assay.accounts.model import OperatorNotFound, Role
+from assay.accounts.store_operators import ADMINS, operator_of, require_another_admin
+from assay.admin.ports import OperatorOverview, PlatformStats
 from assay.analytics.model import CallSums
 from assay.analytics.store_analytics import funnel_of
-from assay.db.engine import Database
-from assay.db.schema.everything import api_keys, call_days, call_totals, operators, wrappers
+from assay.audit.service import TERMINAL, AuditEntry
+from assay.audit.store import erase_personal_fields, write_note
+from assay.common.ids import new_id
+from assay.db.engine import Database, from_us, to_us
+from assay.db.schema.accounts import (
+    account_codes,
+    api_keys,
+    dashboard_sessions,
+    login_origins,
+    operators,
+    recovery_codes,
+)
+from assay.db.schema.everything import (
+    call_days,
+    call_totals,
+    webhook_agents,
+    webhook_deliveries,
+    webhooks,
+    wrapper_revisions,
+    wrappers,
+)
 from assay.payments.store_ledger_statements import BEING_SETTLED
+from assay.webhooks.model import DeliveryState
 
 _PLAIN = ("calls", "errors", "latency_us", "revenue")
 _FUNNEL = ("asked", "paid", "settled", "failed", "denied", "limited")
 
 
 class SqlAdminStore:
-    """Implements `admin.ports.AdminStore`."""
+    """Reads across all accounts; every method is for admins only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def stats_for_admin(self, today: int) -> PlatformStats:
+        """The platform's sums; `today` is a day numbered from 1970-01-01, UTC."""
         accounts = select(
             func.count().label("operators"),
             func.count().filter(operators.c.plan == "pro").label("pro"),
@@ -64,6 +98,7 @@ class SqlAdminStore:
     async def operators_for_admin(
         self, at_most: int, offset: int
     ) -> tuple[Sequence[OperatorOverview], int]:
+        """Accounts, newest first, with their sums; and how many there are."""
         page = (
             select(operators)
             .order_by(operators.c.created_us.desc(), operators.c.id.desc())
@@ -108,3 +143,186 @@ class SqlAdminStore:
 
 def _sums(table: Table, names: Sequence[str]):  # noqa: ANN202 - a statement of as many columns
     return select(*(func.coalesce(func.sum(table.c[name]), 0).label(name) for name in names))
+
+
+NAME = "deleted account"
+NO_PASSWORD = "!"  # noqa: S105 - the hash of no password
+"""Where a password hash would stand; nobody looks at it, for no e-mail address leads to it."""
+
+
+class SqlAccountEnd:
+    """Erases what is personal of an account, and ends everything that acts for it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def erase(
+        self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
+    ) -> None:
+        """End the account, in one transaction.
+
+        Personal fields are erased, keys and sessions void, wrappers deactivated, webhooks removed;
+        calls and payments stay under the account's id, which is a pseudonym from then on. The hash
+        of the network that signed up goes too, unless that was after `origin_until`.
+
+        Raises `OperatorNotFound`, and `LastAdmin` for the only admin that is not suspended.
+        """
+        async with self._database.write() as connection:
+            await self._database.lock(connection, ADMINS)
+            await _end_account(connection, operator_id, at, origin_until, note)
+
+
+async def _end_account(
+    connection: AsyncConnection,
+    operator_id: str,
+    at: datetime,
+    origin_until: datetime,
+    note: AuditEntry,
+) -> None:
+    """As `SqlAccountEnd.erase`, in the caller's transaction."""
+    await _erase_account(connection, operator_id, at, origin_until)
+    await _erase_credentials(connection, operator_id, at)
+    await _deactivate_wrappers(connection, operator_id)
+    await _remove_webhooks(connection, operator_id, at)
+    await write_note(connection, note)
+    await erase_personal_fields(connection, operator_id)
+
+
+async def _erase_account(
+    connection: AsyncConnection, operator_id: str, at: datetime, origin_until: datetime
+) -> None:
+    mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
+    found = select(operators.c.role, operators.c.created_us).where(*mine).with_for_update()
+    row = (await connection.execute(found)).mappings().one_or_none()
+    if row is None:
+        raise OperatorNotFound("There is no account of this id.")
+    if row["role"] == Role.ADMIN:
+        await require_another_admin(connection, operator_id)
+    values = {
+        "email": pseudonym(operator_id),
+        "email_lower": pseudonym(operator_id),
+        "name": NAME,
+        "role": Role.OPERATOR.value,
+        "password_hash": NO_PASSWORD,
+        "email_verified_us": None,
+        "totp_secret": None,
+        "totp_confirmed_us": None,
+        "totp_step": None,
+        "suspended_us": to_us(at),
+        "deleted_us": to_us(at),
+        "updated_us": to_us(at),
+    }
+    if from_us(row["created_us"]) <= origin_until:  # else who deletes could sign up without end
+        values["sign_up_origin"] = None
+    await connection.execute(update(operators).where(*mine).values(values))
+
+
+async def _erase_credentials(connection: AsyncConnection, operator_id: str, at: datetime) -> None:
+    for table in (dashboard_sessions, recovery_codes, login_origins):
+        await connection.execute(delete(table).where(table.c.operator_id == operator_id))
+    # Else who deletes could have mail sent without end: rows count what was sent in a day.
+    codes = update(account_codes).where(account_codes.c.operator_id == operator_id)
+    await connection.execute(codes.values(email_lower=None, spent_us=to_us(at)))
+    keys = update(api_keys).where(api_keys.c.operator_id == operator_id)
+    await connection.execute(keys.values(revoked=True, label=None))
+
+
+async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) -> None:
+    """Kept, for calls and payments name them; without what their owner wrote or entrusted."""
+    values = {
+        "description": "",
+        "target_url": "",
+        "cors_origins": "",
+        "pass_response_headers": "",
+        "upstream_auth_header": None,
+        "upstream_auth_secret": None,
+    }
+    statement = update(wrappers).where(wrappers.c.operator_id == operator_id)
+    await connection.execute(statement.values({**values, "active": False, "route_key": None}))
+    past = update(wrapper_revisions).where(wrapper_revisions.c.operator_id == operator_id)
+    await connection.execute(past.values({**values, "changes": "[]"}))
+
+
+async def _remove_webhooks(connection: AsyncConnection, operator_id: str, at: datetime) -> None:
+    own = webhooks.c.operator_id == operator_id
+    ids = select(webhooks.c.id).where(own)
+    await connection.execute(delete(webhook_agents).where(webhook_agents.c.webhook_id.in_(ids)))
+    await connection.execute(delete(webhooks).where(own))
+    theirs = webhook_deliveries.c.operator_id == operator_id
+    pending = webhook_deliveries.c.state == DeliveryState.PENDING
+    gone = {
+        "state": DeliveryState.FAILED.value,
+        "reason": "the registration is gone",
+        "ended_us": to_us(at),
+    }
+    await connection.execute(update(webhook_deliveries).where(theirs, pending).values(gone))
+    erased = {"url": "", "domain": None}
+    await connection.execute(update(webhook_deliveries).where(theirs).values(erased))
+
+
+def pseudonym(operator_id: str) -> str:
+    """What stands where the e-mail address was; `.invalid` leads nowhere (RFC 2606)."""
+    return f"{operator_id}@deleted.invalid"
+
+
+_OWN = (
+    *("dashboard_sessions", "allowance", "gas_accounts", "wrappers", "webhooks"),
+    *("call_totals", "payments", "transfers"),
+)
+_BY_ANYBODY = "'account.registered', 'key.issued', 'login.failed', 'password.reset_link'"
+"""What a sign-up notes itself, and what strangers can do to an account, as `anonymous`."""
+
+_NONE_OF_ITS_OWN = "".join(
+    f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.operator_id = o.id)"  # noqa: S608 - our own names
+    for table in _OWN
+)
+_UNUSED = f"""
+SELECT o.id FROM operators o WHERE o.self_registered AND o.deleted_us IS NULL
+  AND o.role = 'operator' AND o.plan = 'free' AND o.created_us < :before_us
+  AND o.updated_us = o.created_us AND o.email_verified_us IS NULL AND o.totp_secret IS NULL
+  AND EXISTS (SELECT 1 FROM audit a WHERE a.operator_id = o.id
+    AND a.action = 'account.registered' AND a.actor_kind = 'anonymous')
+  AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.operator_id = o.id
+    AND NOT (a.actor_kind = 'anonymous' AND a.action IN ({_BY_ANYBODY})))
+  AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.actor_id = o.id)
+  AND NOT EXISTS (SELECT 1 FROM api_keys k
+    WHERE k.operator_id = o.id AND k.last_used_us IS NOT NULL)
+ {_NONE_OF_ITS_OWN}"""  # noqa: S608 - our own words
+_DUE = text(f"{_UNUSED} ORDER BY o.created_us LIMIT :at_most")
+_STILL = text(f"{_UNUSED} AND o.id = :id")
+
+
+class SqlUnusedAccounts:
+    """Finds them, and ends one at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def due(self, before: datetime, at_most: int) -> Sequence[str]:
+        """Ids of unused accounts made before then, the oldest first."""
+        values = {"before_us": to_us(before), "at_most": at_most}
+        async with self._database.read() as connection:
+            return (await connection.execute(_DUE, values)).scalars().all()
+
+    async def remove(
+        self, operator_id: str, before: datetime, at: datetime, origin_until: datetime
+    ) -> bool:
+        """End the account as its owner could, unless it is used by now; whether it was ended.
+
+        The account and its keys are locked first: of a use that is written at the same moment, one
+        sees the other.
+        """
+        entry = AuditEntry(
+            *(new_id(), at, TERMINAL, "account.deleted", operator_id, operator_id),
+            {"reason": "never used"},
+        )
+        own = select(operators.c.id).where(operators.c.id == operator_id).with_for_update()
+        keys = select(api_keys.c.id).where(api_keys.c.operator_id == operator_id)
+        still = {"id": operator_id, "before_us": to_us(before)}
+        async with self._database.write() as connection:
+            await connection.execute(own)
+            await connection.execute(keys.with_for_update())
+            if (await connection.execute(_STILL, still)).one_or_none() is None:
+                return False
+            await _end_account(connection, operator_id, at, origin_until, entry)
+        return True

@@ -9,14 +9,14 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, text, tuple_, union_all
 
-from assay.admin.store_account_end import SqlUnusedAccounts
+from assay.admin.store import SqlUnusedAccounts
 from assay.analytics.store_retention import SqlOldAgents, SqlOldCalls
 from assay.db.engine import Database, to_us
 from assay.db.schema.everything import audit, course_calls, course_runs, wrapper_conduct
-from assay.evaluation.store_old_evaluations import SqlOldEvaluations
+from assay.evaluation.store_evaluations import SqlOldEvaluations
 from assay.payments.networks import ROWS
-from assay.payments.store_old_payments import SqlOldPayments
-from assay.wrappers.store_old_revisions import SqlOldRevisions
+from assay.payments.store_watches import SqlOldPayments
+from assay.wrappers.store import SqlOldRevisions
 
 _UNPROVEN = text(
     "SELECT subject_key FROM evaluations"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.analytics.model import BatchId, CallLogEntry, bound
-from assay.analytics.ports import CallsRefused, CallStore
+from assay.analytics.ports import CallsRefused
+from assay.analytics.store_calls import SqlCallStore
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.ids import new_id
 
@@ -28,7 +29,7 @@ class _Batch:
 
 
 class CallLog:
-    """Takes rows without waiting; whoever flushes writes them down in batches.
+    """Takes rows without waiting; a flush writes them in batches.
 
     Every row is stored once: a batch whose writing was interrupted is handed in again under its
     own id, by which the store knows whether it has it already. A batch the store refuses is
@@ -37,7 +38,7 @@ class CallLog:
 
     def __init__(
         self,
-        store: CallStore,
+        store: SqlCallStore,
         on_refused: Refused = lambda _row, _why: None,
         costs: CostLedger | None = None,
     ) -> None:

@@ -52,7 +52,7 @@ class CallLogEntry:
     status: int
     outcome: str
     """`forwarded`, `replayed`, `cancelled`, or the code of the refusal; `recovered` where a
-    crash lost the row and it is written anew from the ledger, with what that knows of the call."""
+    crash lost the row and it is written again from the ledger, with what that knows of the call."""
     latency_us: int
     response_bytes: int
     request_bytes: int = 0

@@ -17,7 +17,8 @@ from assay.analytics.model import (
     LoggedCall,
     Stats,
 )
-from assay.analytics.ports import AgentOrder, AnalyticsStore
+from assay.analytics.ports import AgentOrder
+from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.common.clock import Clock
 
 RECENT_CALLS: Final = 20
@@ -49,7 +50,7 @@ class Analytics:
     """Answers from roll-ups; what this process has logged is in them."""
 
     def __init__(
-        self, store: AnalyticsStore, log: CallLog, clock: Clock, kept_days: int = 0
+        self, store: SqlAnalyticsStore, log: CallLog, clock: Clock, kept_days: int = 0
     ) -> None:
         """`kept_days`: how many days the log holds, today included; 0: every day."""
         self._store = store

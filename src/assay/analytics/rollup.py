@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from assay.analytics.model import CallKind, CallLogEntry
 from assay.common.clock import DAY_US
-from assay.db.schema.rollups import (
+from assay.db.schema.analytics import (
     AGENT_DAYS,
     AGENTS,
     DAYS,

@@ -13,7 +13,7 @@ from assay.analytics.queries import EXPORTED_MAX, Analytics, ReportPage
 from assay.analytics.schemas import Format, written
 from assay.server.csv_text import MEDIA_TYPES
 from assay.server.route import route, service
-from assay.server.schemas_page import Limit, Offset, PageCursor, before_of, cursor_at, offset_of
+from assay.server.schemas import Limit, Offset, PageCursor, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
 

@@ -12,10 +12,9 @@ from typing import Literal
 
 from assay.analytics.model import AgentCounted, CallSums, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.common.clock import iso
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.server.csv_text import csv_head, csv_rows
-from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse, cursor_after
+from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_after
 
 
 class FunnelResponse(ResponseModel):

@@ -45,7 +45,7 @@ _ORDERS: Mapping[AgentOrder, ColumnElement[int]] = MappingProxyType(
 
 
 class SqlAnalyticsStore:
-    """Implements `analytics.ports.AnalyticsStore`."""
+    """What is counted, one operator at a time. Days are numbered from 1970-01-01, UTC."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,6 +74,7 @@ class SqlAnalyticsStore:
         )
 
     async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, CallSums]:
+        """The days with calls or money, both ends included."""
         statement = select(call_days).where(
             call_days.c.operator_id == operator_id, call_days.c.day.between(first, last)
         )
@@ -82,6 +83,7 @@ class SqlAnalyticsStore:
     async def top_endpoints(
         self, operator_id: str, at_most: int, offset: int = 0
     ) -> tuple[Sequence[EndpointCounted], int]:
+        """Wrappers by calls, most first, deactivated ones included; and how many there are."""
         ranked = select(endpoint_totals).where(endpoint_totals.c.operator_id == operator_id)
         by_calls = (endpoint_totals.c.calls.desc(), endpoint_totals.c.wrapper_id)
         counted = ranked.order_by(*by_calls).limit(at_most).offset(offset).subquery()
@@ -92,6 +94,7 @@ class SqlAnalyticsStore:
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
+        """Agents in that order, highest first, and how many there are."""
         statement = (
             select(agent_totals)
             .where(agent_totals.c.operator_id == operator_id)
@@ -105,6 +108,7 @@ class SqlAnalyticsStore:
         return await self._with_chains(operator_id, rows), 0 if found is None else found["agents"]
 
     async def agent(self, operator_id: str, agent_id: str) -> AgentCounted | None:
+        """One agent."""
         statement = select(agent_totals).where(
             agent_totals.c.operator_id == operator_id, agent_totals.c.agent_id == agent_id
         )
@@ -112,6 +116,7 @@ class SqlAnalyticsStore:
         return None if row is None else (await self._with_chains(operator_id, [row]))[0]
 
     async def agent_endpoints(self, operator_id: str, agent_id: str) -> Sequence[EndpointCounted]:
+        """What one agent called, by calls, most first."""
         table = agent_days
         counted = (
             select(table.c.wrapper_id, *(func.sum(table.c[name]).label(name) for name in _PLAIN))
@@ -121,6 +126,7 @@ class SqlAnalyticsStore:
         return await self._named(operator_id, counted)
 
     async def count(self, operator_id: str, which: LogFilter, first_day: int | None) -> int:
+        """How many calls are in the log, from the roll-ups."""
         table = _counting(which, first_day)
         wanted = [table.c.operator_id == operator_id]
         if which.agent_id is not None:
@@ -133,6 +139,7 @@ class SqlAnalyticsStore:
         return 0 if row is None else int(row["calls"] or 0)
 
     async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
+        """Where a call of the operator stands in the log: its time and its number."""
         return await self._pages.position(operator_id, call_id)
 
     async def logs(
@@ -144,6 +151,7 @@ class SqlAnalyticsStore:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
+        """Calls, newest first, from just before that position on."""
         return await self._pages.page(operator_id, which, first_day, before, at_most, offset)
 
     async def _named(

@@ -1,33 +1,41 @@
-"""The call log in SQL: how calls are written as rows, read back, and paged newest first.
+"""The call log in SQL, and the calls that a crash kept out of it.
+
+The call log in SQL: how calls are written as rows, read back, and paged newest first.
 
 Ids of calls are UUIDv7 (RFC 9562) made of a row's time, and of its number under a key.
 
 The number counts the calls of all tenants, so nobody may see it. Under a key that is drawn with the
 table it gives the id's 62 random bits: the same for a row for ever, and nothing to be written.
+
+Rows of the call log that a crash lost, written again from the ledger (ADR 0021).
+
+The log is flushed every second, the ledger at every step: a process that is killed leaves payments
+whose call is in no row. The totals of calls are then never below what was settled.
 """
 
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import timedelta
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, text
+from sqlalchemy import ColumnElement, RowMapping, and_, case, exists, func, or_, select, text
 from sqlalchemy.exc import IntegrityError
 
-from assay.analytics.model import BatchId, CallKind, CallLogEntry, LogFilter, LoggedCall
+from assay.analytics.model import BatchId, CallKind, CallLogEntry, LogFilter, LoggedCall, bound
 from assay.analytics.ports import CallsRefused
 from assay.analytics.rollup import RollupTally, tally_calls
 from assay.analytics.store_rollups import RollupWriter, short_key
-from assay.common.clock import DAY_US
+from assay.common.clock import DAY_US, Clock
 from assay.common.errors import InvalidRequest
 from assay.db.connect import DatabaseKind
 from assay.db.engine import Database, DataRefused, from_us, to_us
 from assay.db.schema.analytics import call_id_key
-from assay.db.schema.everything import calls, payments
+from assay.db.schema.everything import calls, paid_responses, payments, wrappers
 from assay.db.sql_transaction import SqlTransaction
 from assay.payments.model import PaymentState
 
@@ -95,7 +103,7 @@ _Timed: TypeAlias = Sequence[tuple[int, CallLogEntry]]
 """Each with its time in microseconds since 1970."""
 
 
-def call_of(row: RowMapping) -> CallLogEntry:
+def _call_of(row: RowMapping) -> CallLogEntry:
     """The call of a row."""
     kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
     plain = {name: row[name] for name in (*_CALL, "payment_id")}
@@ -107,7 +115,9 @@ def agent_key(kind: CallKind) -> int | None:
     return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
 
 
-def insertions(kind: DatabaseKind, timed: _Timed) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+def _insertions(
+    kind: DatabaseKind, timed: _Timed
+) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     """Statements, each with the sets of values to run it with, for the driver's `executemany`.
 
     The toolkit's own costs five times as much.
@@ -197,7 +207,7 @@ class CallPages:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
-        """As `analytics.ports.AnalyticsStore.logs`."""
+        """As `analytics.store_analytics.SqlAnalyticsStore.logs`."""
         wanted = _indexed(operator_id, which, self._database.kind)
         if first_day is not None:
             wanted.append(calls.c.at_us >= first_day * DAY_US)
@@ -277,7 +287,7 @@ def _logged(row: RowMapping, call_id: str, payment: RowMapping | None) -> Logged
     settled = payment is not None and payment["settled_us"] is not None
     return LoggedCall(
         id=call_id,
-        call=call_of(row),
+        call=_call_of(row),
         charged=payment["amount"] if payment and settled and payment["bought"] == row["seq"] else 0,
         transaction=(payment["tx"] or None) if payment else None,
     )
@@ -290,20 +300,25 @@ _ONCE = text(
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_us = excluded.expires_us"
     " WHERE state.value <> excluded.value RETURNING key"
 )
-"""The last batch of a writer. Whoever hands the same one in again waits for the first to end."""
+"""The last batch of a writer. Handed in again, the same one waits for the first to end."""
 
 _KEPT_DAYS = 7
 """A writer that has been silent for so long has ended."""
 
 
 class SqlCallStore:
-    """Implements `analytics.ports.CallStore`; the roll-ups are written with the rows."""
+    """Durable rows of calls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._rollups = RollupWriter(database.kind)
 
     async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
+        """Store all of them, and what they add to the analytics, in one transaction.
+
+        A batch with an id is stored once: handed in again, right after, it adds nothing. Raises
+        `CallsRefused`, with nothing stored, and `Unavailable`, with the batch stored or not.
+        """
         try:
             timed = [(to_us(call.at), call) for call in batch]
             tally = tally_calls(timed)
@@ -319,7 +334,7 @@ class SqlCallStore:
         tally: RollupTally,
         batch_id: BatchId | None,
     ) -> None:
-        statements = list(insertions(self._database.kind, timed))
+        statements = list(_insertions(self._database.kind, timed))
 
         async def work(transaction: SqlTransaction) -> None:
             if batch_id is not None and not await _is_new(transaction, batch_id, timed[-1][0]):
@@ -331,6 +346,7 @@ class SqlCallStore:
         await self._database.change(work)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
+        """The operator's newest calls."""
         statement = (
             select(calls)
             .where(calls.c.operator_id == operator_id)
@@ -339,7 +355,7 @@ class SqlCallStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [call_of(row) for row in rows]
+        return [_call_of(row) for row in rows]
 
 
 async def _is_new(transaction: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
@@ -350,3 +366,157 @@ async def _is_new(transaction: SqlTransaction, batch_id: BatchId, at_us: int) ->
         "expires_us": at_us + _KEPT_DAYS * DAY_US,
     }
     return bool(await transaction.rows(_ONCE, values))
+
+
+GRACE: Final = timedelta(seconds=10)
+"""How long the process that served a call has for its row: it flushes every second."""
+
+OVERLAP_US: Final = 30_000_000
+"""How far each pass looks back: payments of several processes are committed out of order."""
+
+REMEMBERED_US: Final = 300_000_000
+"""How far a pass may be ahead of what is written down of it."""
+
+MISSING_AT_ONCE: Final = 5000
+"""Payments of one question."""
+
+_KEY: Final = "calls recovered until"
+_NEVER_US: Final = 2**62
+_READ = text("SELECT value FROM state WHERE key = :key")
+_WRITE = text(
+    "INSERT INTO state (key, value, expires_us) VALUES (:key, :value, :expires_us)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+_HAS_NO_ROW: Final = ~exists().where(BOUGHT_BY)
+
+
+class SqlMissingCalls:
+    """Finds settled payments without a call, and adds the call."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._rollups = RollupWriter(database.kind)
+        self._until_us: int | None = None
+        self._written_us = 0
+
+    async def restore(self) -> int:
+        """Add every row that is missing; how many there were.
+
+        Two processes never add the same one. A payment that its process may still be serving is
+        left for later.
+        """
+        now = self._clock.now()
+        if self._until_us is None:
+            self._until_us = self._written_us = await recovered_until_us(self._database) or 0
+        horizon_us, at_us, restored = to_us(now - GRACE), self._until_us - OVERLAP_US, 0
+        while at_us < horizon_us:
+            next_us = await self._end_of_slice(at_us, horizon_us)
+            restored += await self._add(await self._missing(at_us, next_us, to_us(now)))
+            at_us = next_us
+        self._until_us = min(horizon_us, await self._oldest_served_us(to_us(now)))
+        if self._until_us - self._written_us > REMEMBERED_US:
+            await self._remember(self._until_us)
+        return restored
+
+    async def _end_of_slice(self, after_us: int, horizon_us: int) -> int:
+        """Up to when at most `MISSING_AT_ONCE` payments settled."""
+        slice_ = (
+            select(payments.c.settled_us)
+            .where(payments.c.settled_us > after_us, payments.c.settled_us <= horizon_us)
+            .order_by(payments.c.settled_us)
+            .limit(1)
+            .offset(MISSING_AT_ONCE - 1)
+        )
+        async with self._database.read() as connection:
+            last = (await connection.execute(slice_)).scalar_one_or_none()
+        return horizon_us if last is None else int(last)
+
+    async def _missing(self, after_us: int, until_us: int, now_us: int) -> Sequence[str]:
+        statement = select(payments.c.id).where(
+            payments.c.settled_us > after_us,
+            payments.c.settled_us <= until_us,
+            or_(payments.c.state != PaymentState.SETTLED, payments.c.lease_us <= now_us),
+            _HAS_NO_ROW,
+        )
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalars().all()
+
+    async def _oldest_served_us(self, now_us: int) -> int:
+        """When the oldest payment settled whose call is under way."""
+        statement = select(func.min(payments.c.settled_us)).where(_is_served(now_us))
+        async with self._database.read() as connection:
+            found = (await connection.execute(statement)).scalar_one()
+        return _NEVER_US if found is None else int(found) - 1
+
+    async def _add(self, ids: Sequence[str]) -> int:
+        if not ids:
+            return 0
+        statement = (
+            select(
+                payments,
+                wrappers.c.path,
+                wrappers.c.method,
+                paid_responses.c.status,
+                func.length(paid_responses.c.body).label("response_bytes"),
+            )
+            .outerjoin(wrappers, wrappers.c.id == payments.c.wrapper_id)
+            .outerjoin(paid_responses, paid_responses.c.payment_id == payments.c.id)
+            .where(payments.c.id.in_(ids), _HAS_NO_ROW)
+            .order_by(payments.c.settled_us)
+        )
+        async with self._database.write() as connection:
+            await self._database.lock(connection, _KEY)
+            rows = (await connection.execute(statement)).mappings().all()
+            timed = [(int(row["settled_us"]), _call(row)) for row in rows]
+            tally = tally_calls(timed)
+            for insertion, sets in _insertions(self._database.kind, timed):
+                await connection.exec_driver_sql(insertion, sets)
+            await self._rollups.write(connection, tally)
+        self._rollups.written(tally)
+        return len(timed)
+
+    async def _remember(self, until_us: int) -> None:
+        values = {"key": _KEY, "value": str(until_us), "expires_us": _NEVER_US}
+        async with self._database.write() as connection:
+            await connection.execute(_WRITE, values)
+        self._written_us = until_us
+
+
+async def recovered_until_us(database: Database) -> int | None:
+    """Up to when missing calls have been looked for for good; None where they never were."""
+    async with database.read() as connection:
+        found = (await connection.execute(_READ, {"key": _KEY})).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def _is_served(now_us: int) -> ColumnElement[bool]:
+    """Whether some process may still be answering the call of a payment that has settled."""
+    return and_(payments.c.state == PaymentState.SETTLED, payments.c.lease_us > now_us)
+
+
+def _call(row: RowMapping) -> CallLogEntry:
+    """What the ledger and the kept answer know of a call. A status of 0 is one nobody knows."""
+    kind = CallKind(
+        row["operator_id"],
+        row["wrapper_id"],
+        row["method"] or "",
+        row["path"] or "",
+        agent_id=row["agent_id"] or None,
+        payer=row["payer"],
+    )
+    call = CallLogEntry(
+        kind=kind,
+        at=from_us(row["settled_us"]),
+        request_id="",
+        client="",
+        status=row["status"] or 0,
+        outcome="recovered",
+        latency_us=0,
+        response_bytes=row["response_bytes"] or 0,
+        cost=row["amount"],
+        payment_id=row["id"],
+    )
+    bound(call)
+    return call

@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import bindparam, delete, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.analytics.store_missing_calls import OVERLAP_US, recovered_until_us
+from assay.analytics.store_calls import OVERLAP_US, recovered_until_us
 from assay.analytics.store_rollups import OF_CALLS
 from assay.common.clock import DAY_US
 from assay.db.engine import Database
@@ -132,7 +132,7 @@ class SqlOldAgents:
     async def _stop_writers(self, connection: AsyncConnection) -> None:
         """Until the end of the transaction: an agent that is being counted is seen here.
 
-        In the order of whoever writes calls, and of a rebuild.
+        In the order of writers of calls, and of a rebuild.
         """
         if self._database.kind == "postgresql":
             await connection.execute(text("LOCK TABLE calls IN ROW EXCLUSIVE MODE"))

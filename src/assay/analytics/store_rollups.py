@@ -1,7 +1,7 @@
 """The roll-ups of the call log, written in the transaction of what they count.
 
 A rebuild derives them once more, in SQL over everything that happened, compares them with what was
-written, and makes anew what differs.
+written, and makes again what differs.
 """
 
 from collections import Counter, OrderedDict
@@ -23,7 +23,7 @@ from assay.analytics.rollup import (
 from assay.common.clock import DAY_US
 from assay.db.connect import DatabaseKind
 from assay.db.engine import Database, to_us
-from assay.db.schema.rollups import (
+from assay.db.schema.analytics import (
     AGENT_DAYS,
     AGENTS,
     DAYS,
@@ -145,7 +145,7 @@ class RollupWriter:
 def short_key(*parts: str) -> int:
     """63 bits that stand for several texts in an index of calls: half its size, and as selective.
 
-    Two that collide only cost time: whoever asks by it compares the texts as well.
+    Two that collide only cost time: a caller that asks by it compares the texts as well.
     """
     digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
@@ -229,7 +229,7 @@ UNION ALL SELECT operator_id, agent_id, {columns} FROM {table} AS kept WHERE EXI
 )"""  # noqa: S608 - our own names
 
 
-def columns_of(rollup: Rollup) -> tuple[str, ...]:
+def _columns_of(rollup: Rollup) -> tuple[str, ...]:
     """Every column of a roll-up's table."""
     seen = ("first_us", "last_us", "tier", "tier_us") if rollup is AGENTS else ()
     return (*rollup.key, *rollup.measures, *seen)
@@ -311,7 +311,7 @@ MAKE_CELLS: Final = (
 DROP_CELLS: Final = "DROP TABLE cells"
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{rollup.table: columns_of(rollup) for rollup in ROLLUPS},
+    **{rollup.table: _columns_of(rollup) for rollup in ROLLUPS},
     "agent_chains": ("operator_id", "agent_id", "chain"),
 }
 
@@ -321,30 +321,32 @@ REBUILD_S: Final = 3600.0
 
 
 class SqlRollupProof:
-    """Implements `analytics.ports.RollupProof`."""
+    """The roll-ups held against everything they were made from."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def differences(self) -> Mapping[str, int]:
+        """Rows that are not what they should be, by table; every table is named."""
         async with self._database.snapshot(REBUILD_S) as connection:
-            return await _compared(connection, mend=False)
+            return await _compared(connection, fix=False)
 
     async def rebuild(self) -> Mapping[str, int]:
+        """Make them again; what differed until then. Writers wait meanwhile."""
         async with self._database.write(REBUILD_S) as connection:
             if self._database.kind == "postgresql":
                 await _run(connection, "LOCK TABLE calls, payments IN SHARE MODE")
-            return await _compared(connection, mend=True)
+            return await _compared(connection, fix=True)
 
 
-async def _compared(connection: AsyncConnection, *, mend: bool) -> Mapping[str, int]:
+async def _compared(connection: AsyncConnection, *, fix: bool) -> Mapping[str, int]:
     """How many rows of each roll-up are not what they should be."""
     found: dict[str, int] = {}
     await _run(connection, MAKE_CELLS)
     for table, statement in OVER_CELLS.items():
         await _run(connection, f"CREATE TEMPORARY TABLE derived AS {statement}")
         found[table] = int((await connection.execute(text(_compare(table)))).scalar_one())
-        if mend and found[table]:
+        if fix and found[table]:
             columns = ", ".join(COLUMNS[table])
             await _run(connection, f"DELETE FROM {table}")  # noqa: S608 - our own names
             await _run(connection, f"INSERT INTO {table} ({columns}) SELECT {columns} FROM derived")  # noqa: S608 - our own names

@@ -8,28 +8,25 @@ from importlib import import_module
 
 from assay.accounts.allowance import Allowance
 from assay.accounts.api_keys import ApiKeys, KeyTags
-from assay.accounts.clients import Origins
 from assay.accounts.logins import Logins
 from assay.accounts.mail import MailOutbox
-from assay.accounts.operators import Operators
+from assay.accounts.operators import Operators, SignUps
 from assay.accounts.passwords import Passwords
+from assay.accounts.ports import Origins
 from assay.accounts.second_factor import SecondFactors
-from assay.accounts.sign_up import SignUps
-from assay.accounts.store_allowance import SqlAllowanceStore
-from assay.accounts.store_api_keys import SqlApiKeyStore
-from assay.accounts.store_operators import SqlOperatorStore
+from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
 from assay.admin.account_data import AccountData, AccountDataDependencies
 from assay.admin.overview import Admin, AdminDependencies
-from assay.admin.store import SqlAdminStore
-from assay.admin.store_account_end import SqlAccountEnd
+from assay.admin.store import SqlAccountEnd, SqlAdminStore
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.log import CallLog
-from assay.analytics.ports import CallStore, RollupProof
 from assay.analytics.queries import Analytics
-from assay.analytics.store_missing_calls import SqlMissingCalls
-from assay.app import evidence
+from assay.analytics.store_calls import SqlCallStore, SqlMissingCalls
+from assay.analytics.store_rollups import SqlRollupProof
+from assay.app import evaluation as evidence
 from assay.app.accounts import AccountDependencies, account_services
 from assay.app.background import (
+    CrowdNotice,
     deliver_forever,
     flush_forever,
     purge_forever,
@@ -39,16 +36,40 @@ from assay.app.background import (
     tell_forever,
     watch_forever,
 )
-from assay.app.connection_holders import CrowdNotice
-from assay.app.control import control, control_records, control_retention
-from assay.app.egress import egress_budget, gate_quota, message_quota, visit_turns
-from assay.app.gas import GasParts, GasRetention
-from assay.app.limits import quotas, shared_limits
-from assay.app.log import EvaluationLog, Log, RequestLog, open_log
-from assay.app.naming import naming
-from assay.app.paid_calls import PaidCallParts, paid_call_retention, paid_calls
-from assay.app.payment_chains import payment_rows
-from assay.app.payouts import payouts
+from assay.app.evaluation import (
+    Visits,
+    callback_addresses,
+    control,
+    control_records,
+    control_retention,
+    first_turns,
+    scheduler,
+    sibling_visits,
+    unannounced_visits,
+    visit_forever,
+    visit_retention,
+    visits,
+)
+from assay.app.limits import (
+    egress_budget,
+    gate_quota,
+    message_quota,
+    quotas,
+    shared_limits,
+    visit_turns,
+)
+from assay.app.log import EvaluationLog, Log, RequestLog, naming, open_log
+from assay.app.payments import (
+    GasParts,
+    GasRetention,
+    PaidCallParts,
+    paid_call_retention,
+    paid_calls,
+    payment_rows,
+    payouts,
+    take_up_key,
+    watch_settling_forever,
+)
 from assay.app.reputation import (
     ReputationParts,
     index_forever,
@@ -58,28 +79,14 @@ from assay.app.reputation import (
 )
 from assay.app.retention import Retention, retain_forever
 from assay.app.secrets import secret_rings
-from assay.app.settling import take_up_key, watch_settling_forever
-from assay.app.visits import (
-    Visits,
-    callback_addresses,
-    first_turns,
-    scheduler,
-    sibling_visits,
-    unannounced_visits,
-    visit_forever,
-    visit_retention,
-    visits,
-)
 from assay.app.wrappers import WrapperDependencies, build_wrappers
 from assay.audit.store import SqlAuditStore
-from assay.caller_behaviour.observations import ObservationLog
-from assay.caller_behaviour.record import ConductRecord
+from assay.caller_behaviour.observations import ConductRecord, ObservationLog
 from assay.caller_behaviour.scenario_run import ScenarioRuns
 from assay.caller_behaviour.scenarios import SCENARIOS
-from assay.caller_behaviour.store_observations import SqlConductStore
-from assay.caller_behaviour.store_scenario_runs import SqlCourseStore
-from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.caller_behaviour.store import SqlConductStore, SqlCourseStore
 from assay.chains.evm.rpc_network import JsonRpc
+from assay.chains.evm.signing import Eip191Signatures, address_of_key, sign_message
 from assay.chains.model import Family
 from assay.chains.networks import Networks
 from assay.chains.solana.clusters import cluster_row
@@ -95,26 +102,23 @@ from assay.db.state import SqlSharedState
 from assay.db.store_costs import SqlCostStore
 from assay.evaluation.blobs import IpfsSnapshotBlobs, LocalSnapshotBlobs, NoSnapshotBlobs
 from assay.evaluation.causes import Explainer
+from assay.evaluation.demands import ladder_from
 from assay.evaluation.model import EvaluationCompleted, SignalName
-from assay.evaluation.policy import ladder_from
 from assay.evaluation.ports import Listener, Signal, SnapshotBlobs
 from assay.evaluation.profile import Profiles
 from assay.evaluation.recompute import Audit
 from assay.evaluation.scheduler import Scheduler
-from assay.evaluation.scoring import weights_from
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from, weights_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.store_evaluations import SqlEvaluationStore
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT, ScoringPolicy, tiers_from
 from assay.evaluation.unregistered import UnregisteredAgents, UnregisteredDependencies
 from assay.gate.decision_token import TOKEN_TTL, DecisionTokens, Es256DecisionSigner, ed25519_kids
 from assay.gate.service import Gate, GateDependencies
 from assay.gate.store_earlier_keys import SqlEarlierKeys
 from assay.identity.challenge import Challenges
-from assay.identity.contract_wallets import OnchainWallets
-from assay.identity.ed25519 import SolanaSignatures
 from assay.identity.ports import Verifiers
-from assay.identity.service import AgentIdentity
-from assay.identity.session import Sessions
+from assay.identity.service import AgentIdentity, Sessions
+from assay.identity.signatures import OnchainWallets, SolanaSignatures
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
 from assay.key_agents.profile import KeyProfiles
 from assay.key_agents.store import SqlKeyAgentStore
@@ -128,29 +132,24 @@ from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
 from assay.payments.statement import Statements
 from assay.payments.store import SqlLedgerStore
-from assay.payments.transfer_pages import TransferPages
-from assay.payments.transfers import Transfers
+from assay.payments.transfers import TransferPages, Transfers
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import sign_authorization
 from assay.payments.x402.engine import X402Engine
 from assay.personhood.service import Personhoods
 from assay.personhood.store import SqlPersonhoodStore
-from assay.playground.call import Proxy, ProxyCaller
-from assay.playground.playground import Playground, PlaygroundDependencies
+from assay.playground.service import Playground, PlaygroundDependencies, Proxy, ProxyCaller
 from assay.probing.clients.dialers import StockDialers
 from assay.probing.consent import HostConsents
 from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.probing.ports import Probe
 from assay.probing.probes import PROBES
 from assay.probing.result_callbacks import Callbacks
-from assay.registries.documents import GuardedDocuments
-from assay.registries.file_cache import RegistrationFiles
+from assay.registries.documents import GuardedDocuments, RegistrationFiles
 from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
 from assay.registries.solana_index import HttpAgentIndex
-from assay.registries.subjects import Subjects
-from assay.registries.wallet_resolution import WalletResolver
-from assay.reputation.wallet_watch import WalletWatch
-from assay.reputation.write_back import FeedbackPublisher
+from assay.registries.subjects import Subjects, WalletResolver
+from assay.reputation.write_back import FeedbackPublisher, WalletWatch
 from assay.settings import Settings
 from assay.webhooks.delivery import Deliverer
 from assay.webhooks.ports import WebhookStore
@@ -186,7 +185,7 @@ class App:
     log: Log
     request_log: RequestLog
     on_crowd: Callable[[str, int, int], None]
-    """Told of an untrusted address that holds most connections: address, its count, the total."""
+    """Called with an untrusted address that holds most connections, its count, and the total."""
     database: Database
     quota_lease: QuotaLease | None
     networks: Networks
@@ -235,13 +234,13 @@ class App:
     transfers: Transfers
     transfer_pages: TransferPages
     call_log: CallLog
-    call_store: CallStore
+    call_store: SqlCallStore
     conduct_log: ObservationLog
     course: ScenarioRuns
     baits: OutOfBandCalls
     callbacks: Callbacks
     analytics: Analytics
-    rollups: RollupProof
+    rollups: SqlRollupProof
     admin: Admin
     webhooks: Webhooks
     webhook_store: WebhookStore
@@ -307,8 +306,8 @@ async def assemble(
 ) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close it all again at the end.
 
-    `readers` stand in for the chain families' own, for a house that reads no chain. Without
-    `serving` unfinished payments are left to whoever serves.
+    `readers` stand in for the chain families' own, for a service that reads no chain. Without
+    `serving` unfinished payments are left to a process that serves.
 
     Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
     configuration that does not hold, before anything is opened.

@@ -4,19 +4,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from assay.accounts.api_keys import ApiKeys
-from assay.accounts.clients import Origins
 from assay.accounts.logins import Logins
 from assay.accounts.mail import MailOutbox, SmtpMailer, smtp_server
-from assay.accounts.operators import Operators
-from assay.accounts.password_hashes import Argon2PasswordHasher
-from assay.accounts.password_proof import PasswordProof
+from assay.accounts.operators import Operators, SignUpRules, SignUps
+from assay.accounts.password_proof import Argon2PasswordHasher, LoginThrottle, PasswordProof
 from assay.accounts.passwords import PasswordDependencies, Passwords
-from assay.accounts.ports import OperatorStore
+from assay.accounts.ports import Origins
 from assay.accounts.second_factor import SecondFactors, TotpFactor
-from assay.accounts.sign_up import SignUpRules, SignUps
-from assay.accounts.store_credentials import SqlCredentialStore
-from assay.accounts.store_sessions import SqlSessionStore
-from assay.accounts.throttle import LoginThrottle
+from assay.accounts.store_credentials import SqlCredentialStore, SqlSessionStore
+from assay.accounts.store_operators import SqlOperatorStore
 from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.keyring import SecretBox
@@ -33,7 +29,7 @@ class AccountDependencies:
     clock: Clock
     log: Log
     database: Database
-    operator_store: OperatorStore
+    operator_store: SqlOperatorStore
     keys: ApiKeys
     box: SecretBox
     tokens: JwtLoginTokens

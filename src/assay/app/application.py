@@ -20,23 +20,27 @@ from assay.server.cors import Cors
 from assay.server.errors import fault
 from assay.server.rate_limits import RateLimit, RateLimitVerdict, parsed_address
 from assay.server.rate_limits import refuse as refuse_by_limit
-from assay.server.request_body import PARTS, BodyRooms, body_bytes_max, give_back, read_body
 from assay.server.request_context import (
     KEY,
+    PARTS,
     WRAP_PREFIX,
     AsgiApp,
     AsgiMessage,
     AsgiScope,
+    BodyRooms,
     Receive,
     RequestContext,
     Send,
+    body_bytes_max,
+    give_back,
     headers_of,
     note_detail,
+    read_body,
     refuse,
     request_id_of,
 )
 from assay.server.response_writer import ANSWERS_BYTES, ApiResponseWriter
-from assay.wrappers.unread_answers import UnreadAnswers
+from assay.wrappers.address_limits import UnreadAnswers
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -156,7 +160,7 @@ class Application:
             return peer
         for hop in reversed(_forwarded(headers)):
             address = address_of_hop(hop)
-            if address is None:  # whoever it is, its proxy answers for it
+            if address is None:  # its proxy answers for it
                 break
             peer = address
             if not self.trusts(address):

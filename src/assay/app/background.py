@@ -1,10 +1,21 @@
-"""What runs beside the requests: counts written down, payments finished, old answers forgotten."""
+"""What runs beside the requests: counts written down, payments finished, connections watched.
+
+What runs beside the requests: counts written down, payments finished, old answers forgotten.
+
+Says when one address that is not trusted holds most of the connections.
+
+That is a proxy the settings do not name, or somebody who means to use all connections up. The log
+says so, and a file in the data directory tells `assay doctor`, which is another process.
+"""
 
 import asyncio
+import json
+import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from pathlib import Path
 
-from assay.analytics.store_missing_calls import SqlMissingCalls
+from assay.analytics.store_calls import SqlMissingCalls
 from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.tasks import finish
@@ -115,3 +126,44 @@ async def deliver_forever(deliverer: Deliverer, log: Log) -> None:
         except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
             log.warning("webhooks could not be looked for, again in a second", error=repr(error))
             await asyncio.sleep(FLUSH_EVERY_S)
+
+
+FILE_NAME = "connections.json"
+AGAIN_S = 3600.0
+
+
+class CrowdNotice:
+    """Called for every connection of such an address; tells of it once an hour."""
+
+    def __init__(self, data_dir: Path, log: Log, clock: Clock) -> None:
+        self._path = data_dir / FILE_NAME
+        self._log = log
+        self._clock = clock
+        self._again_s = 0.0
+
+    def __call__(self, address: str, count: int, total: int) -> None:
+        """`address` holds `count` of `total` connections."""
+        now_s = self._clock.monotonic_s()
+        if now_s < self._again_s:
+            return
+        self._again_s = now_s + AGAIN_S
+        self._log.warning(
+            "one address holds most connections",
+            address=address,
+            count=count,
+            of=total,
+            next="if it is a proxy of yours, name it in ASSAY_TRUSTED_PROXIES",
+        )
+        at = self._clock.now().isoformat().replace("+00:00", "Z")
+        found = {"address": address, "held": count, "of": total, "at": at}
+        try:
+            self._write(json.dumps(found))
+        except OSError as error:
+            self._log.warning("cannot tell doctor of it", error=str(error))
+
+    def _write(self, text: str) -> None:
+        temporary = self._path.with_suffix(f".{os.getpid()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(temporary, flags, 0o600), "w") as out:
+            out.write(text)
+        temporary.replace(self._path)

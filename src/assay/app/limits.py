@@ -1,16 +1,32 @@
-"""Limits shared by several processes, put together where `ASSAY_STATE_URL` names their server."""
+"""Limits, put together: the egress budget, and what several processes share.
 
-from collections.abc import Mapping
+Limits shared by several processes, put together where `ASSAY_STATE_URL` names their server.
+
+The egress budget, put together from the settings.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
 
 from assay.app.log import Log
 from assay.common.clock import Clock
 from assay.common.costs import Cost
+from assay.common.egress_budget import BudgetRules, BudgetSpent, Ceiling, UseClass, current_use
 from assay.common.errors import Unavailable
 from assay.common.quota_lease import QuotaLease
-from assay.net.valkey import ValkeyWindow
-from assay.net.valkey_address import state_address
-from assay.settings import Settings
+from assay.common.shared_state import SharedState
+from assay.db.engine import Database
+from assay.db.state import SqlSharedState
+from assay.db.store_egress_usage import SqlBudgetLedger
+from assay.evaluation.host_turns import HostTurns
+from assay.http1.model import Target
+from assay.net.egress.address import OpenedAddresses, OpenedForOperators, opened_entry
+from assay.net.egress.budget_client import EgressBudget
+from assay.net.egress.consent import Consents, origin_of
+from assay.net.egress.url import EgressPolicy, domain_of, is_exempt, parse_target
+from assay.net.valkey import ValkeyWindow, state_address
+from assay.settings import Settings, bind_address
 
 
 def quotas(settings: Settings) -> Mapping[Cost, int]:
@@ -65,3 +81,112 @@ async def _reach(window: ValkeyWindow) -> None:
             detail=error.detail,
             retry_after_s=error.retry_after_s,
         ) from error
+
+
+KIB = 1024
+GATEWAY_PART = 4
+"""The IPFS gateway has one quarter of what a host has that consents: it has not."""
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+MESSAGES_PER_DAY = 20
+"""To one agent, and of those that anybody can trigger to one domain.
+Source: evidence.md#no-acts."""
+
+
+def egress_budget(settings: Settings, database: Database, clock: Clock) -> EgressBudget:
+    """The one budget of the process, counted in the database all processes share."""
+    return EgressBudget(
+        SqlBudgetLedger(database, clock),
+        Consents(SqlSharedState(database, clock), clock),
+        _budget_rules(settings),
+        _configured(settings),
+    )
+
+
+def _budget_rules(settings: Settings) -> BudgetRules:
+    """The ceilings as they are set."""
+    return BudgetRules(
+        Ceiling(settings.egress_per_minute, settings.egress_kib_per_minute * KIB),
+        Ceiling(
+            settings.egress_consenting_per_minute,
+            settings.egress_consenting_kib_per_minute * KIB,
+        ),
+        Ceiling(
+            settings.egress_consenting_per_minute // GATEWAY_PART,
+            settings.egress_consenting_kib_per_minute * KIB // GATEWAY_PART,
+        ),
+        holds_private=settings.egress_budget_private,
+    )
+
+
+def visit_turns(budget: EgressBudget, state: SharedState, policy: EgressPolicy) -> HostTurns:
+    """Turns of visits, over all processes on the state."""
+    return HostTurns(state, budget.ledger, budget.consents, policy, budget.rules)
+
+
+def gate_quota(
+    settings: Settings, budget: EgressBudget
+) -> Callable[[str], Awaitable[BudgetSpent | None]]:
+    """Counts an evaluation that a gate causes, by its subject's key."""
+
+    async def count(subject_key: str) -> BudgetSpent | None:
+        key = f"gate evaluations {subject_key}"
+        return await budget.ledger.count(key, settings.gate_evaluations_per_hour, HOUR_S)
+
+    return count
+
+
+def message_quota(
+    budget: EgressBudget, policy: EgressPolicy
+) -> Callable[[str, str], Awaitable[bool]]:
+    """Counts a message that is likely to cost an agent's owner a call of a model.
+
+    By the agent; what anybody can trigger by the domain too, whichever caller asks and however many
+    agents are said to be there.
+    """
+
+    async def may_send(subject_key: str, url: str) -> bool:
+        target = parse_target(url, policy)
+        if isinstance(target, Target) and is_exempt(target.host, policy, budget.rules):
+            return True
+        keys = [f"messages to {subject_key}"]
+        if isinstance(target, Target) and current_use().use_class is UseClass.SHARED:
+            keys = [f"messages to {domain_of(target.host)}", *keys]
+        for key in keys:
+            if await budget.ledger.count(key, MESSAGES_PER_DAY, DAY_S) is not None:
+                return False
+        return True
+
+    return may_send
+
+
+def opened_upstreams(settings: Settings) -> OpenedForOperators:
+    """What `ASSAY_UPSTREAM_ALLOW` opens, and to whom."""
+    entries = tuple(opened_entry(text) for text in settings.upstream_allow)
+    addresses = OpenedAddresses(entries, _own_ports(settings))
+    return OpenedForOperators(addresses, frozenset(settings.upstream_allow_operators))
+
+
+def _own_ports(settings: Settings) -> frozenset[int]:
+    """Where this service and its stores listen, as far as their addresses say so."""
+    secrets = (settings.database_url, settings.state_url, settings.smtp_url)
+    ports = [_port_of(url.get_secret_value()) for url in secrets if url is not None]
+    if settings.ops_bind is not None:
+        ports.append(bind_address(settings.ops_bind)[1])
+    return frozenset({settings.port, *(port for port in ports if port is not None)})
+
+
+def _port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:  # its opening refuses it; the text of this error holds a part of it
+        return None
+
+
+def _configured(settings: Settings) -> frozenset[str]:
+    """Origins that the operator has set, and strangers cause documents to be read from."""
+    lenient = EgressPolicy(allow_private=True, require_https=False)
+    gateways = filter(None, (settings.ipfs_gateway, settings.arweave_gateway))
+    targets = [parse_target(gateway, lenient) for gateway in gateways]
+    return frozenset(origin_of(target) for target in targets if isinstance(target, Target))

@@ -1,17 +1,34 @@
-"""Structured logs: one event a line, only fields somebody named (never headers or bodies)."""
+"""Structured logs: one event a line, only fields somebody named (never headers or bodies).
+
+The setting's name in front of what is wrong with its value.
+"""
 
 import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TextIO
 
 import structlog
 
+from assay.common.errors import InvalidRequest
 from assay.evaluation.model import EvaluationCompleted
 from assay.reputation.write_back import PublishOutcome, PublishResult
+
+
+@contextmanager
+def naming(setting: str) -> Generator[None]:
+    """Make errors about a value `ValueError`s whose sentence begins with the setting's name."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise ValueError(f"{setting}: {error.message}") from error
+    except ValueError as error:
+        raise ValueError(f"{setting}: {error}") from error
+
 
 FLUSH_LOG_S = 0.1
 

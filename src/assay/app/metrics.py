@@ -23,10 +23,10 @@ from assay.app import App
 from assay.chains.evm.rpc_endpoint import RpcEndpoint
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
-from assay.payments.gas_rules import GasRules
+from assay.payments.gas import GasRules
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.store_counts import PaymentCounts, SqlPaymentCounts
-from assay.reputation.write_back_metrics import WriteBackMetricsSource, writing
+from assay.payments.store_gas import PaymentCounts, SqlPaymentCounts
+from assay.reputation.write_back import WriteBackMetricsSource, writing
 
 COUNTED_EVERY_S: Final = 5.0
 """How long counts of the database are told again."""

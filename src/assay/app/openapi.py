@@ -7,20 +7,20 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from assay.accounts import schemas as account_security
 from assay.accounts import schemas as accounts
-from assay.accounts import schemas_security as account_security
 from assay.admin import schemas as admin
 from assay.app import App
-from assay.evaluation import schemas_credentials as service_credentials
+from assay.evaluation import schemas_visits as service_credentials
 from assay.gate import routes as gate
 from assay.gate.schemas import GateRequest, GateResponse
 from assay.key_agents import schemas as key_agents
 from assay.personhood import schemas as personhood
 from assay.playground import schemas as proxy
-from assay.server.schemas_error import ErrorResponse
+from assay.server.schemas import ErrorResponse
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
-from assay.wrappers import schemas_calls as wrap
+from assay.wrappers import schemas as wrap
 
 VERSION = "1.0.0"
 """The interface's version label. Source: interface.md#versioning."""

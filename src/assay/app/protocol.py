@@ -8,15 +8,13 @@ from typing_extensions import override
 from assay.app.application import Application
 from assay.caller_behaviour.routes import CUT
 from assay.common.ids import new_id
-from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.callers import Caller, agent_at, anonymous_at
+from assay.common.tasks import WriteCoalescer
 from assay.http1.connections import BOUNDS, ConnectionBounds, ConnectionCaps, Connections
+from assay.http1.model import Caller, agent_at, anonymous_at
 from assay.http1.server_protocol import ServerProtocol
-from assay.server.refusal import refusal
+from assay.server.errors import refusal
 from assay.server.request_context import KEY, RequestContext
-from assay.wrappers.fast_path import FastCycle
-from assay.wrappers.fast_path_requests import read_plain
-from assay.wrappers.parsed_request_cache import ParsedRequest, ParsedRequestCache
+from assay.wrappers.fast_path import FastCycle, ParsedRequest, ParsedRequestCache, read_plain
 from assay.wrappers.routes_calls import EMPTY_QUERY
 
 PREFIX = b"/wrap/"

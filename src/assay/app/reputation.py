@@ -1,44 +1,86 @@
-"""Reputation: the index of events, and what reads it."""
+"""Reputation, put together: the index of events, what it keeps, and what reads it.
+
+What the index of events keeps: what evaluations need, and no more rows than are set.
+
+Reputation: the index of events, and what reads it.
+"""
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
-from assay.app.index_retention import IndexRetention
-from assay.app.log import Log
-from assay.app.naming import naming
-from assay.app.payment_chains import chain_of, payment_rows
+from assay.app.log import Log, naming
+from assay.app.payments import chain_of, payment_rows
 from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
 from assay.chains.rpc import Rpc
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock, SystemClock
 from assay.common.errors import ServiceError
-from assay.common.keccak import keccak256
 from assay.common.shared_state import SharedState
-from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
-from assay.evaluation.policy import ladder_from
+from assay.db.store_costs import DailyBudgets
+from assay.evaluation.demands import ladder_from
 from assay.key_agents.store import SqlPurchases
+from assay.net.egress.budget_client import SiteBudgetHttp
 from assay.net.egress.ports import EgressClient, Limits
-from assay.net.egress.site_budget import SiteBudgetHttp
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import by_network
 from assay.registries.documents import GuardedDocuments
 from assay.reputation.agent_facts import IndexedFacts
-from assay.reputation.events import DAY_S
-from assay.reputation.file_rules import FILE_BYTES_MAX
-from assay.reputation.files import PER_SITE, FeedbackFiles
-from assay.reputation.indexer import KINDS, Indexer
+from assay.reputation.events import DAY_S, KINDS, Indexer
+from assay.reputation.files import FILE_BYTES_MAX, PER_SITE, FeedbackFiles
+from assay.reputation.model import ListedAsset, PaymentChain
 from assay.reputation.ports import EventKind, Stream
-from assay.reputation.rows import ListedAsset, PaymentChain
-from assay.reputation.store_events import SqlEventStore
+from assay.reputation.store_events import SqlEventStore, SqlOldStreams
 from assay.reputation.store_files import SqlFileQueue
-from assay.reputation.store_old_streams import SqlOldStreams
 from assay.reputation.vouchers import VoucherRules, Vouchers, stake_of, validation_registries
 from assay.settings import Settings
+
+STREAMS_AT_ONCE: Final = 100
+ROWS_AT_ONCE: Final = 1_000
+FUNDINGS_AT_ONCE: Final = 500
+
+USED_FOR: Final = timedelta(days=30)
+"""How long the payments of an agent on rung 3 are kept before those of others."""
+
+FUNDINGS_LOOKED_AT_DAYS: Final = 7
+"""How often it is asked whether a funding still leads to anybody."""
+
+
+class IndexRetention:
+    """Forgets what is idle or too much, and removes its rows, a bounded number at a time."""
+
+    def __init__(
+        self, store: SqlOldStreams, settings: Settings, kept: Collection[str], clock: Clock
+    ) -> None:
+        """`kept` are addresses whose payments are not forgotten for being many."""
+        self._store = store
+        self._settings = settings
+        self._kept = kept
+        self._clock = clock
+
+    async def forget(self) -> None:
+        """Forget some of what is due; of fundings, look at some."""
+        now = self._clock.now()
+        today, days = int(now.timestamp()) // DAY_S, self._settings.index_days
+        if days:
+            await self._store.forget_idle(today - days, STREAMS_AT_ONCE)
+        if self._settings.index_rows:
+            await self._store.forget_largest(
+                self._settings.index_rows, now - USED_FOR, self._kept, STREAMS_AT_ONCE
+            )
+        before = today - FUNDINGS_LOOKED_AT_DAYS
+        await self._store.look_at_fundings(before, today, FUNDINGS_AT_ONCE)
+
+    async def remove(self) -> bool:
+        """Remove some rows of what was forgotten; whether there may be more."""
+        return await self._store.remove_rows(ROWS_AT_ONCE)
+
 
 IDLE_S = 15.0
 """How long a network that was read to its end is left alone."""
@@ -82,7 +124,7 @@ def reputation_parts(
     http: EgressClient,
 ) -> ReputationParts:
     """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
-    chains = payment_chains_read(settings)
+    chains = _payment_chains_read(settings)
     store = SqlEventStore(database, clock)
     sellers = _sellers(settings)
     vouchers = Vouchers(rpc, _voucher_rules(settings, networks, chains), clock)
@@ -132,7 +174,7 @@ def _files(  # noqa: PLR0913, PLR0917 - what files are read with
         return await budgets.take_all(named, day) is None
 
     async def take_of(site: str) -> bool:
-        return await take([(f"files from {site}", PER_SITE)], day_of(clock))
+        return await take([(f"files from {site}", PER_SITE)], _day_of(clock))
 
     documents = GuardedDocuments(
         SiteBudgetHttp(http, take_of),
@@ -163,7 +205,7 @@ def purchases(settings: Settings, database: Database) -> SqlPurchases:
     return SqlPurchases(database, assets, _sellers(settings))
 
 
-def day_of(clock: Clock) -> int:
+def _day_of(clock: Clock) -> int:
     """Today, in days since 1970."""
     return int(clock.now().timestamp()) // DAY_S
 
@@ -175,7 +217,7 @@ def _sellers(settings: Settings) -> frozenset[str]:
     return frozenset(one.lower() for one in settings.reputation_sellers)
 
 
-def payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
+def _payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
     """The networks whose money counts: main ones, and test ones with an endpoint of one's own."""
     rows = payment_rows(settings)
     with naming("ASSAY_REPUTATION_NETWORKS"):
@@ -228,7 +270,7 @@ async def read_files_forever(parts: ReputationParts, state: SharedState, log: Lo
         try:
             if not await state.put_if_absent(FILES_KEY, "1", FILES_LEASE_S):
                 continue
-            if was_read := await parts.files.step(day_of(parts.clock)):
+            if was_read := await parts.files.step(_day_of(parts.clock)):
                 await state.take(FILES_KEY)
         except ServiceError as error:
             log.warning("files of feedback cannot be read now", error=repr(error))

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from assay.accounts.sign_up import QUOTA_WINDOW
+from assay.accounts.operators import QUOTA_WINDOW
 from assay.admin.store_retention import SqlRetention
 from assay.app.log import Log
-from assay.caller_behaviour.record import WRAPPERS_FOR
+from assay.caller_behaviour.observations import WRAPPERS_FOR
 from assay.caller_behaviour.scenario_run import COUNTS_FOR
 from assay.common.clock import Clock
 from assay.common.costs import DAY_S

@@ -16,7 +16,7 @@ from assay.chains.networks import Networks
 from assay.common.clock import Clock, iso
 from assay.gate.decision_token import DecisionTokens
 from assay.server.route import route, service
-from assay.server.schemas_health import DiscoveryResponse, HealthResponse, JwksResponse
+from assay.server.schemas import DiscoveryResponse, HealthResponse, JwksResponse
 
 router = APIRouter(tags=["Health and discovery"])
 

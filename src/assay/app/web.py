@@ -9,11 +9,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from assay.accounts import routes as accounts
-from assay.accounts import routes_security as account_security
-from assay.accounts import routes_sessions as sessions
 from assay.accounts.auth import AdminRule
+from assay.admin import routes as account_data
 from assay.admin import routes as admin
-from assay.admin import routes_account_data as account_data
 from assay.analytics import routes as analytics
 from assay.app import App
 from assay.app import routes_health as health
@@ -25,11 +23,10 @@ from assay.caller_behaviour.routes import ScenarioHandler
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
-from assay.evaluation import routes_credentials as service_credentials
 from assay.evaluation import routes_visits as visits
 from assay.gate.routes import GateHandler, GateHandlerDependencies
 from assay.key_agents import routes as key_agents
-from assay.payments import routes_statement as statement
+from assay.payments import routes as statement
 from assay.personhood import routes as personhood
 from assay.playground import routes as proxy
 from assay.probing.routes_callbacks import CallbackHandler
@@ -70,16 +67,13 @@ def framework(app: App) -> FastAPI:
         personhood.router,
         course.router,
         accounts.router,
-        account_security.router,
-        account_data.router,
-        sessions.router,
+        account_data.account_router,
         endpoints.router,
         analytics.router,
         statement.router,
         admin.router,
         webhooks.router,
         visits.router,
-        service_credentials.router,
         proxy.router,
         docs.router,
     )

@@ -9,21 +9,24 @@ from urllib.parse import urlsplit
 
 from assay.analytics.log import CallLog
 from assay.analytics.model import CallLogEntry
-from assay.analytics.ports import RollupProof
 from assay.analytics.queries import Analytics
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rollups import RollupWriter, SqlRollupProof
-from assay.app.egress import opened_upstreams
-from assay.app.gas import GasDependencies, GasParts, gas_parts
-from assay.app.log import Log
-from assay.app.naming import naming
-from assay.app.payment_chains import payment_chains, payment_rows
-from assay.app.payouts import platform_wallets
-from assay.app.settling import sale_warnings
+from assay.app.limits import opened_upstreams
+from assay.app.log import Log, naming
+from assay.app.payments import (
+    GasDependencies,
+    GasParts,
+    gas_parts,
+    payment_chains,
+    payment_rows,
+    platform_wallets,
+    sale_warnings,
+)
 from assay.caller_behaviour.observations import ObservationLog
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
@@ -43,9 +46,9 @@ from assay.payments.model import PaymentNetwork
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.library import LibraryLoader
 from assay.payments.mpp.protocol import PROTOCOL as MPP
-from assay.payments.nodes import PaymentNodes
+from assay.payments.networks import PaymentNodes
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import Facilitator, PaymentProtocol, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.service import PaymentService, UnpaidRows
 from assay.payments.settlement import Settlement
 from assay.payments.settling_watch import SettlingWatch
@@ -57,10 +60,10 @@ from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
-from assay.wrappers.buffer_budget import BufferBudget
 from assay.wrappers.fast_calls import FastCalls
+from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import Pipeline, Stages
+from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -68,7 +71,6 @@ from assay.wrappers.stages.limit import LimitStage, SharedLimitStage
 from assay.wrappers.stages.pay import PayStage
 from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
-from assay.wrappers.storage_cost import WrapperCosts
 from assay.wrappers.store import SqlWrapperStore
 
 PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
@@ -111,7 +113,7 @@ class WrapperServices:
     call_log: CallLog
     call_store: SqlCallStore
     analytics: Analytics
-    rollups: RollupProof
+    rollups: SqlRollupProof
     routes: Routes
     origin: WrapperOrigin
     x402_engines: Sequence[X402Engine]

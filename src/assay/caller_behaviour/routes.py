@@ -25,8 +25,7 @@ from assay.identity.model import AgentPrincipal, IdentityMismatch
 from assay.probing.out_of_band_url import PREFIX as BAIT
 from assay.probing.out_of_band_url import OutOfBandCalls
 from assay.server.rate_limits import RateLimit, rate_limit
-from assay.server.request_body import read_body
-from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
+from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of, read_body
 from assay.server.route import route, service
 
 CUT = "assay.cut"

@@ -84,7 +84,7 @@ class ScenarioReply:
     is_cut: bool = False
 
 
-def count_calls(_rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
+def _count_calls(_rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObject:
     """Count the calls of a scenario that looks at nothing else."""
     return {"calls": len(calls)}
 
@@ -108,7 +108,7 @@ class Scenario:
     """The response to a request after the earlier ones."""
     weigh: Callable[[JsonObject], Finding]
     """The verdict on what was seen; the same for the same input, always."""
-    observe: Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject] = count_calls
+    observe: Callable[[SeededRandom, Sequence[ScenarioCall]], JsonObject] = _count_calls
     """What was seen, as counts and yes or no: free of times, so that it can be hashed."""
     note: Callable[[SeededRandom, ScenarioRequest], JsonObject] = nothing
     """What is kept of a request."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from assay.caller_behaviour.scenario_run import StartedRun
 from assay.common.clock import iso
-from assay.server.schemas_base import ResponseModel, Timestamp
+from assay.server.schemas import ResponseModel, Timestamp
 
 INSTRUCTIONS = (
     "POST to this address with your agent session (x-agent-address and x-agent-session).",

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.common.base58 import decode as from_base58
+from assay.common.addresses import decode as from_base58
 from assay.common.errors import InvalidRequest, Problem, Unavailable
 
 Family = Literal["evm", "solana"]

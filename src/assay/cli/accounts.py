@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from assay.accounts.api_keys import REMEMBERED_S
 from assay.accounts.model import EndedCredentials, Operator, Plan, Role
-from assay.admin.schemas_account_data import account_export
+from assay.admin.schemas import account_export
 from assay.app import App
 from assay.cli.command import FAILED, AsJson, Email, complain, print_table, with_app
 from assay.common.clock import iso

@@ -20,7 +20,7 @@ from assay.cli.command import FAILED, complain, with_app
 from assay.common.errors import InvalidRequest
 from assay.common.json import JsonObject, JsonValue
 from assay.evaluation.behaviour import findings
-from assay.evaluation.caller_verdict import CheckFinding
+from assay.evaluation.checks import CheckFinding
 from assay.evaluation.unregistered import UnregisteredAgent
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.probing.ports import Severity

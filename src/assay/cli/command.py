@@ -33,7 +33,7 @@ def secret_from_input(prompt: str) -> str:
 
 
 def explain(error: ServiceError) -> str:
-    """The sentence of a refusal, with its detail: whoever is at the terminal may know it."""
+    """The sentence of a refusal, with its detail: the person at the terminal may know it."""
     return f"{error.message} ({error.detail})" if error.detail else error.message
 
 

@@ -13,18 +13,18 @@ from rich.console import Console
 from rich.markup import escape
 
 from assay.app import App, assemble, networks_from
-from assay.app.payment_chains import payment_rows
+from assay.app.payments import payment_rows
 from assay.chains.model import ChainUnavailable, Network
-from assay.cli import open_files
+from assay.cli import unsafe_connections
 from assay.cli.command import read_settings
 from assay.cli.unsafe_addresses import shown
 from assay.cli.unsafe_connections import unsafe_connection_limits
 from assay.cli.unsafe_settings import findings
 from assay.common.errors import ServiceError
 from assay.common.json import is_object
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
-from assay.probing.paid_call_model import CALLS_MIN, GAS, SHARE
+from assay.probing.paid_calls import CALLS_MIN, GAS, SHARE
 from assay.reputation.write_back import LAMPORTS_MIN
 from assay.settings import Settings, settling_key_file
 
@@ -75,12 +75,13 @@ def doctor(
 
 def _files(settings: Settings) -> Check:
     """Check the limit of open files; if it is too low, `serve` lowers the caps of connections."""
-    name, files = "open files", open_files.reachable()
-    fitting = open_files.fitting(settings, files)
+    name, files = "open files", unsafe_connections.reachable()
+    fitting = unsafe_connections.fitting(settings, files)
     if fitting is settings:
         return Check(name, works=True, says="room for every connection of the settings")
+    needs = unsafe_connections.needed(settings)
     says = f"{files} are room for {fitting.connections_max} connections, not"
-    says += f" {settings.connections_max}: {open_files.ADVICE} ({open_files.needed(settings)})"
+    says += f" {settings.connections_max}: {unsafe_connections.ADVICE} ({needs})"
     return Check(name, works=True, says=says)
 
 

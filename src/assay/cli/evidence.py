@@ -12,12 +12,10 @@ from rich.table import Table
 from assay.app import App
 from assay.cli.command import FAILED, AsJson, complain, with_app
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.evaluation.demands import ladder_from
 from assay.evaluation.model import Evaluation, Score, Snapshot
-from assay.evaluation.policy import ladder_from
 from assay.evaluation.recompute import ReplayResult
-from assay.evaluation.scoring import weights_from
-from assay.evaluation.tiers import ScoringPolicy, TierRow, tiers_from
-from assay.evaluation.verdict import grade_score
+from assay.evaluation.scoring import ScoringPolicy, TierRow, grade_score, tiers_from, weights_from
 
 FAULTS_SHOWN = 20
 

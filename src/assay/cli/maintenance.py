@@ -33,7 +33,7 @@ def rebuild_rollups(
         if not any(found.values()):
             sys.stdout.write("every roll-up is what the calls and payments say\n")
             return 0
-        sys.stdout.write("run it without --check to fix them\n" if check else "fixed\n")
+        sys.stdout.write("run it without --check to rebuild them\n" if check else "rebuilt\n")
         return FAILED if check else 0
 
     return with_app(work)

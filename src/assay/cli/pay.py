@@ -16,8 +16,7 @@ from cyclopts import Parameter
 
 from assay.app import address_of_key, sign_authorization
 from assay.cli.command import FAILED, complain
-from assay.common.money import DECIMALS
-from assay.common.numbers import NotANumber, decimal_number, whole_number
+from assay.common.numbers import DECIMALS, NotANumber, decimal_number, whole_number
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization

@@ -12,11 +12,10 @@ from assay.app import App
 from assay.cli.command import FAILED, AsJson, Email, complain, print_table, with_app
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
-from assay.common.money import DECIMALS
-from assay.payments.gas_rules import NANO
+from assay.common.numbers import DECIMALS
+from assay.payments.gas import NANO
 from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.statement import COLUMNS, csv_of, decimal, values_of
-from assay.payments.transfer_model import Transfer, TransferState
+from assay.payments.statement import COLUMNS, Transfer, TransferState, csv_of, decimal, values_of
 
 LIMIT_MAX = 10_000
 

@@ -1,34 +1,295 @@
-"""`assay sell`: from an API's address to its first paid call; run again to go on."""
+"""`assay sell`: from an API's address to its first paid call; run again to go on.
 
+The steps of a first sale: account, keys, wrapper, funds, a paid call; each is kept when made.
+"""
+
+import asyncio
 import json
+import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import httpx2
 from cyclopts import Parameter
 
-from assay.app import App
-from assay.app.payment_chains import payment_rows
+from assay.accounts.model import Operator, OperatorNotFound, Plan, Role
+from assay.app import App, address_of_key
+from assay.app.payments import TransactionTransfer, Wallets, key_in, payment_rows, settling_address
+from assay.chains.model import ChainUnavailable
+from assay.cli import pay
 from assay.cli.command import FAILED, AsJson, complain, problems_in, with_app
-from assay.cli.first_sale import (
-    EXPLORERS,
-    FAUCETS,
-    CannotSell,
-    FirstSale,
-    Funds,
-    PaidCallResult,
-    Say,
-    SellerSale,
-)
 from assay.cli.pay import CannotPay
 from assay.common.errors import InvalidRequest
-from assay.common.money import DECIMALS
+from assay.common.json import is_object
+from assay.common.numbers import DECIMALS
+from assay.common.tasks import both
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import accepted_names, network_id
 from assay.settings import Settings
 from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import NewEndpoint
+
+WEI_DIGITS = 18
+POLL_S = 3.0
+"""Between two looks at balances, or at a service that does not answer yet."""
+
+SETTLED_S = 60.0
+"""How long a call that is being settled is repeated, with the same payment."""
+
+FAUCETS: Mapping[str, Mapping[str, str]] = {
+    "eip155:84532": {
+        "ETH": "https://portal.cdp.coinbase.com/products/faucet",
+        "USDC": "https://faucet.circle.com",
+    }
+}
+"""Sources: docs.cdp.coinbase.com/faucets; developers.circle.com/w3s/developer-console-faucet."""
+
+EXPLORERS: Mapping[str, str] = {
+    "eip155:8453": "https://basescan.org/tx/",
+    "eip155:84532": "https://sepolia.basescan.org/tx/",
+}
+
+_PAYMENT_REQUIRED, _NOT_FOUND = 402, 404
+
+Say = Callable[[str, str], None]
+"""A step's name, and what to say of it."""
+
+
+class CannotSell(RuntimeError):
+    """The sale stops here; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SellerSale:
+    """What is sold, as it was asked for."""
+
+    url: str
+    price: Decimal
+    network: PaymentNetwork
+    payout_address: str | None = None
+    account: str | None = None
+    service: str | None = None
+    """Where the service answers; None: where the settings say."""
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """What a wallet holds, and has to hold, in the smallest units of its coin."""
+
+    role: str
+    address: str
+    coin: str
+    digits: int
+    holds: int
+    needs: int
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it can do its part."""
+        return self.holds >= self.needs
+
+    def shown(self, amount: int) -> str:
+        """An amount of this coin."""
+        return f"{Decimal(amount).scaleb(-self.digits).normalize():f} {self.coin}"
+
+
+@dataclass(frozen=True, slots=True)
+class PaidCallResult:
+    """The paid call: what came back, and what the chain says of it."""
+
+    status: int
+    body: str
+    transaction: str
+    moved: TransactionTransfer | None
+
+
+class FirstSale:
+    """One installation's sale. Steps that were made before are found, not made again."""
+
+    def __init__(self, app: App, sale: SellerSale, say: Say) -> None:
+        self._app, self._sale, self._say = app, sale, say
+        self._wallets = Wallets(app.rpc, sale.network)
+        folder = app.settings.data_dir
+        self.payer_file, self.payout_file = folder / "test-payer.key", folder / "test-payout.key"
+        self._account_file = folder / "sell.json"
+        self.payer_key = key_in(self.payer_file)
+        self.payer = address_of_key(self.payer_key)
+        self.facilitator = app.settings.x402_facilitator_url
+        self.settler = None if self.facilitator else settling_address(app.settings)
+
+    async def account(self) -> Operator:
+        """The seller: the account that was named, or one of this command's own.
+
+        Never just the only one there is: a stranger may have registered it.
+        """
+        if self._sale.account is not None:
+            return await self._app.operators.find_for_admin(self._sale.account)
+        try:
+            known = json.loads(self._account_file.read_text("utf-8"))
+            return await self._app.operators.find_for_admin(str(known["account"]))
+        except (FileNotFoundError, OperatorNotFound):
+            return await self._new_account()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise CannotSell(
+                f"cannot read {self._account_file}: name an account with --account"
+            ) from error
+
+    async def wrapper(self, operator: Operator) -> WrapperConfig:
+        """The wrapper of this API: the one there is, or a new one. Raises `InvalidRequest`."""
+        asked = self._asked()
+        for config in await self._app.endpoints.list(operator.id):
+            if config.active and (config.method, config.path) == (asked.method, asked.path):
+                return self._as_asked(config, asked)
+        return await self._app.endpoints.create(operator.id, asked)
+
+    def address(self, config: WrapperConfig) -> str:
+        """Where buyers call it."""
+        base = self._sale.service or self._app.settings.wrap_address
+        return f"{base.rstrip('/')}/wrap/{config.operator_id}{config.path}"
+
+    async def funds(self) -> Sequence[Funds]:
+        """Every wallet that has a part in it. Raises `ChainUnavailable`."""
+        price = int(self._sale.price.scaleb(DECIMALS))
+        balance = await self._wallets.dollars(self.payer)
+        payer = Funds("payer", self.payer, "USDC", DECIMALS, balance, price)
+        if self.settler is None:
+            return [payer]
+        balance, needed = await both(
+            self._wallets.gas_wei(self.settler), self._wallets.settlement_wei()
+        )
+        return [Funds("settler", self.settler, "ETH", WEI_DIGITS, balance, needed), payer]
+
+    async def funded(self) -> Sequence[Funds]:
+        """The wallets once all hold enough, or at once where nobody waits for that."""
+        last: object = None
+        while True:
+            try:
+                found = await self.funds()
+                missing = [one for one in found if not one.is_enough]
+                if not missing or not self._sale.waits:
+                    return found
+                now = [(one.address, one.holds) for one in missing]
+                lines = [
+                    f"{f.address} holds {f.shown(f.holds)} of {f.shown(f.needs)}" for f in missing
+                ]
+            except ChainUnavailable as error:
+                if not self._sale.waits:
+                    raise
+                now, lines = error.message, [f"{error.message} ({error.detail})"]
+            if now != last:
+                last = now
+                for line in lines:
+                    self._say("waiting", line)
+            await asyncio.sleep(POLL_S)
+
+    async def serves(self, config: WrapperConfig) -> None:
+        """Returns when the service asks for the payment of this wrapper. Raises `CannotSell`."""
+        url, last = self.address(config), ""
+        async with httpx2.AsyncClient(timeout=pay.TIMEOUT_S, trust_env=False) as http:
+            while True:
+                problem = await _problem(http, url)
+                if problem is None:
+                    return
+                if not self._sale.waits:
+                    raise CannotSell(problem)
+                if problem != last:
+                    self._say("waiting", problem)
+                    last = problem
+                await asyncio.sleep(POLL_S)
+
+    async def call(self, config: WrapperConfig) -> PaidCallResult:
+        """Call it as a buyer, pay, and look on the chain. Raises `CannotPay`, `CannotSell`."""
+        url = self.address(config)
+        payer = pay.PayingClient(self.payer_key, config.price)
+        answer = await asyncio.to_thread(self._pay, url, payer)
+        transaction = pay.transaction_of(answer)
+        moved = None
+        if transaction:
+            to = config.payout_address or ""
+            moved = await self._wallets.moved(transaction, self.payer, to)
+        return PaidCallResult(answer.status_code, answer.text, transaction, moved)
+
+    def _pay(self, url: str, payer: pay.PayingClient) -> httpx2.Response:
+        with httpx2.Client(timeout=pay.TIMEOUT_S, trust_env=False) as http:
+            return pay.call(http, url, payer, lambda text: self._say("call", text), SETTLED_S)
+
+    async def _new_account(self) -> Operator:
+        email = f"seller-{secrets.token_hex(4)}@assay.invalid"  # nobody can have registered it
+        operator, _ = await self._app.operators.create_for_admin(
+            email, secrets.token_urlsafe(32), "Seller", Role.OPERATOR, Plan.FREE
+        )
+        _write(self._account_file, json.dumps({"account": operator.id}))
+        self._say("account", f"made {email}; `assay accounts set-password {email}` opens it to you")
+        return operator
+
+    def _asked(self) -> NewEndpoint:
+        parts = urlsplit(self._sale.url)
+        if parts.query or parts.fragment:
+            raise CannotSell("the address has a query or a fragment: buyers send their own")
+        return NewEndpoint(
+            path=parts.path or "/",
+            price=self._sale.price,
+            target_url=f"{parts.scheme}://{parts.netloc}",
+            network=self._sale.network.id,
+            payout_address=self._payout(),
+        )
+
+    def _payout(self) -> str:
+        known = self._sale.payout_address or self._app.settings.payout_address
+        if known is not None:
+            return known
+        if not self._sale.network.testnet:
+            raise CannotSell("real money needs a wallet of yours: --payout-address 0x...")
+        return address_of_key(key_in(self.payout_file))
+
+    def _as_asked(self, config: WrapperConfig, asked: NewEndpoint) -> WrapperConfig:
+        price = int(asked.price.scaleb(DECIMALS))
+        payout = (asked.payout_address or "").lower()
+        same = (config.price, config.network, config.target_url, config.payout_address)
+        if same != (price, asked.network_id, asked.target_url, payout):
+            raise CannotSell(
+                f"a wrapper sells {config.method} {config.path} on other terms already: change it"
+                f" with `assay wrappers edit {config.id}` and run this again"
+            )
+        return config
+
+
+async def _problem(http: httpx2.AsyncClient, url: str) -> str | None:
+    """Why the wrapper cannot be called now, or None."""
+    base = "/".join(url.split("/")[:3])
+    try:
+        answer = await http.get(url)
+    except httpx2.HTTPError:
+        return (
+            f"no Assay answers at {base}: start it with `assay serve` in another terminal, or name"
+            " its address with --service"
+        )
+    if answer.status_code == _PAYMENT_REQUIRED:
+        return None
+    if answer.status_code == _NOT_FOUND:
+        return (
+            f"the Assay at {base} does not know the wrapper: run both with the same"
+            " ASSAY_DATA_DIR and ASSAY_DATABASE_URL"
+        )
+    try:
+        said = answer.json()
+    except ValueError:
+        said = None
+    message = said.get("message") if is_object(said) else None
+    return f"{url} answers {answer.status_code}{f': {message}' if message else ''}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Only for its owner."""
+    path.touch(mode=0o600)
+    path.write_text(text, "utf-8")
+
 
 STOPPED = 130
 """A shell's status of what Ctrl-C ended."""

@@ -17,10 +17,9 @@ from cyclopts import Parameter
 from assay.app import App, assemble
 from assay.app.protocol import protocol_for
 from assay.app.web import build
-from assay.cli import open_files
+from assay.cli import unsafe_connections
 from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings
-from assay.cli.ops import listen_ops, ops_address, serving_ops
-from assay.cli.server import Server, running
+from assay.cli.ops import Server, listen_ops, ops_address, running, serving_ops
 from assay.common.errors import ServiceError
 from assay.settings import Settings
 
@@ -60,8 +59,8 @@ def serve(
 
 
 async def _serve(settings: Settings) -> None:
-    files = open_files.raise_limit()
-    fitting = open_files.fitting(settings, files)
+    files = unsafe_connections.raise_limit()
+    fitting = unsafe_connections.fitting(settings, files)
     with listen(fitting) as (listener, bound), listen_ops(bound) as (ops, settled):
         async with (
             assemble(settled) as app,
@@ -79,11 +78,11 @@ def _say_lowered(app: App, asked: Settings, files: int) -> None:
     app.log.warning(
         "fewer connections are held than the settings say, because too few files may be open",
         files=files,
-        needed=open_files.needed(asked),
+        needed=unsafe_connections.needed(asked),
         connections_max=app.settings.connections_max,
         connections_per_address=app.settings.connections_per_address,
         connections_per_network=app.settings.connections_per_network,
-        next=open_files.ADVICE,
+        next=unsafe_connections.ADVICE,
     )
 
 
@@ -91,7 +90,7 @@ def _settle_down() -> None:
     """What start-up made stays: the collector need not look at it again and again.
 
     And memory of bodies that have passed is kept for the next ones: giving it back to the system
-    and taking it anew costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
+    and taking it again costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
     """
     gc.collect()
     gc.freeze()

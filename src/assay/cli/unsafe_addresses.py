@@ -16,11 +16,16 @@ from ipaddress import (
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from assay.common.addresses import parsed_address
+from assay.common.http_heads import ANY, authority_of
 from assay.common.json import is_array
-from assay.common.origins import ANY, authority_of
-from assay.net.egress.address import BlockReason, classify
-from assay.net.egress.called_ports import is_called
-from assay.net.egress.upstream_allowlist import OpenedEntry, is_localhost, opened_entry
+from assay.net.egress.address import (
+    BlockReason,
+    OpenedEntry,
+    classify,
+    is_called,
+    is_localhost,
+    opened_entry,
+)
 from assay.settings import Settings, bind_address
 
 _PLAIN = frozenset({"http", "ws"})

@@ -9,10 +9,10 @@ from assay.app import App
 from assay.cli.command import FAILED, complain, problems_in, secret_from_input, with_app
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
-from assay.evaluation.deposits import NewCredential
-from assay.evaluation.enrolment import EnrolmentHolder
-from assay.net.egress.deposit_rules import Place
-from assay.registries.subject import Subject
+from assay.evaluation.credentials import NewCredential
+from assay.evaluation.schedule import EnrolmentHolder
+from assay.net.egress.redaction import Place
+from assay.registries.model import Subject
 
 Agent = Annotated[str, Parameter(help="Token id of a registered agent.")]
 Chain = Annotated[str | None, Parameter(help="Slug of the chain; default: the default one.")]

@@ -21,8 +21,8 @@ from assay.cli.command import (
 )
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
-from assay.common.money import usd
-from assay.wrappers.changes import EndpointChange
+from assay.common.numbers import usd
+from assay.wrappers.endpoint_rules import EndpointChange
 from assay.wrappers.history import Revision
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import NewEndpoint
@@ -282,7 +282,7 @@ def reseal() -> int:
             count += await app.webhooks.reseal(operator.id)
             count += await app.second_factors.reseal(operator.id)
         count += await app.visits.credentials.reseal()
-        sys.stdout.write(f"{count} secrets sealed anew\n")
+        sys.stdout.write(f"{count} secrets sealed again\n")
         return 0
 
     return with_app(work)

@@ -1,9 +1,56 @@
-"""Whom a network address stands for."""
+"""Addresses of wallets, with base58 and Ethereum's hash.
+
+Base58 as Bitcoin and Solana write bytes. Source: draft-msporny-base58-03, section 2.
+
+The hash of Ethereum.
+
+Whom a network address stands for.
+"""
 
 import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
+
+import sha3  # pyright: ignore[reportMissingTypeStubs]
+
+ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+"""Without 0, O, I and l."""
+
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+_CHARS_MAX = 128
+"""Decoding takes the square of the length."""
+
+
+def decode(text: str) -> bytes | None:
+    """The bytes, or None for what is no base58 or longer than anything written so."""
+    if len(text) > _CHARS_MAX:
+        return None
+    number = 0
+    for character in text:
+        value = _VALUES.get(character)
+        if value is None:
+            return None
+        number = number * 58 + value
+    zeros = len(text) - len(text.lstrip(ALPHABET[0]))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def encode(data: bytes) -> str:
+    """The one text that `decode` reads as these bytes."""
+    number = int.from_bytes(data, "big")
+    text = ""
+    while number:
+        number, value = divmod(number, 58)
+        text = ALPHABET[value] + text
+    zeros = len(data) - len(data.lstrip(b"\0"))
+    return ALPHABET[0] * zeros + text
+
+
+def keccak256(data: bytes) -> bytes:
+    """The 32 bytes of Keccak-256: padded as before FIPS 202. Source: Yellow Paper, appendix B."""
+    return sha3.keccak_256(data).digest()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
 
 _BRACKETED = re.compile(r"\[([^\[\]]*)\](?::\d{0,5})?", re.ASCII)
 _WITH_PORT = re.compile(r"[\d.]+:\d{0,5}", re.ASCII)

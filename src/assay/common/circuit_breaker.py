@@ -49,7 +49,7 @@ class Breaker:
         self._open_until = self._clock.monotonic_s() + self._pause_s
 
     def trip(self) -> None:
-        """Open it at once, for what will not mend by itself soon."""
+        """Open it at once, for what will not recover by itself soon."""
         self._failures = FAILURES_MAX
         self._pause_s = OPEN_S_MAX
         self._open_until = self._clock.monotonic_s() + self._pause_s

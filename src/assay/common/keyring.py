@@ -56,11 +56,7 @@ _NONCE_BYTES = 12
 
 
 class SecretBox:
-    """Seals with the first key of the ring, opens with whichever sealed.
-
-    Sealed form: version (1) | key id (4) | nonce (12) | ciphertext and tag. Associated data binds
-    a sealed value to its place (a row id, say): moved elsewhere it does not open.
-    """
+    """Seals webhook secrets under a ring of keys, bound to the row."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         if not keys or any(len(key) != 32 for key in keys):  # noqa: PLR2004 - AES-256

@@ -1,10 +1,15 @@
-"""Whole numbers in the texts of strangers: read strictly, within bounds. Pure.
+"""Whole numbers in the texts of strangers, and amounts of money. Pure.
+
+Whole numbers in the texts of strangers: read strictly, within bounds.
 
 Python's own `int` takes signs, white space, underscores, digits of every script and texts of any
 length. What nodes, facilitators and callers write is read here instead.
+
+Amounts of money, as numbers and as texts.
 """
 
 import re
+from decimal import Decimal
 
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _DECIMAL = re.compile(r"[0-9]+")
@@ -58,3 +63,15 @@ def whole_number(value: object, largest: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= largest:
         raise NotANumber(f"not a whole number from 0 to {largest}")
     return value
+
+
+DECIMALS = 6
+"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""
+
+MICRO = 1_000_000
+"""Millionths in a dollar."""
+
+
+def usd(micro: int) -> str:
+    """Micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
+    return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"

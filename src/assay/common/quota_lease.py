@@ -284,7 +284,7 @@ class QuotaLease:
             if now_s < lease.until_s and not everything:
                 break
             self._ending.popleft()
-            if lease.units:  # whoever holds it: it is over, and is this process's to give back
+            if lease.units:  # held or not, it is over, and is this process's to give back
                 back, lease.units = lease.units, 0
                 asked.append((WindowRequest(key, 1, 0, 0, lease.second, back), _Asking(1)))
         self._forget(now_s)

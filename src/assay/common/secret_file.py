@@ -28,7 +28,7 @@ commas between; without a time a secret is kept for ever."""
 
 
 class SecretFileError(RuntimeError):
-    """The secret file cannot be used; the message says why and how to mend it."""
+    """The secret file cannot be used; the message says why and how to fix it."""
 
 
 def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, SecretRing]:
@@ -69,7 +69,7 @@ def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) ->
 
 
 def replace(path: Path, name: str) -> None:
-    """Draw the whole ring anew: nothing that any of its secrets signed is accepted any more."""
+    """Draw a whole new ring: nothing that any of its secrets signed is accepted any more."""
     with _turn(path):
         known = _read(path)
         known.pop(name + PREVIOUS, None)
@@ -133,7 +133,7 @@ def _write(path: Path, values: dict[str, str]) -> None:
 def make_key(path: Path) -> bool:
     """Draw a key into a new file of mode 0600, as 64 hex digits; False where a file is there.
 
-    Whoever reads the file finds the whole key or no file. Raises `OSError`.
+    A reader of the file finds the whole key or no file. Raises `OSError`.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

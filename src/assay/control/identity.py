@@ -14,7 +14,6 @@ from typing import Final
 
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.control.confusables import name_skeleton
 from assay.control.ports import (
     ControlledEndpoint,
     ControlStore,
@@ -26,10 +25,10 @@ from assay.control.ports import (
 )
 from assay.control.proofs import ControlDependencies, find_control
 from assay.control.scope import scope_key
-from assay.control.similarity import ALIKE, bands, likeness, signature
+from assay.control.similarity import ALIKE, bands, likeness, name_skeleton, signature
 from assay.control.statements import ServiceControl, only_key
 from assay.net.egress.ports import EgressClient
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 IMITATED_RUNG: Final = 3
 """Names of agents on this rung or above are protected."""
@@ -91,7 +90,7 @@ class Control:
             subject.agent.registration.name if subject.agent and subject.agent.registration else ""
         )
         texts = signature(await _texts(endpoints, services), [name])
-        moved = is_transferred(subject, past, at)
+        moved = _is_transferred(subject, past, at)
         seen: dict[str, JsonValue] = {
             "keys": {key: proven[key] for key in keys},
             "disputed": sorted(one.proven.key for one in found if one.proven and one.rivals),
@@ -163,7 +162,7 @@ def sibling_key(subject: Subject, at: Sequence[str]) -> str | None:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
+def _is_transferred(subject: Subject, past: Past, at: Sequence[str]) -> bool:
     """Return whether the token changed owner and not all services kept their control."""
     if subject.agent is None or past.owner is None or past.owner == subject.agent.owner:
         return False

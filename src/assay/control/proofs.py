@@ -1,4 +1,18 @@
-"""Proves which declared services an agent's owner controls.
+"""Proves which declared services an agent's owner controls, by documents of their hosts.
+
+Reads a document of a host, following redirects on its site.
+
+Reads which agents a host's file names, to prioritise among the ids that point there.
+
+However many ids there are, a host is asked once in `KEPT_S`. Source: evidence.md#budgets-of-hosts.
+
+Extends the proof of one address to neighbouring ones, where that is justified.
+
+A card with a usual name speaks for the addresses in its folder that it sends callers to. A payee
+speaks for the documentation of the paid address. Neither does if an agent of another owner has
+proven control there: a shared host belongs to no single agent. Source: ADR 0027.
+
+Proves which declared services an agent's owner controls.
 
 DNS and the host's own file speak for a host, a card or an OpenAPI document for its own URL and
 below, an x402 payee for that one service. The longest proven path wins. Source: ADR 0027.
@@ -8,16 +22,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urljoin
 
+from assay.common.cache import Cache
+from assay.common.clock import Clock
+from assay.common.egress_budget import RESERVED, egress_use
 from assay.common.errors import Unavailable
 from assay.common.json import JsonObject, JsonValue
-from assay.control.document_reader import fetch
-from assay.control.neighbouring_services import (
-    Neighbours,
-    is_beside,
-    is_documentation,
-    is_folders_card,
-)
 from assay.control.ports import (
     ControlledEndpoint,
     ControlStore,
@@ -25,14 +36,24 @@ from assay.control.ports import (
     ServiceReader,
     TxtRecords,
 )
-from assay.control.publish import RECORD_LABEL, WELL_KNOWN
-from assay.control.scope import ControlScope, document_scope, scope_of
-from assay.control.statements import STRONGEST_FIRST, Proof, ServiceControl, Statement
+from assay.control.scope import ControlScope, document_scope, scope_key, scope_of
+from assay.control.statements import (
+    RECORD_LABEL,
+    STRONGEST_FIRST,
+    WELL_KNOWN,
+    Proof,
+    ServiceControl,
+    Statement,
+    only_key,
+)
 from assay.control.statements_in_documents import (
+    BYTES_MAX,
     INTERFACES_MAX,
     NamedAgents,
+    agent_name,
     interfaces_of,
     is_openapi,
+    lists_path,
     names,
     payees_named,
     read_document,
@@ -40,17 +61,195 @@ from assay.control.statements_in_documents import (
     read_records,
     subject_key,
 )
-from assay.net.egress.ports import EgressClient, EgressResponse
-from assay.registries.subject import Subject
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    OutboundRequest,
+)
+from assay.registries.model import Subject
+
+_REDIRECT = frozenset({301, 302, 303, 307, 308})
+_NOTHING: Final = EgressResponse(0, (), b"", truncated=False, elapsed_ms=0.0)
+
+
+async def fetch(http: EgressClient, url: str, redirects: int = 0) -> EgressResponse:
+    """Return the reply, after at most `redirects` redirects within the same site.
+
+    If it cannot be reached or read, the reply has status 0. Raises `LookUpUnavailable` if our own
+    budget is used up.
+    """
+    site = scope.site if (scope := scope_of(url)) else ""
+    for hops in range(redirects + 1):
+        try:
+            request = OutboundRequest("GET", url, {"accept": "application/json"}, is_bare=True)
+            reply = await http.send(request)
+        except EgressError as error:
+            if error.failure is Failure.BUDGET:
+                raise LookUpUnavailable from error
+            return _NOTHING
+        if reply.truncated or len(reply.body) > BYTES_MAX:
+            return _NOTHING
+        moved = _moved(url, reply, site) if hops < redirects else None
+        if moved is None:
+            return reply
+        url = moved
+    return _NOTHING
+
+
+def _moved(url: str, reply: EgressResponse, site: str) -> str | None:
+    """Return the target of a redirect if it stays on the site and on https, else None."""
+    if reply.status not in _REDIRECT:
+        return None
+    try:
+        target = urljoin(url, reply.header("location") or "")
+    except ValueError:
+        return None
+    scope = scope_of(target)
+    if scope is None or scope.site != site:
+        return None
+    if url.lower().startswith("https:") and not target.lower().startswith("https:"):
+        return None
+    return target
+
+
+KEPT_S: Final = 3 * 3600.0
+"""How long a file's content is cached: eight requests to a host a day, however many ask."""
+
+NAMES_KEPT: Final = 200_000
+"""Agents and wallets cached of all files together: about 40 MiB."""
+
+HOSTS_MAX: Final = 3
+"""Hosts of one agent whose files are read."""
+
+REDIRECTS_MAX: Final = 2
+READ_S: Final = 1.0
+"""Longest wait for a file; a caller may be waiting for the evaluation, too."""
+
+_OK = 200
+
+
+class HostFiles:
+    """Reads the files, and caches the agents and wallets they name."""
+
+    def __init__(self, http: EgressClient, clock: Clock) -> None:
+        self._http = http
+        self._cache: Cache[NamedAgents] = Cache(clock, KEPT_S, NAMES_KEPT, _weight)
+
+    async def name(self, subject: Subject) -> bool:
+        """Return whether a host of its services names the agent or its registered wallet.
+
+        Not its owner: a token can be sent to anyone. False if the file could not be read. Never
+        raises.
+        """
+        agent = subject.agent
+        services = agent.registration.services if agent and agent.registration else ()
+        scopes = (scope_of(service.endpoint) for service in services)
+        hosts = list(dict.fromkeys(scope.origin for scope in scopes if scope is not None))
+        own = agent_name(subject.network.agent_registry, subject.agent_id)
+        wallet = (agent.wallet or "").lower() if agent else ""
+        for origin in hosts[:HOSTS_MAX]:
+            try:
+                async with asyncio.timeout(READ_S):
+                    named = await self._cache.get(origin, lambda at=origin: self._read(at))
+            except (LookUpUnavailable, TimeoutError):
+                continue
+            if own in named.agents or wallet in named.wallets:
+                return True
+        return False
+
+    async def _read(self, origin: str) -> NamedAgents:
+        # Counted for no party: neither in the budget that floods of ids use up, nor as a party that
+        # competes with an agent being visited, which would halve that visit's budget.
+        with egress_use(RESERVED):
+            reply = await fetch(self._http, origin + WELL_KNOWN, REDIRECTS_MAX)
+        return read_document(read_json(reply.body)) if reply.status == _OK else NamedAgents()
+
+
+def _weight(named: NamedAgents) -> int:
+    return 1 + len(named.agents) + len(named.wallets)
+
+
+CARD_NAMES: Final = frozenset({"agent-card.json", "agent-card", "agent.json", "card.json", "card"})
+"""Names of a folder's card; a card with another name speaks only for itself."""
+
+OTHERS_MAX: Final = 8
+"""Agents of one site that are examined; a site with more counts as shared."""
+
+
+def _is_beside(one: ControlScope, other: ControlScope) -> bool:
+    """Return whether both are direct children of one folder of one origin."""
+    if one.origin != other.origin or one.is_exact or other.is_exact:
+        return False
+    return one.segments[:-1] == other.segments[:-1]
+
+
+def _is_folders_card(scope: ControlScope) -> bool:
+    """Return whether an address is that of its folder's card."""
+    return bool(scope.segments) and scope.segments[-1].lower() in CARD_NAMES
+
+
+def _is_documentation(at: ControlScope, document: JsonValue, paid: ControlScope) -> bool:
+    """Return whether an OpenAPI document describes a paid address.
+
+    It is in the same folder, or in one above and lists the address.
+    """
+    if _is_beside(at, paid):
+        return True
+    if at.is_exact or not ControlScope(at.origin, at.host, at.port, at.segments[:-1]).covers(paid):
+        return False
+    return lists_path(document, "/" + "/".join(paid.segments))
+
+
+class Neighbours:
+    """Finds other agents that the store knows on a site."""
+
+    def __init__(self, subject: Subject, store: ControlStore | None) -> None:
+        self._subject = subject
+        self._store = store
+
+    async def share(self, scope: ControlScope) -> bool:
+        """Return whether another owner's agent has proven control of anything on this origin."""
+        starts = tuple(scope_key(scope.origin, "", word) for word in ("at", "only"))
+        try:
+            return any(
+                key.startswith(starts)
+                for keys in await self._keys(await self._on(scope))
+                for key in keys
+            )
+        except Unavailable:
+            return True
+
+    async def hold(self, scope: ControlScope) -> bool:
+        """Return whether one has proven control of exactly this address."""
+        if self._store is None:
+            return False
+        try:
+            agents = await self._store.holders((scope.key, only_key(scope)), self._subject.key)
+            return bool(await self._keys(agents))
+        except Unavailable:
+            return True
+
+    async def _on(self, scope: ControlScope) -> Sequence[str]:
+        return () if self._store is None else await self._store.proven_on(scope.site)
+
+    async def _keys(self, agents: Sequence[str]) -> Sequence[frozenset[str]]:
+        """Return what each of them with another owner has proven. Raises `Unavailable`."""
+        others = [one for one in agents if one != self._subject.key]
+        if len(others) > OTHERS_MAX:
+            raise Unavailable("more agents than are looked at")
+        owner = self._subject.agent.owner if self._subject.agent else ""
+        pasts = [await self._store.past(one) for one in others] if self._store else []
+        return [past.keys for past in pasts if past.owner != owner]
+
 
 SERVICES_MAX: Final = 8
 """Endpoints examined, in the order given."""
 
-REDIRECTS_MAX: Final = 2
+
 ORIGINS_MAX: Final = 10
 """Hosts asked for their files in one visit, including those of cards' interfaces."""
-
-_OK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +328,7 @@ class _Reader:
         if scope is None or paper is None or one.why != "no_proof" or one.is_unfinished:
             return one
         is_one = any(
-            is_documentation(*paper, other.scope)
+            _is_documentation(*paper, other.scope)
             for other in found
             if other.proven and other.proven.proof == "x402_payee" and other.scope
         )
@@ -217,9 +416,9 @@ class _Reader:
 
     async def _is_of_card(self, proven: Statement, scope: ControlScope) -> bool:
         """Return whether an address is in the card's folder, and no other party's."""
-        if proven.proof != "card" or not is_folders_card(proven.scope):
+        if proven.proof != "card" or not _is_folders_card(proven.scope):
             return False
-        return is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
+        return _is_beside(proven.scope, scope) and not await self._neighbours.hold(scope)
 
     async def _host(self, scope: ControlScope) -> _CollectedStatements:
         if scope.origin not in self.hosts:

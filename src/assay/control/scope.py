@@ -15,8 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from assay.http1.model import Target
 from assay.net.egress.consent import origin_of
-from assay.net.egress.domain import domain_of
-from assay.net.egress.url import EgressPolicy, parse_target
+from assay.net.egress.url import EgressPolicy, domain_of, parse_target
 
 KEY_CHARS_MAX: Final = 300
 

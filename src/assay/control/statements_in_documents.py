@@ -19,8 +19,8 @@ from assay.common.json import (
     is_nested_beyond,
     is_object,
 )
-from assay.net.egress.grpc_address import GRPC, grpc_origins
-from assay.registries.subject import Subject
+from assay.net.egress.url import GRPC, grpc_origins
+from assay.registries.model import Subject
 
 BYTES_MAX: Final = 256 * 1024
 """Largest document that is read: some two thousand registrations. A larger one proves nothing."""

@@ -14,10 +14,9 @@ import dns.name
 import dns.resolver
 
 from assay.control.ports import LookUpUnavailable
-from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError
 from assay.net.egress.request_slots import Slots, SlotShare, new_holder
-from assay.net.egress.url import is_inside_name
+from assay.net.egress.url import domain_of, is_inside_name
 
 LOOKUPS = SlotShare(32, 16)
 DOMAIN = SlotShare(4, 2)

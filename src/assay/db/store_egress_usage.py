@@ -20,7 +20,7 @@ from assay.common.egress_budget import (
 )
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
-from assay.db.schema.egress import egress_usage
+from assay.db.schema.budgets import egress_usage
 from assay.db.sql_transaction import SqlTransaction
 
 PURGE_EVERY_S = 10.0

@@ -11,7 +11,6 @@ from dataclasses import replace
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control import rules
-from assay.evaluation.caller_verdict import judged_conduct
 from assay.evaluation.checks import (
     CRITICAL_CAP,
     NOT_SEEN,
@@ -20,6 +19,7 @@ from assay.evaluation.checks import (
     applicable_unseen,
     critical_failures,
     function_checks,
+    judged_conduct,
     only_what_could_fail,
     pooled,
     supposed,
@@ -29,8 +29,8 @@ from assay.evaluation.model import Cap, Evidence, SignalScore
 from assay.probing.deposited_access import NOT_ENTERED
 from assay.probing.findings import waiting_checks
 from assay.probing.ports import Finding, Probe, Severity, VisitedService
-from assay.probing.probe_rounds import UNFINISHED, RoundResult
-from assay.registries.subject import Subject
+from assay.probing.visit_steps import UNFINISHED, RoundResult
+from assay.registries.model import Subject
 
 
 def weigh(evidence: Evidence, probes: Mapping[str, Probe]) -> SignalScore:

@@ -1,17 +1,23 @@
-"""Combines checks, and decides which of them could have failed. Pure.
+"""Combines checks, and judges an agent as a caller by them. Pure.
+
+Combines checks, and decides which of them could have failed.
 
 A pass is evidence only if the check could have failed: the service it is about works. A check that
 passes because there was nothing to see (no answer, 404 to everything), or that no agent can fail,
 proves nothing. A failure is always evidence.
+
+Judges an agent as a caller by its observed behaviour.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from assay.caller_behaviour.scenario import CONDUCT, count, failed, passed
+from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import JsonObject, is_array, is_object
 from assay.evaluation.demands import member, number, rows
-from assay.evaluation.proofs import function_rows
+from assay.evaluation.ladder import function_rows
 from assay.probing.ports import Finding, Severity
 
 CheckClass = Literal["passed", "failed", "not_made"]
@@ -99,7 +105,7 @@ class CheckTally:
         return FUNCTION_WEIGHT if self.name.startswith(FUNCTION) else WEIGHTS[self.severity]
 
 
-def working_kinds(behaviour: JsonObject) -> frozenset[str]:
+def _working_kinds(behaviour: JsonObject) -> frozenset[str]:
     """Return the kinds of which a service was shown to work.
 
     Evidence from before proofs of function shows it by its answers: an answered greeting, listed
@@ -121,7 +127,7 @@ def only_what_could_fail(
     judged: Sequence[CheckFinding], behaviour: JsonObject
 ) -> list[CheckFinding]:
     """Return the rows with every pass that could not have been a failure as not tested."""
-    working = working_kinds(behaviour)
+    working = _working_kinds(behaviour)
     seen = member(behaviour, "probes")
     return [
         one
@@ -251,3 +257,47 @@ def critical_failures(tested: Sequence[CheckTally], behaviour: JsonObject) -> li
     for one in older if is_array(older) else ():
         sure.add(str(one.get("check")) if is_object(one) else str(one))
     return [failed.get(name, f"A critical finding is open: {name}.") for name in sorted(sure)]
+
+
+LIMITED_MIN = 3
+"""429s needed before their handling is judged."""
+
+EARLY_SHARE = 1 / 3
+CALLS_MIN = 10
+ERROR_RUN = 10
+"""Equal errors in a row, on one path of one wrapper, that count as a loop."""
+
+
+def judged_conduct(seen: JsonObject) -> list[CheckFinding]:
+    """Return every finding about a caller, by name; `seen` comes from a `CallerBehaviourSource`."""
+    course, wrappers = seen.get("course"), seen.get("wrappers")
+    rows: list[CheckFinding] = []
+    for name, what in sorted(course.items()) if is_object(course) else ():
+        scenario = SCENARIOS.get(name)
+        if scenario is not None and is_object(what):
+            rows.append(CheckFinding(name, CONDUCT, scenario.severity, scenario.weigh(what)))
+    if is_object(wrappers):
+        rows.extend(_at_wrappers(wrappers))
+    return rows
+
+
+def _at_wrappers(seen: JsonObject) -> list[CheckFinding]:
+    rows: list[CheckFinding] = []
+    limited, early = count(seen, "limited"), count(seen, "early")
+    if limited >= LIMITED_MIN:
+        ignored = early > EARLY_SHARE * limited
+        finding = (
+            failed("At wrappers it calls again at once after a 429.")
+            if ignored
+            else passed("At wrappers it waits after a 429.")
+        )
+        rows.append(CheckFinding("wrapper_limits_obeyed", CONDUCT, Severity.MAJOR, finding))
+    if count(seen, "calls") >= CALLS_MIN:
+        looped = count(seen, "errorRun") >= ERROR_RUN
+        finding = (
+            failed("At wrappers it repeats calls that are refused, in a loop.")
+            if looped
+            else passed("At wrappers it does not repeat what is refused.")
+        )
+        rows.append(CheckFinding("wrapper_errors_not_looped", CONDUCT, Severity.MINOR, finding))
+    return rows

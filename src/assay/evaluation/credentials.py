@@ -1,5 +1,7 @@
 """Credentials that an agent's owner deposits, so that services behind a log-in can be evaluated.
 
+A deposited credential, its refusals, and the interface of its store.
+
 They are sealed at rest, opened only for visits, and sent only to the address they were deposited
 for.
 Source: evidence.md#services-behind-a-log-in; ADR 0039.
@@ -7,28 +9,116 @@ Source: evidence.md#services-behind-a-log-in; ADR 0039.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
-from typing import Final
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 from urllib.parse import quote
 
 from assay.common.clock import Clock
-from assay.common.errors import InvalidRequest, Problem, Unavailable
+from assay.common.errors import Conflict, InvalidRequest, NotFound, Problem, Unavailable
 from assay.common.ids import new_id
+from assay.common.keyring import SecretBox
 from assay.control.scope import ControlScope, document_scope, scope_of
-from assay.evaluation.deposits import (
-    ControlUnproven,
-    CredentialLimitReached,
-    CredentialNotFound,
-    DepositedCredential,
-    DepositStore,
-    NewCredential,
-    ProvenPaths,
-    SealsSecrets,
-)
-from assay.net.egress.deposit_rules import name_problem, value_problem
+from assay.net.egress.redaction import Place, name_problem, value_problem
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
+
+
+class CredentialLimitReached(Conflict):
+    """The agent, or its owner, has the maximum number of deposited credentials."""
+
+    code = "credential_limit_reached"
+
+
+class ControlUnproven(Conflict):
+    """The agent's control of the address is not proven."""
+
+    code = "control_unproven"
+
+
+class CredentialNotFound(NotFound):
+    """The agent has no credential with this id."""
+
+    code = "credential_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredential:
+    """A new deposit: the address it is for, and how it is sent there."""
+
+    url: str
+    place: Place
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class DepositedCredential:
+    """A stored credential; its value stays sealed."""
+
+    id: str
+    subject_key: str
+    chain: str
+    agent_id: str
+    owner: str
+    """The agent's owner at the deposit: visits under another owner do not use it."""
+    url: str
+    place: Place
+    name: str
+    sealed: bytes
+    created_at: datetime
+    used_at: datetime | None = None
+    outcome: EntryOutcome | None = None
+    """Its result in the last visit that used it."""
+
+
+class DepositStore(Protocol):
+    """Stores sealed credentials. Methods raise `Unavailable`."""
+
+    async def put(self, made: DepositedCredential, per_agent: int, per_owner: int) -> bool:
+        """Store it, replacing one for the same address; return False if there would be too many.
+
+        Deposits of the agent's former owners are erased.
+        """
+        ...
+
+    async def of_agent(
+        self, subject_key: str, owner: str, before: datetime
+    ) -> Sequence[DepositedCredential]:
+        """Return the agent's, oldest first; erase those of another owner from before `before`."""
+        ...
+
+    async def remove(self, subject_key: str, credential_id: str) -> bool:
+        """Remove one; return whether it existed."""
+        ...
+
+    async def note(self, outcomes: Mapping[str, EntryOutcome], at: datetime) -> None:
+        """Record their results, by id."""
+        ...
+
+    async def after(self, last_id: str, at_most: int) -> Sequence[DepositedCredential]:
+        """Return those of all agents by id, after `last_id`: to seal them again."""
+        ...
+
+    async def reseal(self, credential_id: str, old: bytes, sealed: bytes) -> None:
+        """Replace its sealed form, unless it changed meanwhile."""
+        ...
+
+
+class ProvenPaths(Protocol):
+    """Results of evaluations about control of addresses. Methods raise `Unavailable`."""
+
+    async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
+        """Return addresses under the agent's proven and undisputed control, seen since then."""
+        ...
+
+    async def paths_of_others(
+        self, agent: str, origin: str, at_most: int
+    ) -> Sequence[ControlScope]:
+        """Return addresses at an origin that other agents were proven to control."""
+        ...
+
 
 PER_AGENT_MAX: Final = 4
 PER_OWNER_MAX: Final = 20
@@ -55,7 +145,7 @@ class ServiceCredentials:
     def __init__(
         self,
         store: DepositStore,
-        secrets: SealsSecrets,
+        secrets: SecretBox,
         control: ProvenPaths,
         clock: Clock,
         is_ours: Callable[[str], bool],

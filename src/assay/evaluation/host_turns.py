@@ -28,10 +28,9 @@ from assay.common.ids import new_id
 from assay.common.shared_state import SharedState
 from assay.http1.model import Target
 from assay.net.egress.consent import Consents, origin_of
-from assay.net.egress.domain import domain_of, is_exempt
-from assay.net.egress.host_timeout import own_wait
 from assay.net.egress.ports import Begins
-from assay.net.egress.url import EgressPolicy, parse_target
+from assay.net.egress.request_slots import own_wait
+from assay.net.egress.url import EgressPolicy, domain_of, is_exempt, parse_target
 
 VISIT_MOST: Final = Ceiling(60, 256 * 1024)
 """The most a visit takes. A host's concurrent visits are as many as it has room for."""

@@ -13,7 +13,7 @@ from typing import cast
 import httpx2
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.net.bounded_post import post_json
+from assay.net.body import post_json
 from assay.probing.judge import JudgeUnavailable
 
 ANSWER_BYTES_MAX = 65_536

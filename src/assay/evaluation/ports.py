@@ -1,14 +1,22 @@
-"""External dependencies of evaluations, and the interface of a signal."""
+"""External dependencies of evaluations and of signals, and the interface of a signal.
 
-from collections.abc import Callable, Mapping, Sequence
+External dependencies of signals beyond the registry and the sandbox.
+
+External dependencies of evaluations, and the interface of a signal.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import ClassVar, Protocol, TypeAlias
 
 from assay.common.clock import Clock
+from assay.common.json import JsonObject
 from assay.common.sliced_work_runner import Slices
 from assay.control.identity import Control
 from assay.evaluation.model import (
+    Attestation,
     Evaluation,
     EvaluationCompleted,
     Evidence,
@@ -17,12 +25,97 @@ from assay.evaluation.model import (
     SignalUnavailable,
     Snapshot,
 )
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.visits import VisitRecord
 from assay.net.egress.ports import EgressClient, VisitTurns
-from assay.probing.ports import AgentDialers, Probe, ReadsConsents
+from assay.personhood.model import HumanRegistry, PersonhoodStore
+from assay.probing.deposited_access import EvaluationCredentials
+from assay.probing.judge import ChatModel
+from assay.probing.out_of_band_url import OutOfBandCalls
+from assay.probing.paid_calls import PaidCalls
+from assay.probing.ports import AgentDialers, PendingResult, Probe, ReadsConsents
+from assay.probing.result_callbacks import Callbacks
+from assay.probing.unannounced import UnannouncedVisits
+from assay.registries.model import Subject
 from assay.registries.ports import ChainReader
-from assay.registries.subject import Subject
+from assay.reputation.model import FactsSource
+
+
+class AttestationSource(Protocol):
+    """Attestations of addresses by the attesters an operator trusts."""
+
+    async def newest(self, address: str) -> Attestation | None:
+        """Return the newest valid attestation of a lower-case address.
+
+        Raises `common.errors.Unavailable` if it is unknown: None is never a guess.
+        """
+        ...
+
+
+class AttestedPeople(Protocol):
+    """Records which address used an attestation of a person first."""
+
+    async def others(self, address: str, traits: Sequence[str]) -> int:
+        """Claim a person's traits for an address; return how many others used any of them before.
+
+        An address that is not evaluated for long loses its claim.
+        """
+        ...
+
+
+class CallerBehaviourSource(Protocol):
+    """Reads how agents behave as callers."""
+
+    async def observed(self, addresses: Sequence[str]) -> JsonObject:
+        """Return what the lower-case addresses did: `course` by scenario, `wrappers` in counts.
+
+        `passedDays` are the days on which a whole run was passed, `paidUsd` what was paid to
+        unrelated wrappers. Empty for unknown callers; free of times.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of signals beyond the registry and the sandbox; None is not configured."""
+
+    attestations: AttestationSource | None = None
+    attested: AttestedPeople | None = None
+    humans: HumanRegistry | None = None
+    personhoods: PersonhoodStore | None = None
+    conduct: CallerBehaviourSource | None = None
+    lures: OutOfBandCalls | None = None
+    callbacks: Callbacks | None = None
+    visits: UnannouncedVisits | None = None
+    judge: ChatModel | None = None
+    reputation: FactsSource | None = None
+    messages: Callable[[str, str], Awaitable[bool]] | None = None
+    """Counts a message to an agent (subject key, address); False when the day's are used up."""
+    credentials: EvaluationCredentials | None = None
+    """Credentials that owners deposited for services that require one."""
+    sales: PaidCalls | None = None
+
+    def talking(
+        self, subject_key: str, *, announced: bool
+    ) -> tuple[
+        Callable[[str], Awaitable[bool]] | None,
+        Callable[[], Awaitable[PendingResult | None]] | None,
+    ]:
+        """Return what counts the messages of a visit, and what issues its callbacks."""
+        counts, issues = self.messages, self.callbacks
+        return (
+            partial(counts, subject_key) if counts else None,
+            partial(issues.issue, announced=announced) if issues else None,
+        )
+
+
+async def conduct_of(subject: Subject, sources: Sources) -> JsonObject:
+    """Return how the agent, or its controller, behaved as a caller; empty without observations."""
+    if sources.conduct is None:
+        return {}
+    agent = subject.agent
+    return await sources.conduct.observed(
+        sorted(agent.controllers) if agent else [subject.agent_id]
+    )
 
 
 class EvaluationStore(Protocol):

@@ -19,12 +19,17 @@ from assay.evaluation.model import (
     SnapshotNotFound,
 )
 from assay.evaluation.ports import EvaluationStore
+from assay.evaluation.scoring import ScoringPolicy, grade_score, rules_from
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score, rules_from
-from assay.registries.feedback import FeedbackSummary, summarise
-from assay.registries.model import Feedback, OnchainAgent, parse_agent_id
-from assay.registries.subject import Subject, subject_key
+from assay.registries.model import (
+    Feedback,
+    FeedbackSummary,
+    OnchainAgent,
+    Subject,
+    parse_agent_id,
+    subject_key,
+    summarise,
+)
 from assay.registries.subjects import Subjects
 
 _COLLECT_S = 8.0

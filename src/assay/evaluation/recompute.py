@@ -13,14 +13,13 @@ from assay.evaluation.model import (
     Snapshot,
 )
 from assay.evaluation.ports import EvaluationStore, Signal, SnapshotBlobs
+from assay.evaluation.scoring import ScoringPolicy, grade_score, place_of, rules_from
 from assay.evaluation.snapshot import (
     evidence_bytes,
     older_snapshot_bytes,
     record_bytes,
     snapshot_hash,
 )
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score, place_of, rules_from
 from assay.evaluation.visits import WINDOW
 from assay.probing.ports import Probe
 from assay.probing.unannounced import Seeds, commitment

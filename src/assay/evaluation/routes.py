@@ -21,23 +21,19 @@ from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import SignalName
 from assay.evaluation.profile import AgentProfile, Profiles
-from assay.evaluation.schemas_snapshots import SnapshotResponse
-from assay.evaluation.schemas_snapshots import snapshot as snapshot_answer
+from assay.evaluation.schemas import SnapshotResponse
+from assay.evaluation.schemas import snapshot as snapshot_answer
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.evaluation.service import Evaluator
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT
-from assay.identity.controllers import controls
-from assay.identity.model import canonical_address
-from assay.identity.service import AgentIdentity
-from assay.identity.session import Sessions
+from assay.identity.model import canonical_address, controls
+from assay.identity.service import AgentIdentity, Sessions
 from assay.liveness.schemas import LivenessResponse, liveness_report
 from assay.liveness.service import Liveness
 from assay.probing.ports import Probe
-from assay.registries.model import number_asked
+from assay.registries.model import Subject, number_asked
 from assay.registries.schemas import ADDRESS
 from assay.registries.schemas_parameters import AgentId, OnNetwork
-from assay.registries.subject import Subject
-from assay.registries.subjects import Subjects
-from assay.registries.wallet_resolution import WalletResolver
+from assay.registries.subjects import Subjects, WalletResolver
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext, exchange_of
 from assay.server.route import Auth, route, service

@@ -1,5 +1,10 @@
 """Makes the visits that are due; each is leased once over all processes.
 
+Lets agents of one owner under the same proven addresses share visits.
+
+Each has proven by itself that it controls the services, and does so again every week.
+Source: evidence.md#siblings.
+
 Visits timed by the scheduler may go unannounced. Visits that finish an evaluation someone requested
 follow a visible event closely, and identify themselves.
 """
@@ -8,21 +13,90 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.egress_budget import EgressUse, UseClass, egress_use
 from assay.common.errors import Unavailable
+from assay.common.json import JsonObject, is_array, is_object
+from assay.evaluation.accumulation import SHARED_WITHIN, evidence_of, may_share
+from assay.evaluation.model import Evidence
+from assay.evaluation.ports import EvaluationStore
 from assay.evaluation.schedule import DueVisit
-from assay.evaluation.service import Evaluator
-from assay.evaluation.sibling_agents import SiblingVisits
-from assay.evaluation.visits import VisitRecord
+from assay.evaluation.service import EVER, Evaluator
+from assay.evaluation.store_visits import SqlVisitSchedule, SqlVisitStore
+from assay.evaluation.visits import WINDOW, VisitRecord
 from assay.probing.declared_services import declared_services
 from assay.probing.unannounced import UnannouncedVisits, scheduled_visits
-from assay.registries.model import AgentNotFound
-from assay.registries.subject import Subject
+from assay.registries.model import AgentNotFound, Subject
 from assay.registries.subjects import Subjects
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingVisits:
+    """Finds a sibling's visit that replaces one of an agent's own."""
+
+    evaluations: EvaluationStore
+    visits: SqlVisitStore
+    clock: Clock
+    critical: frozenset[str]
+    """Names of checks that may fail critically."""
+
+    async def find(self, subject: Subject) -> VisitRecord | None:
+        """Return the visit; None if the agent itself must be visited.
+
+        Both agents declare the same addresses, and no other callable ones; control of each address
+        was proven for each of the two; and the owner is the same as then. Raises
+        `common.errors.Unavailable`.
+        """
+        group = await self._group(subject)
+        if subject.agent is None or group is None:
+            return None
+        now = self.clock.now()
+        visit = await self.visits.of_group(group, subject.key, now - SHARED_WITHIN)
+        if visit is None:
+            return None
+        own = await self.visits.recent(subject.key, now - WINDOW)
+        if not may_share(visit, own, now, self.critical):
+            return None
+        other = evidence_of(await self.evaluations.newest(visit.subject_key, EVER))
+        is_same = (
+            other is not None
+            and _identity(other).get("group") == group
+            and _proven(other) == _declared(subject)
+        )
+        return visit if is_same else None
+
+    async def _group(self, subject: Subject) -> str | None:
+        """Return the agent's group of siblings, by its own evaluation."""
+        known = evidence_of(await self.evaluations.newest(subject.key, EVER))
+        if subject.agent is None or known is None or _proven(known) != _declared(subject):
+            return None
+        found = _identity(known)
+        if found.get("owner") != subject.agent.owner or found.get("transferred"):
+            return None
+        group = found.get("group")
+        return group if isinstance(group, str) and group else None
+
+
+def _declared(subject: Subject) -> frozenset[str]:
+    return frozenset(visited.service.endpoint for visited in declared_services(subject)[0])
+
+
+def _proven(evidence: Evidence) -> frozenset[str] | None:
+    """Return the services if control of all of them is proven and undisputed, else None."""
+    rows = evidence.data.get("control")
+    listed = [row for row in rows if is_object(row)] if is_array(rows) else []
+    if not listed or any(not row.get("proof") or row.get("conflict") for row in listed):
+        return None
+    return frozenset(str(row.get("service")) for row in listed)
+
+
+def _identity(evidence: Evidence) -> JsonObject:
+    found = evidence.data.get("identity")
+    return found if is_object(found) else {}
+
 
 EVALUATION_S: Final = 90.0
 """Time limit of a background evaluation: slow agents answer in up to 60 seconds."""
@@ -41,31 +115,11 @@ ACCOUNT: Final = "scheduler"
 budget."""
 
 
-class Schedule(Protocol):
-    """The due visits, shared by all processes."""
-
-    async def lease(self, per_host: int, at_most: int, lease_s: float) -> Sequence[DueVisit]:
-        """Return visits to make now; no other process gets them for `lease_s` seconds."""
-        ...
-
-    async def prepared(self, subject_key: str) -> None:
-        """Record that robots.txt of a leased agent's sites was read: it is visited next."""
-        ...
-
-    async def put_off(self, subject_key: str, seconds: float) -> None:
-        """Postpone a leased visit that could not be made."""
-        ...
-
-    async def drop(self, subject_key: str) -> None:
-        """Remove an agent that no longer exists."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SchedulerDependencies:
     """The dependencies of visits."""
 
-    schedule: Schedule
+    schedule: SqlVisitSchedule
     subjects: Subjects
     networks: Networks
     evaluator: Evaluator

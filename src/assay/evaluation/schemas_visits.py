@@ -1,9 +1,114 @@
-"""Agents in the schedule of visits, in responses."""
+"""Enrolled agents and deposited credentials, in requests and responses.
+
+Request and response bodies of deposited credentials. No response contains their values.
+
+Agents in the schedule of visits, in responses.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from assay.common.clock import iso
-from assay.evaluation.enrolment import VisitRequest
-from assay.server.schemas_base import ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse, Part
+from assay.evaluation.credentials import DepositedCredential
+from assay.evaluation.schedule import VisitRequest
+from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
+
+_CHARS_MAX = 8192
+"""More than any member may have; its actual limit is reported with the other problems."""
+
+
+class CredentialRequest(RequestModel):
+    """The credential to deposit."""
+
+    url: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Address it is for, and all below: at the host of a declared service, under"
+            " proven control.",
+        ),
+    ]
+    place: Annotated[
+        Literal["header", "query"],
+        Field(description="Sent as a header, or as a parameter of the query."),
+    ] = "header"
+    name: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Name of the header (`Authorization`, `X-API-Key`) or of the parameter.",
+        ),
+    ]
+    value: Annotated[
+        str,
+        Field(
+            max_length=_CHARS_MAX,
+            description="Its value, such as `Bearer ...`. It is sealed, and shown to nobody.",
+            json_schema_extra={"format": "password", "writeOnly": True},
+        ),
+    ]
+
+
+class CredentialResponse(ResponseModel):
+    """A deposited credential, without its value."""
+
+    id: str
+    agent_id: str
+    chain: str
+    url: str
+    place: str
+    name: str
+    set_at: Timestamp
+    last_used_at: Annotated[
+        Timestamp | None, Field(description="The last visit that had it; null before the first.")
+    ]
+    last_outcome: Annotated[
+        str | None,
+        Field(
+            description="What came of it there: `entered`, `refused` (with it, too), or"
+            " `not_needed` (the service answered without it, and it was not sent)."
+        ),
+    ]
+
+
+class CredentialsResponse(PageResponse):
+    """The agent's deposited credentials, oldest first."""
+
+    items: list[CredentialResponse]
+
+
+class CredentialRemovedResponse(ResponseModel):
+    """The credential was erased."""
+
+    ok: bool
+    id: str
+
+
+def credential(kept: DepositedCredential) -> CredentialResponse:
+    """Return one of them as a response."""
+    return CredentialResponse(
+        id=kept.id,
+        agent_id=kept.agent_id,
+        chain=kept.chain,
+        url=kept.url,
+        place=kept.place,
+        name=kept.name,
+        set_at=iso(kept.created_at),
+        last_used_at=None if kept.used_at is None else iso(kept.used_at),
+        last_outcome=kept.outcome,
+    )
+
+
+def credentials(part: Part[DepositedCredential]) -> CredentialsResponse:
+    """Return a page of an agent's credentials."""
+    return CredentialsResponse(
+        items=[credential(one) for one in part.items],
+        total=part.total,
+        limit=part.limit,
+        offset=part.offset,
+        next_cursor=part.next_cursor,
+    )
 
 
 class EnrolledResponse(ResponseModel):

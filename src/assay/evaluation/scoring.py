@@ -1,4 +1,6 @@
-"""What signals are worth -> one score. Pure: the same evidence gives the same score anywhere.
+"""What signals are worth -> score, tier, verdict. Pure: the same evidence gives the same anywhere.
+
+What signals are worth -> one score. Pure: the same evidence gives the same score anywhere.
 
     score = 50 + sum_i weight_i * confidence_i * (value_i - 50), then + bonus, clamped to 0..100,
     then at most the critical caps, then at most the ceiling of the rung that is proven
@@ -9,20 +11,36 @@ weight and has no points: it pulls the score towards the prior, never towards ze
 Nothing else is subtracted, and the ceiling holds for every selection of signals.
 Source: conventions.md#signals-and-score; ADR 0024; Efron & Morris 1975 for shrinkage towards a
 prior mean.
+
+Maps a score to tier, risk level and route: one replaceable table, always monotone.
+
+Source: conventions.md#tiers.
+
+Computes rung, score and verdict record from evidence and policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
+from typing import cast, get_args
 
-from assay.evaluation.ladder import LadderPlace
+from assay.chains.model import is_address
+from assay.common.json import JsonObject, is_array, is_object
+from assay.evaluation.demands import RULES, LadderPolicy, ladder_from
+from assay.evaluation.ladder import LadderPlace, place
 from assay.evaluation.model import (
     Cap,
     Contribution,
     EvidenceUnavailable,
+    Grade,
+    RiskLevel,
     Score,
     SignalName,
     SignalResult,
     SignalScore,
+    Tier,
+    TierRoute,
 )
 
 PRIOR = 50.0
@@ -202,3 +220,145 @@ def _reasons(
         *(f"The {name} signal could not be collected: {unavailable[name]}" for name in missing),
     ]
     return tuple(dict.fromkeys(sentences))[:_REASONS_MAX]
+
+
+TierRow = tuple[float, str, str, str]
+
+DEFAULT_ROWS: tuple[TierRow, ...] = (
+    (95, "AAA", "GREEN", "prod"),
+    (90, "AA", "GREEN", "prod"),
+    (85, "A", "GREEN", "prod"),
+    (75, "BAA", "YELLOW", "prod_throttled"),
+    (65, "BA", "YELLOW", "prod_throttled"),
+    (50, "B", "RED", "sandbox"),
+    (35, "CAA", "RED", "sandbox_only"),
+    (20, "CA", "RED", "sandbox_only"),
+    (0, "C", "RED", "sandbox_only"),
+)
+"""Least score, tier, risk level, route; best first. Source: conventions.md#tiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiers:
+    """The table in use.
+
+    Every score 0..100 has exactly one grade; a higher score never a lower one.
+    """
+
+    rows: tuple[tuple[float, Grade], ...]
+
+    def grade(self, score: float) -> Grade:
+        """Return the grade of a score 0..100."""
+        return next(grade for minimum, grade in self.rows if score >= minimum)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringPolicy:
+    """The rules from evidence to grade: the weights, the tier table and the ladder in use."""
+
+    weights: Mapping[SignalName, float]
+    tiers: Tiers
+    ladder: LadderPolicy = field(default_factory=LadderPolicy)
+
+    def document(self) -> JsonObject:
+        """Return every number, as it is stored with an evaluation; `rules_from` reads it."""
+        return {
+            "rules": RULES,
+            "weights": {name.value: weight for name, weight in sorted(self.weights.items())},
+            "tiers": [[minimum, g.tier, g.risk_level, g.route] for minimum, g in self.tiers.rows],
+            "ladder": self.ladder.document(),
+        }
+
+
+def tiers_from(rows: Sequence[TierRow] | None = None) -> Tiers:
+    """Return the table of `rows` (the default one if None).
+
+    Raises `ValueError` with a plain sentence when a row has an unknown word, minima do not fall
+    strictly from at most 100 to 0, or tier, risk level or route get better as the score falls.
+    """
+    listed = tuple(DEFAULT_ROWS if rows is None else rows)
+    _check_minima([row[0] for row in listed])
+    for column, words, what in (
+        (1, get_args(Tier), "tier"),
+        (2, get_args(RiskLevel), "risk level"),
+        (3, get_args(TierRoute), "route"),
+    ):
+        _check_falling([str(row[column]) for row in listed], words, what)
+    return Tiers(
+        tuple(
+            (minimum, Grade(cast("Tier", t), cast("RiskLevel", k), cast("TierRoute", r)))
+            for minimum, t, k, r in listed  # The word checks above justify the casts.
+        )
+    )
+
+
+def _check_minima(minima: Sequence[float]) -> None:
+    if not minima or minima[-1] != 0:
+        raise ValueError("the last row of the tier table must begin at score 0")
+    falling = all(above > below for above, below in pairwise(minima))
+    if not falling or minima[0] > 100:  # noqa: PLR2004 - the top of the scale
+        raise ValueError("scores in the tier table must fall from row to row, from at most 100")
+
+
+def _check_falling(column: Sequence[str], words: Sequence[str], what: str) -> None:
+    unknown = [word for word in column if word not in words]
+    if unknown:
+        raise ValueError(f"the tier table has an unknown {what}: {unknown[0]!r}")
+    ranks = [words.index(word) for word in column]
+    if ranks != sorted(ranks):
+        raise ValueError(f"the {what} in the tier table must not get better as the score falls")
+
+
+MIN_SCORE_DEFAULT = 65.0
+"""Default threshold. Source: interface.md#limits."""
+
+
+_CELLS = 4
+"""Cells of a row of the tier table."""
+
+
+def place_of(
+    agent_id: str,
+    collected: Sequence[SignalResult],
+    unavailable: Mapping[SignalName, str],
+    rules: ScoringPolicy,
+) -> LadderPlace:
+    """Return the rung that all evidence proves; an agent whose id is an address is a key agent."""
+    evidence = {c.signal.value: c.evidence.data for c in collected}
+    missing = frozenset(map(str, unavailable))
+    return place(evidence, missing, rules.ladder, is_key_agent=is_address(agent_id))
+
+
+def grade_score(
+    agent_id: str,
+    collected: Sequence[SignalResult],
+    unavailable: Mapping[SignalName, str],
+    rules: ScoringPolicy,
+    selected: frozenset[SignalName] = frozenset(),
+) -> Score:
+    """Return the score under the ceiling of the rung that all evidence proves.
+
+    The ceiling does not depend on the selected signals. Raises `EvidenceUnavailable` when not one
+    selected signal could be collected.
+    """
+    found = place_of(agent_id, collected, unavailable, rules)
+    return score(collected, unavailable, rules.weights, found, selected)
+
+
+def rules_from(document: JsonObject) -> ScoringPolicy | None:
+    """Parse the rules of `ScoringPolicy.document`; None if other code made it.
+
+    Raises `ValueError` for an invalid document.
+    """
+    if document.get("rules") != RULES:
+        return None
+    weights, tiers, ladder = (document.get(name) for name in ("weights", "tiers", "ladder"))
+    if not is_object(weights) or not is_array(tiers) or not is_object(ladder):
+        raise ValueError("the policy of an evaluation is not whole")
+    rows: list[TierRow] = [
+        (float(str(row[0])), str(row[1]), str(row[2]), str(row[3]))
+        for row in tiers
+        if is_array(row) and len(row) == _CELLS
+    ]
+    numbers = {name: float(str(weight)) for name, weight in weights.items()}
+    return ScoringPolicy(weights_from(numbers), tiers_from(rows), ladder_from(ladder))

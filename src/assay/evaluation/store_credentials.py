@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, upda
 
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import service_credentials
-from assay.evaluation.deposits import DepositedCredential
+from assay.evaluation.credentials import DepositedCredential
 from assay.probing.deposited_access import EntryOutcome
 
 _C: Final = service_credentials.c

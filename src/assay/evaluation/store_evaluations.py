@@ -1,16 +1,31 @@
-"""Stores evaluations with their evidence, and the chains of snapshots, in SQL."""
+"""Stores evaluations with their evidence, and the chains of snapshots, in SQL.
+
+Stores an evaluation's results about control, in the evaluation's own transaction.
+
+So a crash loses neither: no evaluation with an open critical finding is left without its record.
+
+Removes the oldest evaluations of a subject with their snapshots.
+
+Its chain continues from the hash of the last removed snapshot. Only the oldest are removed, so the
+rest is always the newest part of a chain.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from itertools import takewhile
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import RowMapping, insert, select
+from sqlalchemy import RowMapping, delete, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from assay.common.json import JsonObject, is_array, is_object
+from assay.control.identity import REPUTATION
+from assay.control.ports import FOLLOWS_US
+from assay.control.similarity import bands
 from assay.db.engine import USE_S, Database, from_us, to_us
-from assay.db.schema.everything import evaluations, removed_snapshots, snapshots
+from assay.db.schema.everything import evaluations, open_findings, removed_snapshots, snapshots
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
@@ -23,9 +38,148 @@ from assay.evaluation.model import (
     SignalScore,
     Snapshot,
 )
-from assay.evaluation.store_control_records import ControlRecords
 from assay.evaluation.store_visits import add_visit
 from assay.evaluation.visits import VisitRecord
+
+BAD_REPUTATION = 40.0
+SURE = 0.5
+"""A reputation below the first, with at least the second's confidence, is bad."""
+
+KEYS_MAX = 64
+
+
+_KEY = text(
+    "INSERT INTO control_keys (subject_key, key, proof, disputed, seen_us)"
+    " VALUES (:subject, :key, :proof, :disputed, :now_us)"
+    " ON CONFLICT (subject_key, key) DO UPDATE SET proof = excluded.proof,"
+    " disputed = excluded.disputed, seen_us = excluded.seen_us"
+)
+_OPEN = text(
+    "INSERT INTO open_findings (subject_key, check_name, opened_us, seen_us)"
+    " VALUES (:subject, :check, :now_us, :now_us)"
+    " ON CONFLICT (subject_key, check_name) DO UPDATE SET seen_us = excluded.seen_us,"
+    " opened_us = CASE WHEN open_findings.seen_us < :since_us THEN excluded.opened_us"
+    " ELSE open_findings.opened_us END"
+)
+_IDENTITY = text(
+    "INSERT INTO agent_identities (subject_key, owner, owner_us, group_key, skeleton, signature,"
+    " rung, first_us, seen_us) VALUES (:subject, :owner, :owner_us, :group_key, :skeleton,"
+    " :signature, :rung, :now_us, :now_us)"
+    " ON CONFLICT (subject_key) DO UPDATE SET owner = excluded.owner,"
+    " owner_us = COALESCE(excluded.owner_us, agent_identities.owner_us),"
+    " group_key = excluded.group_key, skeleton = excluded.skeleton,"
+    " signature = excluded.signature, rung = excluded.rung, seen_us = excluded.seen_us"
+)
+_BAND = text(
+    "INSERT INTO content_bands (band, subject_key, seen_us) VALUES (:band, :subject, :now_us)"
+    " ON CONFLICT (band, subject_key) DO UPDATE SET seen_us = excluded.seen_us"
+)
+
+
+class ControlRecords:
+    """Writes keys, findings, names and texts of each evaluation that is stored."""
+
+    def __init__(self, critical: Callable[[Evaluation], Sequence[str]]) -> None:
+        """Create it; `critical` returns the checks with an open critical finding."""
+        self._critical = critical
+
+    async def put(self, connection: AsyncConnection, evaluation: Evaluation) -> None:
+        """Write within the caller's transaction."""
+        data = _behaviour(evaluation)
+        now_us = to_us(evaluation.evaluated_at)
+        values = {
+            "subject": evaluation.subject_key,
+            "now_us": now_us,
+            "since_us": now_us - FOLLOWS_US,
+        }
+        is_open = await self._findings(connection, evaluation, data, values)
+        identity = data.get("identity")
+        if not is_object(identity):
+            return
+        await _keys(connection, identity, values)
+        history = data.get("history")
+        rung = history.get("heldRung") if is_object(history) else 0
+        signature = str(identity.get("signature", ""))
+        await connection.execute(
+            _IDENTITY,
+            {
+                **_without_since(values),
+                "owner": str(identity.get("owner", "")),
+                "owner_us": now_us if identity.get("transferred") else None,
+                "group_key": identity.get("group"),
+                "skeleton": str(identity.get("name", "")),
+                "signature": signature,
+                "rung": rung if isinstance(rung, int) else 0,
+            },
+        )
+        found = [{**_without_since(values), "band": band} for band in bands(signature)]
+        if is_open and found:
+            await connection.execute(_BAND, found)
+
+    async def _findings(
+        self,
+        connection: AsyncConnection,
+        evaluation: Evaluation,
+        data: JsonObject,
+        values: dict[str, str | int],
+    ) -> bool:
+        """Open and close findings; return whether a critical one is open now."""
+        critical = list(dict.fromkeys(self._critical(evaluation)))[:KEYS_MAX]
+        bad = _reputation_is_bad(evaluation)
+        opened = [*critical, *([REPUTATION] if bad else [])]
+        if opened:
+            await connection.execute(_OPEN, [{**values, "check": name[:64]} for name in opened])
+        rows = open_findings.c
+        mine = delete(open_findings).where(rows.subject_key == evaluation.subject_key)
+        if bad is False:
+            await connection.execute(mine.where(rows.check_name == REPUTATION))
+        history = data.get("history")
+        listed = history.get("openCritical") if is_object(history) else None
+        if is_array(listed):
+            kept = [*critical, *(_name(one) for one in listed), REPUTATION]
+            await connection.execute(mine.where(rows.check_name.not_in(kept)))
+            return bool(critical or listed)
+        return bool(critical)
+
+
+async def _keys(
+    connection: AsyncConnection, identity: JsonObject, values: dict[str, str | int]
+) -> None:
+    keys, disputed, sites = (identity.get(name) for name in ("keys", "disputed", "sites"))
+    listed = {key: str(proof) for key, proof in keys.items()} if is_object(keys) else {}
+    listed |= {str(site): "site" for site in (sites if is_array(sites) else ())}
+    against = {str(key) for key in (disputed if is_array(disputed) else ())}
+    rows = [
+        {**_without_since(values), "key": key, "proof": proof, "disputed": key in against}
+        for key, proof in sorted(listed.items())[:KEYS_MAX]
+    ]
+    if rows:
+        await connection.execute(_KEY, rows)
+
+
+def _without_since(values: dict[str, str | int]) -> dict[str, str | int]:
+    return {name: value for name, value in values.items() if name != "since_us"}
+
+
+def _behaviour(evaluation: Evaluation) -> JsonObject:
+    for one in evaluation.collected:
+        if one.signal is SignalName.SANDBOX:
+            return one.evidence.data
+    return {}
+
+
+def _reputation_is_bad(evaluation: Evaluation) -> bool | None:
+    """Return whether the reputation is bad; None if too little is known."""
+    for one in evaluation.collected:
+        if one.signal is SignalName.REGISTRY_8004 and one.weighed.confidence >= SURE:
+            return one.weighed.value < BAD_REPUTATION
+    return None
+
+
+def _name(listed: object) -> str:
+    """Return the check of an entry of `openCritical`: its name, or a row that has it."""
+    return str(listed.get("check")) if is_object(listed) else str(listed)
+
 
 OnStored: TypeAlias = Callable[
     [AsyncConnection, Evaluation, Snapshot, EvaluationChange], Awaitable[None]
@@ -208,3 +362,59 @@ def _snapshot(row: RowMapping) -> Snapshot:
         evidence_hash=row["evidence_hash"],
         record=row["record"],
     )
+
+
+DUE: Final = text(
+    "SELECT subject_key FROM evaluations GROUP BY subject_key"
+    " HAVING COUNT(*) > :kept AND MIN(evaluated_us) < :before_us LIMIT :at_most"
+)
+OF_SUBJECT: Final = text(
+    "SELECT seq, evaluation_id, snapshot_hash, encrypted_data_uri, taken_us FROM snapshots"
+    " WHERE subject_key = :key AND seq < (SELECT seq FROM snapshots WHERE subject_key = :key"
+    " ORDER BY seq DESC LIMIT 1 OFFSET :newer) ORDER BY seq LIMIT :at_most"
+)
+_GO_ON_FROM: Final = text(
+    "INSERT INTO removed_snapshots (subject_key, snapshot_hash) VALUES (:key, :last)"
+    " ON CONFLICT (subject_key) DO UPDATE SET snapshot_hash = excluded.snapshot_hash"
+)
+
+
+class SqlOldEvaluations:
+    """Removes a bounded number at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remove(self, kept: int, before: datetime, at_most: int) -> tuple[int, Sequence[str]]:
+        """Remove evaluations older than `before`, except the `kept` newest of each subject.
+
+        Return how many, and the addresses of their snapshots' encrypted data.
+        """
+        values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
+        async with self._database.read() as connection:
+            keys = (await connection.execute(DUE, values)).scalars().all()
+        count, uris = 0, list[str]()
+        for key in keys:
+            if count == at_most:
+                break
+            gone, theirs = await self._remove(key, kept, to_us(before), at_most - count)
+            count += gone
+            uris += theirs
+        return count, uris
+
+    async def _remove(
+        self, key: str, kept: int, before_us: int, at_most: int
+    ) -> tuple[int, Sequence[str]]:
+        values = {"key": key, "newer": kept - 1, "at_most": at_most}
+        async with self._database.write() as connection:
+            await self._database.lock(connection, key)  # Additions to the chain take it too.
+            found = (await connection.execute(OF_SUBJECT, values)).all()
+            old = list(takewhile(lambda row: row.taken_us < before_us, found))
+            if old:
+                mine = (snapshots.c.subject_key == key, snapshots.c.seq <= old[-1].seq)
+                await connection.execute(delete(snapshots).where(*mine))
+                ids = [row.evaluation_id for row in old]
+                await connection.execute(delete(evaluations).where(evaluations.c.id.in_(ids)))
+                last = {"key": key, "last": old[-1].snapshot_hash}
+                await connection.execute(_GO_ON_FROM, last)
+        return len(old), [row.encrypted_data_uri for row in old if row.encrypted_data_uri]

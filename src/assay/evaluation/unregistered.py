@@ -16,17 +16,14 @@ from assay.control.scope import scope_of
 from assay.evaluation.causes import Explainer
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import EvidenceUnavailable, Grade, Score, SignalName, SignalResult
+from assay.evaluation.scoring import ScoringPolicy, grade_score
 from assay.evaluation.service import Evaluator
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score
-from assay.net.egress.deposit_rules import name_problem, value_problem
+from assay.net.egress.redaction import name_problem, value_problem
 from assay.probing.declared_services import declared_services
 from assay.probing.deposited_access import EntryOutcome, EvaluationCredential, is_safe_way
-from assay.registries.file_cache import RegistrationFiles
-from assay.registries.file_problems import FileProblem
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
+from assay.registries.documents import RegistrationFiles
+from assay.registries.model import FileProblem, OnchainAgent, RegistrationFile, Service, Subject
 from assay.registries.registration import problems_of
-from assay.registries.subject import Subject
 
 OF_REGISTRIES: Final = frozenset({"registration_names_agent", "wallet_matches_chain"})
 """Probes that compare with the registry."""

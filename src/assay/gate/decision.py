@@ -9,9 +9,7 @@ from datetime import datetime, timedelta
 
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.evaluation.model import Evaluation, Score, SignalName, TierRoute
-from assay.evaluation.scoring import lacks_knowledge
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import grade_score
+from assay.evaluation.scoring import ScoringPolicy, grade_score, lacks_knowledge
 from assay.evaluation.visits import RECHECK, SILENT_CHANGE_COUNTS
 from assay.gate.model import (
     INSUFFICIENT_EVIDENCE,
@@ -21,8 +19,8 @@ from assay.gate.model import (
     GateInput,
     Reuse,
 )
+from assay.registries.model import Subject
 from assay.registries.registration import problems_of
-from assay.registries.subject import Subject
 
 PROBLEMS_SHOWN = 10
 
@@ -109,7 +107,7 @@ def decide(
     result = grade_score(
         evaluation.agent_id, evaluation.collected, evaluation.unavailable, rules, request.signals
     )
-    cold = request.cold_start if is_cold(result) else None
+    cold = request.cold_start if _is_cold(result) else None
     meets = result.value >= request.min_score
     allow = meets if cold is None else cold != "deny"
     lacks = cold == "deny" or lacks_knowledge(result, request.min_score)
@@ -130,7 +128,7 @@ def decide(
     )
 
 
-def is_cold(found: Score) -> bool:
+def _is_cold(found: Score) -> bool:
     """Whether nothing is proven of the agent, and nothing is known against it."""
     return found.place.rung == 0 and not found.caps and not found.place.faults
 

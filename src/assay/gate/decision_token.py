@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,19 +20,6 @@ from assay.common.json import JsonObject
 from assay.common.keyring import SecretRing
 from assay.gate.model import Decision
 
-
-class DecisionSigner(Protocol):
-    """Signs decisions so that anybody can check them offline."""
-
-    def sign(self, claims: JsonObject) -> str:
-        """A compact JWS over the claims."""
-        ...
-
-    def jwks(self, now: datetime) -> JsonObject:
-        """The public keys that verify at that time, as a JWK set (RFC 7517)."""
-        ...
-
-
 _ALGORITHM: Final = "ES256"
 """What every common JWT library verifies, where few know Ed25519 by its own name (RFC 9864)."""
 
@@ -41,11 +28,7 @@ _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC6325
 
 
 class Es256DecisionSigner:
-    """Signs with the key of the ring's first secret; all keys of the ring are published.
-
-    A key's id is its RFC 7638 thumbprint. Keys of versions that signed with Ed25519 are published
-    as well, those of `earlier` by id, each until its time.
-    """
+    """Signs decisions so that anybody can check them offline."""
 
     def __init__(self, secrets: SecretRing, earlier: Mapping[str, datetime]) -> None:
         keys = [_key(secret) for secret in secrets]
@@ -67,10 +50,12 @@ class Es256DecisionSigner:
         ]
 
     def sign(self, claims: JsonObject) -> str:
+        """A compact JWS over the claims."""
         payload = json.dumps(claims, separators=(",", ":")).encode()
         return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
 
     def jwks(self, now: datetime) -> JsonObject:
+        """The public keys that verify at that time, as a JWK set (RFC 7517)."""
         earlier = [key for until, key in self._earlier if now < until]
         return {"keys": [*self._published, *earlier]}
 
@@ -105,7 +90,7 @@ TOKEN_TTL = timedelta(minutes=5)
 class DecisionTokens:
     """Makes decision tokens; `aud` is the operator the decision was made for."""
 
-    def __init__(self, signer: DecisionSigner, issuer: str) -> None:
+    def __init__(self, signer: Es256DecisionSigner, issuer: str) -> None:
         self._signer = signer
         self._issuer = issuer
 

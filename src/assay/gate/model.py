@@ -9,8 +9,8 @@ from typing import Literal
 
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import Evaluation, Grade, Score, SignalName
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT
-from assay.registries.subject import Subject
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT
+from assay.registries.model import Subject
 
 TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: interface.md#limits."""

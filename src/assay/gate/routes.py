@@ -27,7 +27,6 @@ from assay.identity.auth import AGENT_SECURITY, agent_headers, prove_agent
 from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.model import number_asked
 from assay.reputation.write_back import FeedbackPublisher
-from assay.server.request_body import read_body
 from assay.server.request_context import (
     AsgiScope,
     Receive,
@@ -35,9 +34,10 @@ from assay.server.request_context import (
     Send,
     answer,
     exchange_of,
+    read_body,
 )
 from assay.server.route import ALWAYS, FORBIDDEN, UNAUTHORIZED, invalid_body
-from assay.server.schemas_error import ErrorResponse
+from assay.server.schemas import ErrorResponse
 
 ANSWER_REUSED_S = 30.0
 """How long one rendered answer is given again: its token holds for five minutes."""
@@ -208,7 +208,7 @@ def operation() -> Mapping[str, Any]:
         "tags": ["Trust"],
         "operationId": "gate",
         "summary": "Gate",
-        "description": "Allow or deny, for whoever enforces it. A deny is an answer, not an error.",
+        "description": "Allow or deny, for a service to enforce. A denial is no error.",
         "security": [KEY_SECURITY | AGENT_SECURITY],
         "parameters": [
             {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},

@@ -10,16 +10,23 @@ from pydantic import Field, TypeAdapter
 from assay.common.clock import iso
 from assay.common.json import JsonObject
 from assay.evaluation.model import SignalName
-from assay.evaluation.schemas_evidence import SignalResponse, signals
-from assay.evaluation.schemas_improve import AgentHintResponse, ImprovementResponse, Improvements
-from assay.evaluation.schemas_ladder import LadderResponse, ScoreHigh, ScoreLow, ladder
-from assay.evaluation.tiers import MIN_SCORE_DEFAULT
+from assay.evaluation.schemas_grade import (
+    AgentHintResponse,
+    ImprovementResponse,
+    Improvements,
+    LadderResponse,
+    ScoreHigh,
+    ScoreLow,
+    SignalResponse,
+    ladder,
+    signals,
+)
+from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.gate.decision import denial, valid_until, was_rechecked
 from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
 from assay.liveness.schemas import SequentialId
-from assay.registries.schemas import ChainResponse, chain
-from assay.registries.schemas_problems import FileProblemResponse, FileProblems
-from assay.server.schemas_base import CachedReason, RequestModel, ResponseModel, Timestamp
+from assay.registries.schemas import ChainResponse, FileProblemResponse, FileProblems, chain
+from assay.server.schemas import CachedReason, RequestModel, ResponseModel, Timestamp
 
 _REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
 _PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])

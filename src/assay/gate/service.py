@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from assay.accounts.allowance import Allowance
+from assay.accounts.allowance import Allowance, require
 from assay.accounts.model import Feature, Operator
-from assay.accounts.plans import require
 from assay.chains.model import Network
 from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
@@ -24,7 +23,6 @@ from assay.common.egress_budget import (
     egress_use,
 )
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.evaluation.enrolment import GateAsks
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import (
     EVALUATION_QUOTA,
@@ -37,15 +35,15 @@ from assay.evaluation.model import (
     SignalResult,
 )
 from assay.evaluation.ports import EvaluationStore
+from assay.evaluation.schedule import GateAsks
+from assay.evaluation.scoring import ScoringPolicy
 from assay.evaluation.service import EVER, Evaluator
-from assay.evaluation.tiers import ScoringPolicy
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
 from assay.gate.model import Decision, GateInput, Reuse
-from assay.identity.controllers import require_control
-from assay.identity.model import ContractProof
+from assay.identity.model import ContractProof, require_control
+from assay.registries.model import Subject, subject_key
 from assay.registries.ports import OVER_BUDGET
-from assay.registries.subject import Subject, subject_key
 from assay.registries.subjects import Subjects, canonical_agent_id
 
 CONTROLLERS_MAX_AGE_S: Final = 30.0
@@ -56,7 +54,7 @@ _REMEMBERED_MAX = 50_000
 """Subjects; one with a large registration file counts as several."""
 
 REUSED_MAX_S: Final = 15.0
-"""How long an answer from an evaluation older than asked for is given before it is tried anew."""
+"""How long an answer from an evaluation older than asked for is given before it is tried again."""
 
 _CUT_REMEMBERED_MAX = 1_000
 """Evaluations that the shared class of a budget had no room for, by account and subject."""
@@ -171,12 +169,12 @@ class Gate:
     def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
 
-        `agent_id` is canonical; whoever asks holds the caller against `require_control`.
+        `agent_id` is canonical; the asker checks the caller with `require_control`.
         """
         return self.recall(subject_key(network, agent_id), request)
 
     def recall(self, key: str, request: GateInput) -> Decision | None:
-        """The same by the subject's key, for whoever asks about it again and again."""
+        """The same by the subject's key, for those who ask about it again and again."""
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
@@ -240,7 +238,7 @@ class Gate:
             known.decisions.clear()
 
     def personhood_changed(self, subject_key: str) -> None:
-        """Decide anew on what is known now."""
+        """Decide again on what is known now."""
         self._evaluations += 1
         self._memory.pop(subject_key)
 

@@ -12,15 +12,21 @@ from typing import TypeAlias
 
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
-from assay.common.write_coalescer import WriteCoalescer
+from assay.common.tasks import WriteCoalescer
 from assay.http1.connection import (
     ConnectionContext,
     SharedReads,
     StaleConnection,
     UpstreamConnection,
 )
-from assay.http1.exchange import StreamedResponse, head_of, pump
-from assay.http1.host import PreparedUpstream, UpstreamConnections, UpstreamHost
+from assay.http1.host import (
+    PreparedUpstream,
+    StreamedResponse,
+    UpstreamConnections,
+    UpstreamHost,
+    head_of,
+    pump,
+)
 from assay.http1.model import (
     PreparedUpstreamRequest,
     Target,

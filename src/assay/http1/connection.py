@@ -10,9 +10,8 @@ import httptools
 from typing_extensions import override
 
 from assay.common.http_heads import END
-from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.callers import Caller
-from assay.http1.model import ResponseHead, ResponseSink, UpstreamFailed, upstream_failed
+from assay.common.tasks import WriteCoalescer
+from assay.http1.model import Caller, ResponseHead, ResponseSink, UpstreamFailed, upstream_failed
 from assay.http1.response_heads import HEAD_BYTES_MAX, CachedResponseHead, ResponseHeadCache
 
 HEADER_BYTES_MAX = 64 * 1024

@@ -1,5 +1,7 @@
 """The HTTP/1.1 server protocol: strict requests, one at a time, within bounds; fast paths.
 
+Response cycles for callers without chunked coding, and for requests with an unread body.
+
 It subclasses the server's own protocol with another parser (`http1/request_parser.py`), and adds
 bounds that the server lacks. They cover heads that are endless in size or time, callers that never
 read or that leave with pipelined requests, callers of HTTP/1.0, and callers with too many
@@ -10,7 +12,9 @@ import asyncio
 import fcntl
 import socket
 import struct
+import sys
 import termios
+from collections.abc import Callable
 from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
 
 from httptools import HttpParserError
@@ -26,7 +30,64 @@ from assay.http1.connections import (
     TooManyConnections,
 )
 from assay.http1.request_parser import RequestParser
-from assay.http1.response_cycles import EarlyCycle, ExpectingCycle, UnchunkedCycle
+
+CLOSE = (b"connection", b"close")
+
+
+class UnchunkedCycle(RequestResponseCycle):
+    """Answers an HTTP/1.0 caller, which does not support chunked coding.
+
+    A body without a length ends with the connection (RFC 9112, section 6.3).
+    """
+
+    _is_open_ended = False
+
+    @override
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            names = {name.lower() for name, _ in message["headers"]}
+            self._is_open_ended = b"content-length" not in names
+            if self._is_open_ended:
+                self.chunked_encoding, self.expected_content_length = False, sys.maxsize
+        elif self._is_open_ended and not message.get("more_body", False):
+            self.expected_content_length = len(message.get("body", b""))
+        await super().send(message)
+
+
+class EarlyCycle(RequestResponseCycle):
+    """Answers a caller whose body may still be arriving.
+
+    If part of the body will not be read, the answer announces the end of the connection: a proxy
+    that has written the body to its socket would send the next request, from any caller, after it.
+    """
+
+    is_left_unread: Callable[[], bool]
+
+    @override
+    async def send(self, message: Any) -> None:
+        is_early = message["type"] == "http.response.start" and self.more_body
+        if not is_early or not self.keep_alive or not self.is_left_unread():
+            await super().send(message)
+            return
+        ending: Any = {**message, "headers": [*message["headers"], CLOSE]}
+        await super().send(ending)
+        # If it were closed at once, it would be reset before the caller reads the answer.
+        self.keep_alive = True
+
+
+class ExpectingCycle(EarlyCycle):
+    """Answers a caller that waits for `100 Continue` before it sends its body.
+
+    If it is answered without that, it may send its body or its next request. The connection ends,
+    so that neither is taken for the other. Source: RFC 9110, section 10.1.1.
+    """
+
+    @override
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start" and self.waiting_for_100_continue:
+            self.keep_alive = self.keep_alive and not self.more_body
+        await super().send(message)
+
 
 _UNREAD_BYTES: Final = 64 * 1024
 
@@ -34,8 +95,8 @@ _RETRY_S: Final = 5
 """Seconds after which a caller beyond a connection cap may try again."""
 
 _STALLED_BYTES: Final = 1024 * 1024
-"""Bytes an upstream may have sent beyond what a stalled caller received: the receive buffer of its
-connection, and what is buffered here until the caller reads."""
+"""Bytes an upstream may have sent beyond what a caller that stopped reading received: the receive
+buffer of its connection, and what is buffered here until the caller reads."""
 
 _BEGUN_BYTES: Final = 16 * 1024
 """The same if no part of the answer was flowing when the caller left: what a server sends before it

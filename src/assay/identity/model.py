@@ -1,14 +1,19 @@
-"""Challenge, session and the proof of an agent's identity.
+"""Challenge, session and the proof of an agent's identity, and for which agent it acts.
+
+Challenge, session and the proof of an agent's identity.
 
 Source: interface.md#challenge, #states, #agent-identity.
+
+Decides whether a proven address acts for an agent.
 """
 
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from assay.common import base58
+from assay.common import addresses
 from assay.common.errors import Unauthorized
+from assay.registries.model import Subject
 
 _EVM_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SOLANA_ADDRESS_BYTES = 32
@@ -51,7 +56,7 @@ def canonical_address(text: str) -> str | None:
     """Return an EVM address in lower case, a Solana address unchanged, or None for neither."""
     if is_evm(text):
         return text.lower()
-    decoded = base58.decode(text)
+    decoded = addresses.decode(text)
     return text if decoded is not None and len(decoded) == _SOLANA_ADDRESS_BYTES else None
 
 
@@ -126,3 +131,31 @@ class KeyAgent:
 
     address: str
     verified_at: datetime
+
+
+def require_control(address: str, subject: Subject, contract: ContractProof | None = None) -> None:
+    """Raise `IdentityMismatch` unless the address controls the subject.
+
+    An agent id is a claim until proven. An address that is only asserted is treated the same:
+    trusting a header does not mean trusting one that contradicts the registry. Source:
+    conventions.md#agent-identity.
+    """
+    if not controls(address, subject, contract):
+        raise IdentityMismatch(
+            "This address does not control the named agent: prove its owner or agentWallet.",
+            agentId=subject.agent_id,
+            agentAddress=address,
+        )
+
+
+def controls(address: str, subject: Subject, contract: ContractProof | None = None) -> bool:
+    """Return whether the address controls the subject.
+
+    An address proven by a contract controls only on the chains it was proven on: another party may
+    own a contract at the same address of another chain.
+    """
+    agent = subject.agent
+    if agent is None:
+        return address == subject.agent_id and (contract is None or contract.is_home)
+    on_chain = contract is None or subject.network.caip2 in contract.chains
+    return on_chain and address in agent.controllers

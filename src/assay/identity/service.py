@@ -1,18 +1,112 @@
-"""The whole flow of interface.md#agent-identity: from headers to a proven address."""
+"""The whole flow of interface.md#agent-identity: from headers to a proven address, or a session.
+
+Sessions: a proven address, for one hour, revocable.
+
+Source: interface.md#states, #agent-identity; conventions.md#agent-identity.
+
+The whole flow of interface.md#agent-identity: from headers to a proven address.
+"""
+
+from collections import OrderedDict
 
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
+from assay.common.ids import new_id
+from assay.common.shared_state import SharedState
 from assay.identity.challenge import Challenges
 from assay.identity.model import (
+    SESSION_TTL,
     AgentHeaders,
     AgentPrincipal,
+    ContractProof,
     IdentityRequired,
     KeyAgent,
+    Session,
     canonical_address,
     is_evm,
 )
-from assay.identity.ports import KeyAgentStore
-from assay.identity.session import Sessions
+from assay.identity.ports import KeyAgentStore, SessionTokens
+
+TOKEN_CHARS_MAX = 500
+
+CONFIRMED_S = 5.0
+"""How long a confirmed session is accepted without asking the store: the longest a session revoked
+by another process stays valid here. Revocations by this process apply at once."""
+
+_CONFIRMED_MAX = 100_000
+
+
+class Sessions:
+    """Begins, recognises and revokes sessions."""
+
+    def __init__(self, tokens: SessionTokens, state: SharedState, clock: Clock) -> None:
+        self._tokens = tokens
+        self._state = state
+        self._clock = clock
+        self._confirmed: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._revocations = 0
+
+    def begin(self, address: str, contract: ContractProof | None = None) -> Session:
+        """Begin a session of a lower-case address that has just proven itself."""
+        expires = self._clock.now() + SESSION_TTL
+        session_id = new_id()
+        token = self._tokens.issue(session_id, address, expires, contract)
+        return Session(session_id, address, expires, token, contract)
+
+    def check_cached(self, address: str, token: str) -> Session | None:
+        """Return the session if it was confirmed a moment ago. No I/O."""
+        known = self._confirmed.get(token)
+        if known is None or known[1] <= self._clock.monotonic_s():
+            return None
+        session = known[0]
+        alive = session.expires_at > self._clock.now()
+        return session if alive and session.agent_address == address else None
+
+    def owner_of(self, token: str) -> str | None:
+        """Return the address of an authentic, unexpired, maybe revoked token, or None. No I/O."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        known, now = self._confirmed.get(token), self._clock.now()
+        if known is not None and known[0].expires_at > now:
+            return known[0].agent_address
+        session = self._tokens.read(token, now)
+        return None if session is None else session.agent_address
+
+    async def check(self, address: str, token: str) -> Session | None:
+        """Return the session of this address's valid, unrevoked token, or None."""
+        if (known := self.check_cached(address, token)) is not None:
+            return known
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        session = self._tokens.read(token, self._clock.now())
+        if session is None or session.agent_address != address:
+            return None
+        revocations = self._revocations
+        if await self._state.get(_revoked(session.id)) is not None:
+            return None
+        # Otherwise it may be this session that was revoked meanwhile.
+        if revocations == self._revocations:
+            self._confirm(token, session)
+        return session
+
+    async def revoke(self, address: str, token: str) -> None:
+        """End a session: at once here, and durably for every process."""
+        session = await self.check(address, token)
+        if session is not None:
+            left_s = (session.expires_at - self._clock.now()).total_seconds()
+            await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
+            self._confirmed.pop(token, None)
+            self._revocations += 1
+
+    def _confirm(self, token: str, session: Session) -> None:
+        self._confirmed[token] = (session, self._clock.monotonic_s() + CONFIRMED_S)
+        self._confirmed.move_to_end(token)
+        while len(self._confirmed) > _CONFIRMED_MAX:
+            self._confirmed.popitem(last=False)
+
+
+def _revoked(session_id: str) -> str:
+    return f"session-revoked:{session_id}"
 
 
 class AgentIdentity:

@@ -15,13 +15,10 @@ from assay.evaluation.model import (
     SignalName,
     SignalResult,
 )
-from assay.evaluation.ports import EvaluationStore
-from assay.evaluation.scoring import score
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import EvaluationStore, Sources
+from assay.evaluation.scoring import ScoringPolicy, place_of, score
 from assay.evaluation.signals.personhood import SIGNAL as PERSONHOOD
 from assay.evaluation.signals.personhood import evidence_of
-from assay.evaluation.tiers import ScoringPolicy
-from assay.evaluation.verdict import place_of
 from assay.identity.ports import KeyAgentStore
 from assay.registries.subjects import key_agent
 

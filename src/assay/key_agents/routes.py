@@ -8,9 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from assay.accounts.allowance import require
 from assay.accounts.auth import api_key, public
 from assay.accounts.model import Feature, Operator, PlanRequired, Scope
-from assay.accounts.plans import require
 from assay.chains.model import parse_address
 from assay.identity.auth import agent, api_key_or_agent, names_agent, prove_agent
 from assay.identity.challenge import Challenges
@@ -20,8 +20,7 @@ from assay.identity.model import (
     IdentityRequired,
     SignatureInvalid,
 )
-from assay.identity.service import AgentIdentity
-from assay.identity.session import Sessions
+from assay.identity.service import AgentIdentity, Sessions
 from assay.key_agents import schemas as wire
 from assay.key_agents.profile import KeyProfiles
 from assay.registries.schemas import ADDRESS

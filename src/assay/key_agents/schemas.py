@@ -9,12 +9,12 @@ from pydantic import Field
 
 from assay.common.clock import iso
 from assay.evaluation.model import Attestation
-from assay.evaluation.schemas_ladder import LadderResponse, ladder
+from assay.evaluation.schemas_grade import LadderResponse, ladder
 from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.key_agents.profile import KeyProfile
 from assay.registries.schemas import ADDRESS
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import RequestModel, ResponseModel, Timestamp
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])

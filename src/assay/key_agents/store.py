@@ -20,8 +20,7 @@ from assay.db.schema.everything import (
     wrappers,
 )
 from assay.identity.model import KeyAgent
-from assay.reputation.store_event_rows import parts
-from assay.reputation.store_sellers import OTHER_PAYERS
+from assay.reputation.store_sellers import OTHER_PAYERS, parts
 
 _REMEMBER = text(
     "INSERT INTO key_agents (address, verified_us) VALUES (:address, :verified_us)"

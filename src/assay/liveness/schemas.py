@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from assay.liveness.service import LivenessReport
+from assay.registries.model import Subject
 from assay.registries.schemas import ChainResponse, chain
-from assay.registries.subject import Subject
-from assay.server.schemas_base import CachedReason, ResponseModel
+from assay.server.schemas import CachedReason, ResponseModel
 
 SequentialId = Annotated[
     int | None,

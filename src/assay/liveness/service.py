@@ -16,7 +16,6 @@ from assay.common.cache import BoundedMap, Cache
 from assay.common.clock import Clock
 from assay.common.egress_budget import EGRESS_BUDGET
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.net.egress.host_timeout import BLAMED_FROM_S, count_own_waits
 from assay.net.egress.ports import (
     EgressClient,
     EgressError,
@@ -25,10 +24,10 @@ from assay.net.egress.ports import (
     Limits,
     OutboundRequest,
 )
+from assay.net.egress.request_slots import BLAMED_FROM_S, count_own_waits
 from assay.probing.probe_client import decode
 from assay.probing.session import USER_AGENT
-from assay.registries.model import RegistrationFile
-from assay.registries.subject import Subject
+from assay.registries.model import RegistrationFile, Subject
 
 LIMITS = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=256 * 1024)
 CONCURRENCY = 4

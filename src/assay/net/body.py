@@ -1,17 +1,32 @@
-"""Reads response bodies within fixed bounds.
+"""Requests to configured addresses, and bodies of all responses, within fixed bounds.
+
+Reads response bodies within fixed bounds.
 
 Endless, truncated ones and decompression bombs too.
+
+Addresses that the operator configured: they are connected to without egress checks.
+
+One bounded request to an address that the operator configured, over the HTTP/1.1 client.
+
+A request to a configured provider, with a bounded answer.
 """
 
+import asyncio
+import base64
 import zlib
-from collections.abc import AsyncIterable, Awaitable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
 
 import httpcore2
+import httpx2
 
+from assay.common.json import JsonValue
+from assay.http1.model import DEFAULT_PORTS, Target, Upstream, UpstreamRequest
 from assay.net.egress.budget_client import OverBudget
-from assay.net.egress.host_timeout import host_timeout
 from assay.net.egress.ports import Tap
+from assay.net.egress.request_slots import host_timeout
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
 """The encodings we accept: those whose output zlib can bound while it decodes."""
@@ -153,3 +168,132 @@ def _window_bits(head: bytes) -> int:
     """
     is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0
     return zlib.MAX_WBITS | 32 if is_zlib or head.startswith(b"\x1f\x8b") else -zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredAddress:
+    """A configured destination, and the headers made from the URL's user and password."""
+
+    target: Target
+    path_and_query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+
+
+def configured(url: str) -> ConfiguredAddress:
+    """Parse a configured URL. Raises `ValueError` if it is not an http(s) address."""
+    parts = urlsplit(url)
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("not an http(s) address")
+    scheme = "https" if parts.scheme == "https" else "http"
+    port = parts.port or DEFAULT_PORTS[scheme]
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers = ((b"authorization", b"Basic " + base64.b64encode(pair.encode())),)
+    target = Target(scheme, host, port, path, is_literal_ip=False)
+    return ConfiguredAddress(target, path.encode("ascii", "strict"), headers)
+
+
+_ASKED = (
+    (b"accept", b"application/json"),
+    (b"accept-encoding", ACCEPTED_ENCODINGS.encode()),
+    (b"user-agent", b"assay"),
+)
+_SENT = (b"content-type", b"application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeBounds:
+    """Bounds of a request: seconds, decoded bytes, and decoded bytes for each received byte."""
+
+    timeout_s: float
+    bytes_max: int
+    ratio_max: int
+
+
+async def exchange(
+    client: Upstream, method: str, url: str, content: bytes, bounds: ExchangeBounds
+) -> tuple[int, DecodedBody]:
+    """Send a request and return the status and the decoded body, cut at the bounds.
+
+    Content, if any, is sent as JSON. The request may be sent twice, so it must be repeatable.
+    Raises `UpstreamFailed`, `BodyBroken`, and `ValueError` for an invalid address.
+    """
+    place = configured(url)
+    request = UpstreamRequest(
+        method=method,
+        target=place.target,
+        path_and_query=place.path_and_query,
+        headers=(*_ASKED, *((_SENT,) if content else ()), *place.headers),
+        body=content,
+        content_length=len(content),
+        timeout_s=bounds.timeout_s,
+        repeatable=True,
+    )
+    reply = await client.send(request)
+    try:
+        encoding = b",".join(v for n, v in reply.headers if n == b"content-encoding")
+        async with aclosing(reply.body()) as pieces:
+            body = await read_body(
+                pieces, encoding.decode("latin-1"), bounds.bytes_max, bounds.ratio_max
+            )
+    finally:
+        reply.close()
+    return reply.status, body
+
+
+_RATIO_MAX = 100
+_PLAIN = {"accept-encoding": "identity"}
+
+
+class AnswerTooLarge(ValueError):
+    """The answer exceeds the size limit; the bytes beyond it were not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostAnswer:
+    """A status and a complete body."""
+
+    status: int
+    body: bytes
+
+
+async def post_json(
+    client: httpx2.AsyncClient,
+    url: str,
+    body: Mapping[str, JsonValue],
+    bytes_max: int,
+    timeout_s: float,
+) -> PostAnswer:
+    """Post `body` as JSON and return the answer, within `timeout_s` seconds in all.
+
+    Raises `httpx2.HTTPError`, `TimeoutError`, and `ValueError` for an answer that is larger than
+    `bytes_max`, compressed beyond the allowed ratio, or corrupt.
+    """
+    async with (
+        asyncio.timeout(timeout_s),
+        client.stream("POST", url, json=body, headers=_PLAIN) as answer,
+    ):
+        return await _whole(answer, bytes_max)
+
+
+async def get(client: httpx2.AsyncClient, url: str, bytes_max: int, timeout_s: float) -> PostAnswer:
+    """Send a GET and return the answer; bounds and exceptions are those of `post_json`."""
+    async with (
+        asyncio.timeout(timeout_s),
+        client.stream("GET", url, headers=_PLAIN) as answer,
+    ):
+        return await _whole(answer, bytes_max)
+
+
+async def _whole(answer: httpx2.Response, bytes_max: int) -> PostAnswer:
+    encoding = answer.headers.get("content-encoding", "")
+    try:
+        read = await read_body(answer.aiter_raw(), encoding, bytes_max, _RATIO_MAX)
+    except BodyBroken as error:
+        raise ValueError(str(error)) from error
+    if read.truncated:
+        raise AnswerTooLarge(f"an answer of more than {bytes_max} bytes")
+    return PostAnswer(answer.status_code, read.data)

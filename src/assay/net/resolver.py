@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from assay.common.egress_budget import current_use
-from assay.net.egress.domain import domain_of
-from assay.net.egress.host_timeout import current_party
-from assay.net.egress.request_slots import Holder, Slots, SlotShare, new_holder
+from assay.net.egress.request_slots import Holder, Slots, SlotShare, current_party, new_holder
+from assay.net.egress.url import domain_of
 
 LOOKUPS_MAX = 64
 """Threads of one resolver. A separate pool keeps slow names of hostile agents away from the threads

@@ -1,25 +1,102 @@
 """Who pays for the gas of settlements, and how much one may cost (ADR 0017).
 
+What a settlement may offer for gas and may cost: arithmetic over what the operator decided.
+
 Every settlement that our own key sends is charged to the selling operator, whatever the price: to a
 free number of settlements a day, else to what the operator has prepaid. It is reserved in the
 transaction that claims the payment, before the upstream is asked, and given back when nothing was
 sent. What cannot be paid for, costs more than it may, or is more than our key holds, is refused
 before the upstream runs.
+
+Gas accounts: what an operator has left for settling, and an admin's credits.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, Decimal
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from assay.audit.service import AuditEntry
+from assay.audit.service import TERMINAL, Actor, AuditEntry, note
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
-from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
+from assay.common.errors import InvalidRequest
+from assay.common.numbers import DECIMALS
 from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable, Quote
 from assay.payments.outcomes import NO_GAS, Gas
+
+GAS_MAX: Final = 200_000
+"""Most gas a transfer may burn; Circle's takes less than half.
+Source: payment-safety.md#gas-griefing. Every bound on what a settlement costs is for so much."""
+
+USD: Final = "usd"
+WEI: Final = 10**18
+NANO: Final = 10**9
+"""Balances are counted in billionths of their currency: of a coin, gwei."""
+
+GAS_USUAL: Final = 65_000
+"""What a transfer of Circle's dollar takes. Source: x402.md#gas-of-a-transfer."""
+
+
+class FeePerGas(NamedTuple):
+    """Wei per gas: what is offered beyond the base fee, and the most in all (EIP-1559)."""
+
+    priority: int
+    most: int
+
+
+NO_FEE: Final = FeePerGas(0, 0)
+
+
+def fee_per_gas(price: int, cap: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
+    """Twice the price of now, which outlasts six full blocks (EIP-1559), and never above `cap`.
+
+    `at_least` is what a replacement has to offer; beyond the cap it is not reached.
+    """
+    tip = max(1, min(price, price // 10 + 1))
+    most = min(max(price * 2 + tip, at_least.most), cap)
+    return FeePerGas(min(max(tip, at_least.priority), most), most)
+
+
+@dataclass(frozen=True, slots=True)
+class GasRules:
+    """What the operator of the service has decided."""
+
+    free_per_account: int
+    """Settlements a UTC day, of each account."""
+    free_shared: int
+    """The same of all self-registered accounts together."""
+    usd: Mapping[str, Decimal]
+    """What a coin is worth, by network; a network that is not there is counted in its coin."""
+    cap_of_price: Decimal
+    """The most that a settlement may cost: this part of its price, where the coin's worth is known,
+    and never less than `cap_coins`."""
+    cap_coins: Mapping[str, Decimal]
+    """In coins, by network."""
+
+    def cap_wei(self, network: str, amount: int) -> int:
+        """The most that settling `amount` base units may cost, in wei."""
+        cap = self.cap_coins[network]
+        if worth := self.usd.get(network):
+            price = Decimal(amount).scaleb(-DECIMALS)
+            cap = max(cap, price * self.cap_of_price / worth)
+        return int(cap * WEI)
+
+    def cap_per_gas(self, network: str, amount: int) -> int:
+        """The same for one unit of gas."""
+        return self.cap_wei(network, amount) // GAS_MAX
+
+    def currency(self, network: str) -> str:
+        """What gas of a network is counted in."""
+        return USD if network in self.usd else network
+
+    def nano(self, network: str, wei: int) -> int:
+        """Wei in billionths of the currency, rounded up."""
+        cost = Decimal(wei) * self.usd.get(network, Decimal(1)) * NANO / WEI
+        return int(cost.to_integral_value(ROUND_CEILING))
+
 
 RETRY_S: Final = 5
 UNSETTLED: Final = "Payments cannot be settled now."
@@ -285,3 +362,68 @@ def closed(entry: LedgerEntry, moved: LedgerEntry) -> Gas:
 
 def _refusal(message: str, detail: str, retry_after_s: int) -> PaymentsUnavailable:
     return PaymentsUnavailable(message, detail=detail, retry_after_s=retry_after_s)
+
+
+CREDIT_MAX: Final = Decimal(1_000_000)
+"""Of USD or coins, at once: a thousand such credits fit into a balance."""
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class GasUsage:
+    """An account's budget today. What is left is never below zero."""
+
+    account: GasAccount
+    free_left: int
+    """Of the account's own free settlements."""
+    shared_left: int | None
+    """Of those of all self-registered accounts; None where this is none of them."""
+
+
+class GasAccounts:
+    """The gas accounts of operators."""
+
+    def __init__(self, rules: GasRules, store: GasStore, clock: Clock) -> None:
+        self._rules = rules
+        self._store = store
+        self._clock = clock
+
+    async def usage(self, operator_id: str) -> GasUsage:
+        """What an account may spend today."""
+        account = await self._store.account(operator_id, self._today())
+        shared = None
+        if account.is_self_registered:
+            shared = max(0, self._rules.free_shared - await self.shared_used())
+        free = max(0, self._rules.free_per_account - account.free_used)
+        return GasUsage(account, free, shared)
+
+    async def shared_used(self) -> int:
+        """Free settlements of all self-registered accounts today."""
+        return await self._store.shared_used(self._today())
+
+    async def credit_for_admin(
+        self, operator_id: str, amount: Decimal, network: str | None, actor: Actor = TERMINAL
+    ) -> tuple[str, Decimal]:
+        """Add to what an account has prepaid; its currency, and what is there then.
+
+        In USD, or in the coin of `network` if `ASSAY_GAS_USD` does not name it. Below zero it takes
+        back. Raises `InvalidRequest`.
+        """
+        if network is not None and network not in self._rules.cap_coins:
+            known = ", ".join(self._rules.cap_coins)
+            raise InvalidRequest(f"The network must be one of {known}.")
+        currency = USD if network is None else self._rules.currency(network)
+        nano = amount * NANO if amount.is_finite() else Decimal("NaN")
+        if not nano.is_finite() or nano != nano.to_integral_value() or abs(amount) > CREDIT_MAX:
+            message = f"The amount must be up to {CREDIT_MAX}, with at most nine decimals."
+            raise InvalidRequest(message)
+        entry = note(
+            *(self._clock, actor, "gas.credited", operator_id),
+            amount=f"{amount:f}",
+            currency=currency,
+        )
+        left = await self._store.credit_for_admin(operator_id, currency, int(nano), entry)
+        return currency, Decimal(left) / NANO
+
+    def _today(self) -> int:
+        return int(self._clock.now().timestamp() // _DAY.total_seconds())

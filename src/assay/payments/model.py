@@ -1,8 +1,15 @@
-"""What is asked, what is paid, what a claim finds, and when a payment is watched. Pure.
+"""What is asked, what is paid, the states of a payment and the moves between them. Pure.
+
+What is asked, what is paid, what a claim finds, and when a payment is watched.
 
 Amounts are integers in the asset's base units; every asset here has six decimals, so that a base
 unit is a micro-dollar (conventions.md#time-money-and-ids).
 Source: interface.md#wrapper-configuration, #wrappers; conventions.md#wrapper.
+
+The states of a payment and the moves between them: one table that the ledger keeps to.
+
+`docs/payments.md` says when each is made. A move to the same state writes something else down: a
+lease, an attempt, a reason.
 """
 
 from collections.abc import Mapping
@@ -10,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from assay.common.errors import Conflict, ServiceError, Unavailable
@@ -421,7 +429,7 @@ def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
 def first_look(entry: LedgerEntry) -> datetime | None:
     """When an entry is looked at that has just moved; None for one that has ended."""
     now = entry.updated_at
-    if entry.state is PaymentState.FAILED:  # whoever holds its authorisation may still submit it
+    if entry.state is PaymentState.FAILED:  # a holder of its authorisation may still submit it
         is_good = now < entry.expires_at and entry.reason not in SPENT
         return entry.expires_at + ENDED if is_good else None
     if entry.state is PaymentState.CLAIMED or (
@@ -434,3 +442,43 @@ def first_look(entry: LedgerEntry) -> datetime | None:
 def since(entry: LedgerEntry) -> datetime:
     """When it settled; when it ended, where it did not."""
     return entry.settled_at or entry.updated_at
+
+
+_OPEN_MOVES: Final = frozenset(
+    {PaymentState.SETTLING, PaymentState.PENDING, PaymentState.SETTLED, PaymentState.FAILED}
+)
+
+TRANSITIONS: Final[Mapping[PaymentState, frozenset[PaymentState]]] = MappingProxyType(
+    {
+        PaymentState.CLAIMED: frozenset(
+            {
+                PaymentState.CLAIMED,
+                PaymentState.SETTLING,
+                PaymentState.SETTLED,
+                PaymentState.RELEASED,
+            }
+        ),
+        PaymentState.SETTLING: _OPEN_MOVES,
+        PaymentState.PENDING: _OPEN_MOVES,
+        PaymentState.SETTLED: frozenset(
+            {PaymentState.SETTLED, PaymentState.DELIVERED, PaymentState.REVERSED}
+        ),
+        PaymentState.DELIVERED: frozenset({PaymentState.DELIVERED, PaymentState.REVERSED}),
+        PaymentState.RELEASED: frozenset(
+            {PaymentState.RELEASED, PaymentState.CLAIMED, PaymentState.SETTLED}
+        ),
+        PaymentState.FAILED: frozenset({PaymentState.SETTLED}),
+        PaymentState.REVERSED: frozenset(),
+    }
+)
+"""From each state those that a payment may be moved to."""
+
+
+class IllegalTransition(ValueError):
+    """A mistake of ours: nothing is written then."""
+
+
+def require_legal(before: PaymentState, after: PaymentState) -> None:
+    """Raises `IllegalTransition` for a move that is not in the table."""
+    if after not in TRANSITIONS[before]:
+        raise IllegalTransition(f"a payment that is {before} cannot become {after}")

@@ -53,7 +53,7 @@ class Undecided:
     answers: int = field(default=0, compare=False)
     """Nodes that have said so; none counts that could not say."""
     is_used: bool = field(default=False, compare=False)
-    """The chain says that it is used, or whoever settles for us, and not yet that it has paid."""
+    """The chain or the facilitator says that it is used, and not yet that it has paid."""
 
 
 PaymentOutcome: TypeAlias = Settled | Rejected | Undecided

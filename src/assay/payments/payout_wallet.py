@@ -1,5 +1,7 @@
 """The wallet that payouts and refunds are sent from: plain ERC-20 transfers, each of one nonce.
 
+Receipts of many payments in one exchange. Implements `payments.finality.Receipts`.
+
 A node may lie, swallow a transaction or say that it failed. So every node of a network is asked by
 itself: nothing is paid by the word of one where there are two, nothing has failed before all of
 them show it, and nothing that was signed once is ever signed with another nonce. Source: ERC-20;
@@ -13,19 +15,78 @@ from functools import partial
 from typing import Final, TypeVar
 
 from assay.chains.evm.abi import AbiReader, BadAnswer, address_word, word
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Rpc, RpcRefused
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.common.keccak import keccak256
 from assay.common.numbers import NotANumber, hex_number
-from assay.payments.model import PaymentsUnavailable
-from assay.payments.receipts import depth_of
-from assay.payments.transfer_model import Draft, SignedTransfer, Transfer, TransferSighting
-from assay.payments.x402.eip3009_contract import balance_of
+from assay.payments.model import PaymentsUnavailable, WatchedPayment
+from assay.payments.mpp import tempo
+from assay.payments.statement import Draft, SignedTransfer, Transfer, TransferSighting
+from assay.payments.x402 import eip3009
+from assay.payments.x402.eip3009 import balance_of
 from assay.payments.x402.transaction_sender import quantity
+
+
+class ChainReceipts:
+    """Receipts as the endpoints of `chains` show them."""
+
+    def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
+        self._rpc = rpc
+        self._chains = chains
+
+    async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        return await self._depths(self._chains[network], watched)
+
+    async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        chain, depths_of_nodes = self._chains[network], list[Sequence[int]]()
+        urls, fault = dict.fromkeys(chain.rpc_urls), ChainUnavailable("No endpoint is configured.")
+        for url in urls:
+            try:
+                depths_of_nodes.append(await self._depths(replace(chain, rpc_urls=(url,)), watched))
+            except ChainUnavailable as error:
+                fault = error
+        if len(depths_of_nodes) < min(2, len(urls)):
+            raise fault
+        return [min(depths) for depths in zip(*depths_of_nodes, strict=True)]
+
+    async def _depths(self, chain: Network, watched: Sequence[WatchedPayment]) -> Sequence[int]:
+        named = [one for one in watched if one.transaction]
+        if not named:
+            return [0] * len(watched)
+        asked = [("eth_getTransactionReceipt", (one.transaction,)) for one in named]
+        # The height comes last: no receipt is then of a block above it.
+        *receipts, head = await self._rpc.request_all(chain, [*asked, ("eth_blockNumber", ())])
+        height = _number_or_none(head)
+        if height is None:
+            raise ChainUnavailable(f"{chain.slug} cannot be read right now", detail="no height")
+        depths = {
+            one.id: _depth(receipt, one, height)
+            for one, receipt in zip(named, receipts, strict=True)
+        }
+        return [depths.get(one.id, 0) for one in watched]
+
+
+def _depth(receipt: JsonValue, one: WatchedPayment, height: int) -> int:
+    reads = eip3009 if one.protocol == "x402" else tempo
+    return _depth_of(receipt, height) if reads.pays(receipt, one) else 0
+
+
+def _depth_of(receipt: JsonValue, height: int) -> int:
+    """In how many blocks a transaction stands, its own counted; 0 where it is not mined."""
+    block = _number_or_none(receipt.get("blockNumber")) if is_object(receipt) else None
+    return 0 if block is None else max(height - block + 1, 0)
+
+
+def _number_or_none(value: JsonValue) -> int | None:
+    try:
+        return hex_number(value, 64)
+    except NotANumber:
+        return None
+
 
 GAS_MIN: Final = 100_000
 GAS_MAX: Final = 500_000
@@ -140,7 +201,7 @@ class PayoutWallet:
         is_unanimous = len(reported) == len(views)
         for place, transaction in enumerate(transactions):
             receipts = [view.receipts[place] for view in reported]
-            depth = min(depth_of(view.receipts[place], view.height) for view in reported)
+            depth = min(_depth_of(view.receipts[place], view.height) for view in reported)
             if depth and all(transfers(one, transfer) for one in receipts):
                 return TransferSighting(paid=transaction, depth=depth)
             if depth and is_unanimous and all(map(_is_reverted, receipts)):

@@ -1,13 +1,29 @@
-"""What a seller should know of who settles a wrapper's payments, who is paid, and the fee."""
+"""What a seller should know of who settles, who is paid, and the fee.
+
+The platform's fee of a sale: kept of what it is paid itself, or paid to it beside the seller.
+
+A payment that goes to the seller's own wallet can carry a second transfer to the platform only
+where its protocol has one: MPP's `splits`. Elsewhere nothing is collected (ADR 0021).
+
+What the seller of a priced wrapper should know: sentences beside an answer that refuses nothing.
+
+To add a warning, write a function of the form `Check`, and add it where `app.wrappers` makes
+`SaleWarnings`. It is asked whenever a wrapper is made, changed or listed: what it reads from a
+chain must be remembered, failures included.
+
+What a seller should know of who settles a wrapper's payments, who is paid, and the fee.
+"""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from itertools import product
+from typing import Final, TypeAlias
 
-from assay.common.money import DECIMALS
-from assay.payments.fees import PlatformWallets
-from assay.payments.gas_rules import GAS_USUAL, WEI, GasRules
+from assay.common.numbers import DECIMALS
+from assay.payments.gas import GAS_USUAL, WEI, GasRules
+from assay.payments.model import DirectFee, PaymentNetwork
 from assay.payments.settling_watch import (
     FacilitatorStatus,
     KeyStatus,
@@ -15,7 +31,86 @@ from assay.payments.settling_watch import (
     is_above_cap,
     payable,
 )
-from assay.payments.warnings import Check, SaleTerms
+
+_SPLITS: Final = "mpp"
+"""The protocol whose payer can pay several in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformWallets:
+    """Addresses of those who run the service."""
+
+    payout: str | None
+    """Paid where a wrapper names nobody."""
+    payees: frozenset[str] = frozenset()
+    """Every one that was or is paid, in lower case: what they receive is owed to sellers."""
+    fee_payee: str | None = None
+    """Paid the fee beside a seller, in lower case; None where fees are not collected so."""
+
+    def direct_fee(
+        self, network: PaymentNetwork, amount: int, pay_to: str, rate: Decimal
+    ) -> DirectFee | None:
+        """What the payer of `amount` to `pay_to` pays the platform of it: `rate`, rounded down.
+
+        None where the platform is the payee, and where it would be nothing or everything.
+        """
+        payee, is_ours = self.fee_payee, pay_to == self.fee_payee or pay_to in self.payees
+        if network.protocol != _SPLITS or payee is None or is_ours or not rate:
+            return None
+        top, bottom = rate.as_integer_ratio()
+        fee = amount * top // bottom
+        return DirectFee(payee, fee) if 0 < fee < amount else None
+
+
+@dataclass(frozen=True, slots=True)
+class SaleTerms:
+    """What a wrapper with a price sells: one call, for `amount` base units, paid to `pay_to`."""
+
+    operator_id: str
+    network: PaymentNetwork
+    amount: int
+    pay_to: str
+    """In lower case."""
+    fee_rate: Decimal = Decimal(0)
+    """The account's, 0 to 1."""
+    work_s: float = 0.0
+    """How long the upstream may take."""
+    settles_first: bool = False
+
+
+Check: TypeAlias = Callable[[SaleTerms], Awaitable[str | None]]
+"""A warning in one sentence, or None. Raises nothing: what cannot be known now is not warned of."""
+
+
+class SaleWarnings:
+    """Asks every check."""
+
+    def __init__(self, checks: Sequence[Check] = ()) -> None:
+        self._checks = checks
+
+    async def of(self, sale: SaleTerms) -> list[str]:
+        """The warnings of a sale, in the order of the checks."""
+        [found] = await self.of_each([sale])
+        return found
+
+    async def of_each(self, sales: Sequence[SaleTerms]) -> list[list[str]]:
+        """The same of several sales, in their order.
+
+        Every network is asked first, and all of them at once: afterwards the checks remember.
+        """
+        one_of_each = {sale.network.id: sale for sale in sales}.values()
+        async with asyncio.TaskGroup() as group:
+            for sale, check in product(one_of_each, self._checks):
+                group.create_task(_asked(check, sale))
+        return [
+            [said for check in self._checks if (said := await check(sale)) is not None]
+            for sale in sales
+        ]
+
+
+async def _asked(check: Check, sale: SaleTerms) -> None:
+    await check(sale)
+
 
 LOW_PRICE: Final = Decimal("0.01")
 """USD: below it gas may cost more than the call, where the coin's worth is not known."""

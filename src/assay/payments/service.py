@@ -2,9 +2,9 @@
 
     claimed -> settling(tx) -> settled -> delivered        (released, failed, pending)
 
-Every step is in the ledger before it is taken. Whoever comes again with the same credential for the
-same request gets what it bought, whatever has become of its wrapper since; nobody pays for what was
-not served.
+Every step is in the ledger before it is taken. A caller with the same
+credential and request gets what it bought, whatever has become of its wrapper since; nobody pays
+for what was not served.
 Source: conventions.md#wrapper; payment-safety.md#attacks-and-faults, #order-of-a-payment; ADR 0020.
 
 A payer's balance has to cover a payment and everything of his that is in flight. The balance and
@@ -49,12 +49,10 @@ from assay.payments.model import (
 from assay.payments.outcomes import AT_ONCE, Rejected, Settled, Undecided
 from assay.payments.ports import (
     Balances,
-    PaymentProtocol,
-    ProtocolDependencies,
-)
-from assay.payments.requests import (
     PaidRequest,
+    PaymentProtocol,
     PresentedPayment,
+    ProtocolDependencies,
     fresh_entry,
     is_buyer,
     is_same_request,

@@ -217,7 +217,7 @@ class PaymentPending(SettlementPending):
 
     def __init__(self, headers: HeaderPairs) -> None:
         super().__init__(
-            "The payment's outcome is not known yet: send the same request again, do not pay anew.",
+            "The payment's outcome is not known yet: send the same request again, and do not pay.",
             retry_after_s=2,
         )
         self.headers = headers

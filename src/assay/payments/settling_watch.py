@@ -1,4 +1,4 @@
-"""What the service sees now of whoever settles: our key on each network, its nodes, a facilitator.
+"""What the service sees now of what settles: our key on each network, its nodes, a facilitator.
 
 Every reading is made by one question at a time, takes `WAIT_S` at most, and is believed for
 seconds, failures too: however many ask, a network is asked once in that time.
@@ -12,8 +12,15 @@ from typing import Final, Protocol
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import Cache
 from assay.common.clock import Clock
-from assay.payments.gas import GasBudget, GasStore, KeyNonces, KeyState, SoldOn
-from assay.payments.gas_rules import GAS_MAX, fee_per_gas
+from assay.payments.gas import (
+    GAS_MAX,
+    GasBudget,
+    GasStore,
+    KeyNonces,
+    KeyState,
+    SoldOn,
+    fee_per_gas,
+)
 from assay.payments.model import PaymentsUnavailable
 
 WAIT_S: Final = 2.0

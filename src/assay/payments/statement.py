@@ -1,18 +1,29 @@
-"""Who is owed what: of each account and asset, what the platform took for it, and what it gave.
+"""Who is owed what, and the payouts and refunds that settle it, as rows.
+
+Who is owed what: of each account and asset, what the platform took for it, and what it gave.
 
 Everything is read from the ledger when it is asked for, so that no sum can part from it (ADR 0021).
 A payment is in it while its money is there: one that a reorganisation took back is not.
+
+Payouts and refunds as rows, and what making them needs of the outside.
+
+signed -> paid · failed          open -> paid · cancelled          failed -> paid · cancelled
+paid -> signed, where a reorganisation took it back before it was final
 """
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
-from assay.common.money import DECIMALS
+from assay.common.errors import Conflict, NotFound
+from assay.common.numbers import DECIMALS
+from assay.payments.model import PaymentState
 
 SumKind: TypeAlias = Literal["received", "refund", "payout"]
 
@@ -175,3 +186,140 @@ def csv_of(lines: Iterable[StatementLine]) -> str:
 def decimal(base_units: int) -> str:
     """Base units as a decimal with six places, exactly."""
     return f"{Decimal(base_units).scaleb(-DECIMALS):.6f}"
+
+
+TransferKind: TypeAlias = Literal["refund", "payout"]
+
+
+class TransferState(StrEnum):
+    """What has become of a transfer.
+
+    `open` waits for a person to sign it; `signed` is on its way; `failed` is one that the chain
+    shows as failed: it stays until it is recorded by hand or cancelled.
+    """
+
+    OPEN = "open"
+    SIGNED = "signed"
+    PAID = "paid"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A row: so many base units of the asset, from a wallet to another."""
+
+    id: str
+    kind: TransferKind
+    operator_id: str
+    payment_id: str | None
+    network: str
+    asset: str
+    sender: str
+    recipient: str
+    amount: int
+    of_balance: bool
+    """Whether it comes out of what the platform holds for the operator."""
+    fee_rate: Decimal | None
+    """Of the payment that is given back."""
+    state: TransferState
+    nonce: int | None
+    transaction: str
+    reason: str
+    created_at: datetime
+    updated_at: datetime
+    check_at: datetime
+    """When the chain is asked next."""
+    moves: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SignedTransfer:
+    """A signed transaction; prices in wei a gas."""
+
+    transaction: str
+    raw: str
+    fee: int
+    tip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A transfer that the chain would take now: what is signed once its nonce is known."""
+
+    nonce_min: int
+    """The first one that the chain has not seen."""
+    sign: Callable[[int], SignedTransfer]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedPayment:
+    """A payment of the ledger, as far as it can be given back.
+
+    `watch_at` is when the watcher looks at it next; None once every endpoint has shown it as final.
+    """
+
+    id: str
+    operator_id: str
+    network: str
+    asset: str
+    payer: str
+    pay_to: str
+    amount: int
+    state: PaymentState
+    fee_rate: Decimal | None
+    direct_fee: int
+    """Of the amount, what its payer sent to the platform beside the seller."""
+    settled_at: datetime | None
+    watch_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransferSighting:
+    """What the nodes of a network show of a transfer by one word.
+
+    `paid` or `reverted` by that transaction, at least `depth` blocks deep; `is_lost`: something
+    else has used its nonce for long; `is_gone`: nothing has, and no transaction of it is mined.
+    None of these: they do not agree, or cannot be asked.
+    """
+
+    paid: str = ""
+    reverted: str = ""
+    depth: int = 0
+    is_lost: bool = False
+    is_gone: bool = False
+
+
+class TransferChain(Protocol):
+    """The payout wallet, and the chains it pays on."""
+
+    wallet: str | None
+    """Its lower-case address; None without a key."""
+
+    def calldata(self, transfer: Transfer) -> bytes:
+        """The call of the asset's contract that makes the transfer."""
+        ...
+
+    async def draft(self, transfer: Transfer) -> Draft:
+        """Raises `InvalidRequest` for one the wallet cannot make, and `PaymentsUnavailable`."""
+        ...
+
+    async def send(self, transfer: Transfer, signed: SignedTransfer) -> str:
+        """Hand a transaction to every node; what they said against it. Nothing is proven by it."""
+        ...
+
+    async def dearer(self, transfer: Transfer, signed: SignedTransfer) -> SignedTransfer | None:
+        """The same transfer and nonce at today's price; None where the last one will do."""
+        ...
+
+    async def found(self, transfer: Transfer, transactions: Sequence[str]) -> TransferSighting:
+        """What the nodes agree on: two of them where there are two, and all that answer."""
+        ...
+
+
+class NotOwed(Conflict):
+    """It is more than the operator is owed."""
+
+
+class TransferNotFound(NotFound):
+    """There is no such payment or transfer."""

@@ -1,20 +1,32 @@
-"""The payment ledger in SQL."""
+"""The payment ledger in SQL.
 
+What payments bought, as a row.
+
+Payments as rows of the ledger.
+"""
+
+import base64
+import json
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Any, TypeAlias
 
+from pydantic_core import to_json
 from sqlalchemy import delete, select
 
 from assay.common.clock import Clock
 from assay.common.dataclass_copy import changed
 from assay.common.tasks import finish
-from assay.db.engine import Database, to_us
+from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import paid_responses, payments
 from assay.db.sql_transaction import SqlRow, SqlTransaction
 from assay.payments.gas import GasTerms, closed
 from assay.payments.model import (
+    DirectFee,
     Due,
+    Fees,
     IdentifierReused,
     InFlightAmount,
     LedgerEntry,
@@ -24,10 +36,11 @@ from assay.payments.model import (
     StoredResponse,
     carried_look,
     first_look,
+    require_legal,
 )
 from assay.payments.outcomes import NO_GAS, Look, SettlementAttempt
-from assay.payments.requests import carried_secret
-from assay.payments.store_gas import GasReservations
+from assay.payments.ports import carried_secret
+from assay.payments.store_gas import GasReservations, gas_of, gas_values
 from assay.payments.store_ledger_statements import (
     BY_DIGEST,
     BY_KEY,
@@ -46,9 +59,171 @@ from assay.payments.store_ledger_statements import (
     storing,
     writing,
 )
-from assay.payments.store_paid_responses import packed, unpacked
-from assay.payments.store_rows import entry_of, look_us, moved_values, values_of
-from assay.payments.transitions import require_legal
+
+_CALLER = b":caller"
+"""Kept among the headers, under a name that none of them can have (RFC 9110, section 5.1)."""
+
+
+def packed(payment_id: str, stored_us: int, stored: StoredResponse) -> dict[str, Any]:
+    """The columns of what a payment bought."""
+    pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
+    text = to_json([part.decode("latin-1") for pair in pairs for part in pair]).decode()
+    whose = {"payment_id": payment_id, "stored_us": stored_us}
+    return {**whose, "status": stored.status, "headers": text, "body": stored.body}
+
+
+def unpacked(row: SqlRow) -> StoredResponse:
+    """What the columns hold."""
+    parts = json.loads(row["headers"])
+    if parts and isinstance(parts[0], list):  # as 0.1 wrote them
+        parts = [base64.b64decode(part).decode("latin-1") for pair in parts for part in pair]
+    plain = [part.encode("latin-1") for part in parts]
+    pairs = list(zip(plain[::2], plain[1::2], strict=True))
+    caller = next((value.decode() for name, value in pairs if name == _CALLER), "")
+    headers = tuple(pair for pair in pairs if pair[0] != _CALLER)
+    return StoredResponse(row["status"], headers, bytes(row["body"]), caller)
+
+
+def values_of(entry: LedgerEntry) -> dict[str, object]:
+    """The columns of an entry."""
+    return {
+        "id": entry.id,
+        "protocol": entry.protocol,
+        "network": entry.network,
+        "asset": entry.asset,
+        "payer": entry.payer,
+        "nonce": entry.nonce,
+        "digest": entry.digest,
+        "amount": entry.amount,
+        "pay_to": entry.pay_to,
+        "operator_id": entry.operator_id,
+        "wrapper_id": entry.wrapper_id,
+        "request_digest": entry.request_digest,
+        "state": entry.state.value,
+        **_attempt_values(entry.attempt),
+        "reason": entry.reason,
+        "credential": json.dumps(entry.credential, separators=(",", ":")),
+        "version": entry.version,
+        "identifier": entry.identifier,
+        "fee_token": entry.fees.token,
+        "fee_most": entry.fees.most,
+        "fee_rate": None if entry.fee_rate is None else str(entry.fee_rate),
+        "direct_fee": entry.direct_fee.amount if entry.direct_fee else 0,
+        "direct_fee_payee": entry.direct_fee.payee if entry.direct_fee else "",
+        "expires_us": to_us(entry.expires_at),
+        "lease_us": to_us(entry.lease_until),
+        "created_us": to_us(entry.created_at),
+        "updated_us": to_us(entry.updated_at),
+        "moves": entry.moves,
+        "agent_id": entry.agent_id,
+        "settled_us": None if entry.settled_at is None else to_us(entry.settled_at),
+        **gas_values(entry.gas),
+        **_look_values(entry.look),
+        "watch_us": None,
+        "wrapper_revision": entry.wrapper_revision,
+        "idempotency_key": entry.idempotency_key,
+    }
+
+
+def _moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
+    """The columns that a move writes: what differs, and of a released entry all that may.
+
+    What is released may differ from its row already, in what its mover found out meanwhile. State,
+    reason and lease may differ in the row: `PUT_OFF_ALL` does not count as a move.
+    """
+    is_released = moved.state is PaymentState.RELEASED
+    values: dict[str, object] = {
+        "updated_us": to_us(moved.updated_at),
+        "moves": moved.moves,
+        "state": moved.state.value,
+        "reason": moved.reason,
+        "lease_us": to_us(moved.lease_until),
+    }
+    # What is the same object has not changed: comparing it would take longer than writing it.
+    if is_released or moved.attempt is not known.attempt:
+        values |= _attempt_values(moved.attempt)
+    if is_released or moved.settled_at != known.settled_at:
+        values["settled_us"] = None if moved.settled_at is None else to_us(moved.settled_at)
+    if is_released or moved.gas is not known.gas:
+        values |= gas_values(moved.gas)
+    return values | _look_values(moved.look) if is_released else values
+
+
+def _attempt_values(attempt: SettlementAttempt) -> dict[str, object]:
+    return {
+        "tx": attempt.transaction,
+        "raw_tx": attempt.raw,
+        "earlier_tx": " ".join(attempt.earlier),
+    }
+
+
+def _look_values(look: Look) -> dict[str, object]:
+    """The columns of a look."""
+    return {
+        "look_us": look_us(look),
+        "questions": look.questions,
+        "misses": look.misses,
+        "is_used": look.is_used,
+    }
+
+
+def look_us(look: Look) -> int:
+    """When it is; 0 for at once."""
+    return 0 if look.at is None else to_us(look.at)
+
+
+def direct_fee_of(row: SqlRow) -> DirectFee | None:
+    """What the platform was to be paid beside the seller."""
+    amount = row["direct_fee"]
+    return DirectFee(row["direct_fee_payee"], amount) if amount else None
+
+
+def entry_of(row: SqlRow) -> LedgerEntry:
+    """A row of the ledger."""
+    if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
+        row = dict(zip(row.keys(), row, strict=True))
+    return LedgerEntry(
+        id=row["id"],
+        protocol=row["protocol"],
+        network=row["network"],
+        asset=row["asset"],
+        payer=row["payer"],
+        nonce=row["nonce"],
+        digest=row["digest"],
+        amount=row["amount"],
+        pay_to=row["pay_to"],
+        operator_id=row["operator_id"],
+        wrapper_id=row["wrapper_id"],
+        request_digest=row["request_digest"],
+        state=PaymentState(row["state"]),
+        attempt=SettlementAttempt(
+            row["tx"], row["raw_tx"], earlier=tuple(row["earlier_tx"].split())
+        ),
+        reason=row["reason"],
+        credential=json.loads(row["credential"]),
+        version=row["version"],
+        identifier=row["identifier"],
+        fees=Fees(row["fee_token"], row["fee_most"]),
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        direct_fee=direct_fee_of(row),
+        expires_at=from_us(row["expires_us"]),
+        lease_until=from_us(row["lease_us"]),
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        moves=row["moves"],
+        agent_id=row["agent_id"],
+        settled_at=None if row["settled_us"] is None else from_us(row["settled_us"]),
+        gas=gas_of(row),
+        look=Look(
+            from_us(row["look_us"]) if row["look_us"] else None,
+            row["questions"],
+            row["misses"],
+            row["is_used"],
+        ),
+        wrapper_revision=row["wrapper_revision"],
+        idempotency_key=row["idempotency_key"],
+    )
+
 
 OnMove: TypeAlias = Callable[
     [SqlTransaction, LedgerEntry, LedgerEntry], Awaitable[Callable[[], None] | None]
@@ -85,7 +260,7 @@ class SqlLedgerStore:
         `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
 
         Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
-        process whose lease has run out, is claimed anew. Claims of one payer are in one order:
+        process whose lease has run out, is claimed again. Claims of one payer are in one order:
         `committed` counts all that came before and are still in flight. A caller that is cancelled
         meanwhile gets its claim, to be released, and is told at its next wait.
         """
@@ -153,7 +328,7 @@ class SqlLedgerStore:
             moves=entry.moves + 1,
         )
         moved = _with_gas(entry, moved)
-        values = moved_values(entry, moved) | _watch_of_move(entry, moved)
+        values = _moved_values(entry, moved) | _watch_of_move(entry, moved)
         statement = writing(frozenset(values))
         values |= _as_read(entry)
         kept = None if stored is None else packed(moved.id, to_us(now), stored)

@@ -1,14 +1,33 @@
-"""Budgets of gas in SQL. Implements `payments.gas.GasStore`, and what the ledger does with gas.
+"""Budgets of gas in SQL, and what metrics show of them and of the ledger.
+
+What our key has still to pay for, in SQL: counted over all processes.
+
+Budgets of gas in SQL. Implements `payments.gas.GasStore`, and what the ledger does with gas.
 
 A claim reserves in its own transaction, from rows that any number of processes share: nothing is
 spent twice. A reservation ends with the change of the ledger that ends the settlement.
+
+What metrics tell of the ledger and of gas budgets: three statements, each of bounded work.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from math import ceil
+from typing import Final
 
-from sqlalchemy import and_, bindparam, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ScalarSelect,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
@@ -16,16 +35,42 @@ from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.common.cache import BoundedMap
 from assay.common.clock import DAY_US
-from assay.db.daily_budgets import DailyBudgets
-from assay.db.engine import Database, to_us
+from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import operators
 from assay.db.schema.everything import payments, wrappers
-from assay.db.schema.gas import gas_accounts
+from assay.db.schema.payments import daily_budgets, gas_accounts
 from assay.db.sql_transaction import SqlRow, SqlTransaction
+from assay.db.store_costs import DailyBudgets
 from assay.payments.gas import RETRY_S, GasAccount, GasSpent, GasTerms, SoldOn
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import Gas, GasPayer
-from assay.payments.store_gas_in_flight import IN_FLIGHT, LIVE_CLAIM
+
+LIVE_CLAIM = and_(
+    payments.c.state == PaymentState.CLAIMED, payments.c.lease_us > bindparam("now_us")
+)
+"""One that a process is working on."""
+
+
+def _count_of(*which: ColumnElement[bool]) -> ScalarSelect[int]:
+    # The network as an expression: else SQLite takes its index, and reads every payment there.
+    network = payments.c.network.concat("") == bindparam("a_network")
+    wanted = (network, payments.c.gas_payer != "", *which)
+    return select(func.count()).where(*wanted).scalar_subquery()
+
+
+_SINCE = bindparam("since_us", type_=BigInteger())
+IN_FLIGHT = select(
+    (
+        _count_of(LIVE_CLAIM)
+        + _count_of(payments.c.state == PaymentState.SETTLING)
+        + _count_of(payments.c.state == PaymentState.PENDING)
+        + _count_of(payments.c.settled_us >= _SINCE)
+        # What failed on the chain has spent gas, while a process had it leased.
+        + _count_of(payments.c.state == PaymentState.FAILED, payments.c.lease_us >= _SINCE)
+    ).label("total")
+)
+"""By an index each: nothing that ended earlier is read."""
+
 
 SHARED = "settlements of self-registered accounts"
 ALL = "settlements"
@@ -91,7 +136,7 @@ _RELEASE = (
 )
 
 
-def name_of(operator_id: str) -> str:
+def _name_of(operator_id: str) -> str:
     """The name of an account's free budget."""
     return f"{ALL} {operator_id}"
 
@@ -141,7 +186,7 @@ class GasReservations:
     async def give_back_free(self, transaction: SqlTransaction, entry: LedgerEntry) -> None:
         """A free settlement that was not needed."""
         day = to_us(entry.created_at) // DAY_US
-        await self._budgets.give_back_within(transaction, name_of(entry.operator_id), day)
+        await self._budgets.give_back_within(transaction, _name_of(entry.operator_id), day)
         if entry.gas.payer == "shared":
             await self._budgets.give_back_within(transaction, SHARED, day)
         self._free_until.pop(entry.operator_id)
@@ -150,7 +195,7 @@ class GasReservations:
         self, transaction: SqlTransaction, operator_id: str, day: int, terms: GasTerms
     ) -> GasPayer:
         is_stranger = await self._is_self_registered(transaction, operator_id)
-        mine = name_of(operator_id)
+        mine = _name_of(operator_id)
         if await self._budgets.take_within(transaction, mine, day, terms.free_per_account):
             if not is_stranger:
                 return "free"
@@ -214,7 +259,7 @@ class SqlGasStore:
         async with self._database.read() as connection:
             origin = await connection.execute(_ORIGIN, {"an_operator": operator_id})
             is_stranger = bool(origin.scalar_one_or_none())
-        mine = name_of(operator_id)
+        mine = _name_of(operator_id)
         used = (await self._budgets.used([mine], day)).get(mine, 0)
         return GasAccount(prepaid, costs, used, is_stranger)
 
@@ -284,3 +329,80 @@ def gas_values(gas: Gas) -> dict[str, object]:
 def gas_of(row: SqlRow) -> Gas:
     """The gas of a payment's row."""
     return Gas(row["gas_payer"], row["gas_currency"], row["gas_reserved"], row["gas_spent"])
+
+
+ROWS_MAX: Final = 10_000
+"""Most rows that are counted: beyond them a number says "at least"."""
+STUCK: Final = timedelta(minutes=10)
+"""How long after its claim a payment that has not ended is stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPayments:
+    """Payments of a network that are being settled and have not ended."""
+
+    count: int
+    stuck: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentCounts:
+    """As the database says at one moment."""
+
+    open: Mapping[str, OpenPayments]
+    """By network."""
+    free_used: int
+    """Free settlements of today, of every account's own budget."""
+    free_shared_used: int
+    """The same of self-registered accounts together."""
+
+
+_OPEN = (
+    select(payments.c.network, payments.c.created_us)
+    .where(payments.c.state.in_([PaymentState.SETTLING, PaymentState.PENDING]))
+    .limit(ROWS_MAX)
+    .subquery()
+)
+_BY_NETWORK = select(
+    _OPEN.c.network,
+    func.count().label("count"),
+    func.sum(case((_OPEN.c.created_us < bindparam("stuck_us"), 1), else_=0)).label("stuck"),
+    func.min(_OPEN.c.created_us).label("oldest_us"),
+).group_by(_OPEN.c.network)
+_BUDGETS = (
+    select(daily_budgets.c.name, daily_budgets.c.day, daily_budgets.c.used)
+    .where(daily_budgets.c.name > f"{ALL} ", daily_budgets.c.name < f"{ALL}!")
+    .limit(ROWS_MAX)
+    .subquery()
+)
+_USED = select(func.coalesce(func.sum(_BUDGETS.c.used), 0)).where(
+    _BUDGETS.c.day == bindparam("a_day"), _BUDGETS.c.name != SHARED
+)
+_SHARED_USED = select(daily_budgets.c.used).where(
+    daily_budgets.c.name == SHARED, daily_budgets.c.day == bindparam("a_day")
+)
+
+
+class SqlPaymentCounts:
+    """Reads `PaymentCounts`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, now: datetime) -> PaymentCounts:
+        """Raises `Unavailable`."""
+        day = {"a_day": to_us(now) // DAY_US}
+        async with self._database.read() as connection:
+            stuck = {"stuck_us": to_us(now - STUCK)}
+            rows = (await connection.execute(_BY_NETWORK, stuck)).all()
+            used = (await connection.execute(_USED, day)).scalar_one()
+            shared = (await connection.execute(_SHARED_USED, day)).scalar_one_or_none()
+        return PaymentCounts(
+            {
+                network: OpenPayments(int(count), int(few), from_us(oldest))
+                for network, count, few, oldest in rows
+            },
+            int(used),
+            int(shared or 0),
+        )

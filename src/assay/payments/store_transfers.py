@@ -1,12 +1,32 @@
-"""Payouts and refunds in SQL."""
+"""Payouts, refunds and statements in SQL.
+
+Rows of payouts and refunds, and an account's pages of them.
+
+What a statement is made of, in SQL: sums over the ledger itself.
+
+Payouts and refunds in SQL.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import and_, case, func, insert, or_, select, update
+from sqlalchemy import (
+    RowMapping,
+    TextClause,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,19 +35,157 @@ from assay.audit.store import write_note
 from assay.common.clock import Clock
 from assay.common.errors import Conflict
 from assay.db.engine import Database, from_us, to_us
-from assay.db.schema.everything import payments, transfer_transactions, transfers
+from assay.db.schema.everything import payments, transfer_transactions
+from assay.db.schema.payments import transfers
 from assay.payments.model import PaymentState
-from assay.payments.statement import lines_of
-from assay.payments.store_statement import sums_of
-from assay.payments.store_transfer_rows import transfer_of, values_of
-from assay.payments.transfer_model import (
+from assay.payments.statement import (
     Draft,
+    LedgerSum,
     NotOwed,
     ReceivedPayment,
     SignedTransfer,
     Transfer,
+    TransferNotFound,
     TransferState,
+    lines_of,
 )
+
+_PLAIN = (
+    *("id", "kind", "operator_id", "payment_id", "network", "asset", "sender", "recipient"),
+    *("amount", "of_balance", "nonce", "reason", "moves"),
+)
+
+
+class SqlTransferRows:
+    """The rows of accounts, newest first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self, operator_id: str, before: str | None, limit: int, offset: int
+    ) -> Sequence[Transfer]:
+        """Those after the one of the id `before`. Raises `TransferNotFound` for another's."""
+        mine = transfers.c.operator_id == operator_id
+        place = tuple_(transfers.c.created_us, transfers.c.id)
+        statement = select(transfers).where(mine)
+        async with self._database.read() as connection:
+            if before is not None:
+                start = select(transfers.c.created_us).where(mine, transfers.c.id == before)
+                at_us = (await connection.execute(start)).scalar_one_or_none()
+                if at_us is None:
+                    raise TransferNotFound("The transfer that the page begins after is not there.")
+                statement = statement.where(place < tuple_(at_us, before))
+            newest = statement.order_by(transfers.c.created_us.desc(), transfers.c.id.desc())
+            rows = (await connection.execute(newest.limit(limit).offset(offset))).mappings().all()
+        return [_transfer_of(row) for row in rows]
+
+    async def count(self, operator_id: str) -> int:
+        """How many there are."""
+        statement = select(func.count()).where(transfers.c.operator_id == operator_id)
+        async with self._database.read() as connection:
+            return (await connection.execute(statement)).scalar_one()
+
+
+def values_of(made: Transfer) -> dict[str, Any]:
+    """The columns of a transfer."""
+    return {name: getattr(made, name) for name in _PLAIN} | {
+        "fee_rate": None if made.fee_rate is None else str(made.fee_rate),
+        "state": made.state.value,
+        "tx": made.transaction,
+        "created_us": to_us(made.created_at),
+        "updated_us": to_us(made.updated_at),
+        "check_us": to_us(made.check_at),
+    }
+
+
+def _transfer_of(row: RowMapping) -> Transfer:
+    """The transfer of a row."""
+    return Transfer(
+        **{name: row[name] for name in _PLAIN},
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        state=TransferState(row["state"]),
+        transaction=row["tx"],
+        created_at=from_us(row["created_us"]),
+        updated_at=from_us(row["updated_us"]),
+        check_at=from_us(row["check_us"]),
+    )
+
+
+STATEMENT_S = 60.0
+"""How long the sums over every account may take."""
+
+_ALIKE = "operator_id, network, asset, fee_rate, of_balance, kind, is_done"
+
+_RECEIVED = """
+SELECT operator_id, network, asset, fee_rate, 'received' AS kind, amount, direct_fee,
+  CASE WHEN watch_us IS NULL THEN 1 ELSE 0 END AS is_done,
+  CASE WHEN direct_fee = 0 AND (fee_rate IS NOT NULL OR pay_to IN :payees)
+    THEN 1 ELSE 0 END AS of_balance
+FROM payments WHERE settled_us IS NOT NULL AND state IN ('settled', 'delivered')"""
+"""Payments whose money is there: one that was taken back has left these states. Those from before
+the rate was noted have none. While one is watched it is not final."""
+
+_SENT = """
+SELECT operator_id, network, asset, fee_rate, kind,
+  CASE WHEN state = 'paid' THEN 1 ELSE 0 END AS is_done, amount, 0 AS direct_fee,
+  CASE WHEN of_balance THEN 1 ELSE 0 END AS of_balance
+FROM transfers WHERE state <> 'cancelled'"""
+
+
+class SqlStatementStore:
+    """Implements `payments.statement.StatementStore`. `payees` are the platform's wallets."""
+
+    def __init__(self, database: Database, payees: Iterable[str]) -> None:
+        self._database = database
+        self._payees = tuple(sorted(payees))
+
+    async def sums(self, operator_id: str) -> Sequence[LedgerSum]:
+        async with self._database.snapshot(STATEMENT_S) as connection:
+            return await _sums_of(connection, self._payees, operator_id)
+
+    async def sums_for_admin(self) -> Sequence[LedgerSum]:
+        async with self._database.snapshot(STATEMENT_S) as connection:
+            return await _sums_of(connection, self._payees, None)
+
+
+async def _sums_of(
+    connection: AsyncConnection, payees: Sequence[str], operator_id: str | None
+) -> Sequence[LedgerSum]:
+    """Of one operator or of all, as the caller's transaction sees them."""
+    whose = {} if operator_id is None else {"operator_id": operator_id}
+    found: list[LedgerSum] = []
+    for events, values in ((_RECEIVED, {"payees": payees or ("",)}), (_SENT, {})):
+        statement = _summed(events, is_of_one=operator_id is not None)
+        rows = (await connection.execute(statement, {**values, **whose})).mappings().all()
+        found += map(_sum, rows)
+    return found
+
+
+def _summed(events: str, *, is_of_one: bool) -> TextClause:
+    mine = " AND operator_id = :operator_id" if is_of_one else ""
+    statement = text(
+        f"SELECT {_ALIKE}, COUNT(*) AS events, SUM(amount) AS amount,"  # noqa: S608 - our own words
+        f" SUM(direct_fee) AS direct_fee FROM ({events}{mine}) AS alike GROUP BY {_ALIKE}"
+    )
+    has_payees = events is _RECEIVED
+    return statement.bindparams(bindparam("payees", expanding=True)) if has_payees else statement
+
+
+def _sum(row: RowMapping) -> LedgerSum:
+    return LedgerSum(
+        operator_id=row["operator_id"],
+        network=row["network"],
+        asset=row["asset"],
+        kind=row["kind"],
+        of_balance=bool(row["of_balance"]),
+        is_done=bool(row["is_done"]),
+        fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
+        count=int(row["events"]),
+        amount=int(row["amount"]),
+        direct_fee=int(row["direct_fee"]),
+    )
+
 
 CHECK_MIN: Final = timedelta(seconds=4)
 CHECK_MAX: Final = timedelta(minutes=10)
@@ -39,7 +197,7 @@ NEVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
 
 
 class SqlTransferStore:
-    """Implements `payments.transfer_model.TransferStore`. `payees` are the platform's wallets."""
+    """Transfers, durable before they are answered."""
 
     def __init__(self, database: Database, payees: Iterable[str], clock: Clock) -> None:
         self._database = database
@@ -47,6 +205,7 @@ class SqlTransferStore:
         self._clock = clock
 
     async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
+        """A payment that may be given back."""
         statement = select(payments).where(payments.c.id == payment_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
@@ -62,6 +221,11 @@ class SqlTransferStore:
         )
 
     async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
+        """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
+
+        Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
+        added, where the operator is owed less.
+        """
         try:
             async with self._database.write() as connection:
                 # One operator's transfers in one order: none is made of what another has taken.
@@ -82,6 +246,7 @@ class SqlTransferStore:
         return made
 
     async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
+        """Write down another transaction of the same nonce; None when the row has moved."""
         moved = self._moved(known, known.state, signed.transaction, known.reason)
         async with self._database.write() as connection:
             if not await _update(connection, known, moved):
@@ -98,6 +263,10 @@ class SqlTransferStore:
         reason: str = "",
         audit_entry: AuditEntry | None = None,
     ) -> Transfer | None:
+        """Move a row on; None when it is not as `known` says any more.
+
+        Raises `Conflict` for a transaction that is another transfer's, or paid for something.
+        """
         moved = self._moved(known, state, transaction or known.transaction, reason)
         try:
             async with self._database.write() as connection:
@@ -113,6 +282,10 @@ class SqlTransferStore:
     async def due(
         self, now: datetime, since: Mapping[TransferState, datetime], limit: int
     ) -> Sequence[Transfer]:
+        """What the chain is to be asked about, each taken by one process for a while.
+
+        Signed ones first; of other states those that came to it after that moment of `since`.
+        """
         is_signed = transfers.c.state == TransferState.SIGNED
         recent = [
             and_(transfers.c.state == state, transfers.c.updated_us > to_us(moment))
@@ -126,14 +299,16 @@ class SqlTransferStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [taken for row in rows if (taken := await self._take(transfer_of(row), now))]
+        return [taken for row in rows if (taken := await self._take(_transfer_of(row), now))]
 
     async def finish(self, known: Transfer) -> None:
+        """Look at it no more, unless it has moved meanwhile."""
         unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
         async with self._database.write() as connection:
             await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
 
     async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
+        """Everything signed for a transfer, oldest first."""
         own = transfer_transactions
         statement = (
             select(own)
@@ -145,20 +320,22 @@ class SqlTransferStore:
         return [SignedTransfer(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
 
     async def find_for_admin(self, transfer_id: str) -> Transfer | None:
+        """By its own id, or its payment's."""
         is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
         # A refund that was cancelled may stand beside the one that was made instead.
         newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(newest)).mappings().one_or_none()
-        return None if row is None else transfer_of(row)
+        return None if row is None else _transfer_of(row)
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
+        """Newest first."""
         statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
         if operator_id is not None:
             statement = statement.where(transfers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [transfer_of(row) for row in rows]
+        return [_transfer_of(row) for row in rows]
 
     async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
         """Above every nonce that the chain has seen and every one that was ever signed with."""
@@ -171,7 +348,7 @@ class SqlTransferStore:
 
     async def _require_owed(self, connection: AsyncConnection, made: Transfer) -> None:
         """The row is there already: what is owed without it may not be less than nothing."""
-        sums = await sums_of(connection, self._payees, made.operator_id)
+        sums = await _sums_of(connection, self._payees, made.operator_id)
         for line in lines_of(sums):
             if (line.network, line.asset) == (made.network, made.asset) and line.payable < 0:
                 message = "The operator is owed less than that of payments that are final."

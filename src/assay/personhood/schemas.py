@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from assay.common.clock import iso
 from assay.personhood.model import Personhood, PersonhoodProof
 from assay.personhood.service import parse_proof
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import RequestModel, ResponseModel, Timestamp
 
 Number = Annotated[str, Field(max_length=80, description="In hex with 0x, or decimal.")]
 

@@ -17,8 +17,8 @@ from assay.personhood.model import (
     PersonhoodVerifier,
     ProofInvalid,
 )
-from assay.personhood.world_id import FIELD, PROOF_WORDS
-from assay.registries.subject import Subject, subject_key
+from assay.personhood.verifier import FIELD, PROOF_WORDS
+from assay.registries.model import Subject, subject_key
 from assay.registries.subjects import Subjects
 
 LEVELS = frozenset({"orb", "secure_document", "document", "device", "face", "selfie"})

@@ -1,16 +1,66 @@
-"""Verifies World ID proofs: at the router on chain, or by the provider's HTTP API."""
+"""Verifies World ID proofs: at the router on chain, or by the provider's HTTP API.
+
+Hashes World ID proofs, version 3, and encodes the router's call. Pure.
+
+Source: worldcoin/world-id-contracts (`WorldIDRouter`, `ByteHasher`); personhood-proofs.md#world-id.
+A real proof is the vector `tests/vectors/world_id.json`.
+"""
 
 import json
+import re
 from collections.abc import Mapping
 
 import httpx2
 
+from assay.chains.evm.abi import word
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Returned, Rpc
+from assay.chains.rpc import ContractCall, Returned, Rpc
+from assay.common.addresses import keccak256
 from assay.common.json import JsonObject, is_object
-from assay.net.bounded_post import post_json
-from assay.personhood import world_id
+from assay.net.body import post_json
 from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
+
+FIELD = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+"""Order of the scalar field of BN254: every public input is below it. Source: EIP-196."""
+
+ORB_GROUP = 1
+"""The only group on chain. Source: personhood-proofs.md#world-id."""
+
+ROOT_REVERTS = frozenset({bytes.fromhex("ddae3b71"), bytes.fromhex("3ae7359e")})
+"""`NonExistentRoot`, `ExpiredRoot`."""
+
+PROOF_WORDS = 8
+_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+
+
+def _hash_to_field(content: bytes) -> int:
+    """Return keccak-256, shifted to fit the field."""
+    return int.from_bytes(keccak256(content)) >> 8
+
+
+def signal_hash(signal: str) -> int:
+    """Hash what the proof was made for: hex as the bytes it spells, other text as text."""
+    content = bytes.fromhex(signal[2:]) if _HEX.fullmatch(signal) else signal.encode()
+    return _hash_to_field(content)
+
+
+def _external_nullifier(app_id: str, action: str) -> int:
+    """Return the scope of nullifiers: a human has one nullifier for each."""
+    return _hash_to_field(word(_hash_to_field(app_id.encode())) + action.encode())
+
+
+def _verify_proof(
+    router: str, root: int, signal: int, nullifier: int, external: int, proof: tuple[int, ...]
+) -> ContractCall:
+    """Call `verifyProof(root, groupId, signalHash, nullifierHash, externalNullifierHash, proof)`.
+
+    It returns nothing for a valid proof, and reverts for any other.
+    """
+    words = (root, ORB_GROUP, signal, nullifier, external, *proof)
+    return ContractCall(
+        router, bytes.fromhex("3bc778e3") + b"".join(word(number) for number in words)
+    )
+
 
 TIMEOUT_S = 8.0
 ANSWER_BYTES_MAX = 64 * 1024
@@ -29,16 +79,16 @@ class RouterVerifier:
         self._rpc = rpc
         self._network = network
         self._router = router
-        self._external = world_id.external_nullifier(app_id, action)
+        self._external = _external_nullifier(app_id, action)
         self._is_there = False
 
     async def verify(self, proof: PersonhoodProof) -> str:
         if proof.level not in {None, "orb"}:
             raise ProofInvalid("Only proofs of the level orb can be verified on chain.")
-        call = world_id.verify_proof(
+        call = _verify_proof(
             self._router,
             proof.merkle_root,
-            world_id.signal_hash(proof.signal),
+            signal_hash(proof.signal),
             proof.nullifier_hash,
             self._external,
             proof.proof,
@@ -50,7 +100,7 @@ class RouterVerifier:
             raise _unavailable(error.detail or error.message) from error
         if isinstance(answer, Returned):
             return "orb"
-        if answer.data[:4] in world_id.ROOT_REVERTS:
+        if answer.data[:4] in ROOT_REVERTS:
             raise ProofInvalid("The proof's Merkle root is unknown or too old: make a new proof.")
         raise ProofInvalid("The proof does not hold for this agent.")
 
@@ -101,7 +151,7 @@ class CloudVerifier:
             "nullifier_hash": f"0x{proof.nullifier_hash:064x}",
             "merkle_root": f"0x{proof.merkle_root:064x}",
             "verification_level": level,
-            "signal_hash": f"0x{world_id.signal_hash(proof.signal):064x}",
+            "signal_hash": f"0x{signal_hash(proof.signal):064x}",
         }
         return await self._post(body)
 

@@ -9,8 +9,7 @@ from assay.accounts.auth import api_key, dashboard_token
 from assay.accounts.model import Operator, Scope
 from assay.chains.networks import Networks
 from assay.playground import schemas as wire
-from assay.playground.call import Proxy
-from assay.playground.playground import Playground
+from assay.playground.service import Playground, Proxy
 from assay.registries.schemas_parameters import AgentId, OnNetwork
 from assay.server.request_context import exchange_of
 from assay.server.route import read, route, service

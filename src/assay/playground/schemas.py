@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.playground.model import ProxyCall, ProxyReply, ProxyResult
-from assay.playground.playground import DryRun, PlaygroundResult, PlaygroundTrial
+from assay.playground.service import DryRun, PlaygroundResult, PlaygroundTrial
 from assay.server.errors import envelope
-from assay.server.schemas_base import RequestModel, ResponseModel
+from assay.server.schemas import RequestModel, ResponseModel
 from assay.wrappers.model import TrustDenied
 
 Address = Annotated[str, Field(min_length=1, max_length=8192)]

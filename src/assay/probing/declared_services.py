@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject
 from assay.probing.ports import ServiceKind, VisitedService
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.registries.model import Service, Subject
 
 SERVICES_MAX = 6
 """Services visited, in the order declared; the first of a kind is probed in depth. Those whose name

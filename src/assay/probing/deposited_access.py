@@ -15,10 +15,9 @@ from urllib.parse import quote
 
 from assay.common.json import JsonObject, JsonValue
 from assay.control.scope import ControlScope, document_scope, scope_of
-from assay.net.egress.deposit_rules import Place
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest, Tap
-from assay.net.egress.redaction import Redaction, secrets_in
-from assay.registries.subject import Subject
+from assay.net.egress.redaction import Place, Redaction, secrets_in
+from assay.registries.model import Subject
 
 REFUSED: Final = frozenset({401, 403, 407})
 """Statuses that demand a credential, or another one."""

@@ -12,8 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from assay.common.json import JsonObject, JsonValue, canonical_bytes, is_array, is_object
-from assay.net.egress.domain import domain_of
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
+from assay.net.egress.url import domain_of
 from assay.probing.ports import (
     AgentCallFailed,
     BudgetExhausted,
@@ -21,9 +21,8 @@ from assay.probing.ports import (
     ProbeSession,
     VisitedService,
 )
-from assay.probing.probe_client import ask, decode
+from assay.probing.probe_client import PaymentDemand, ask, decode, read
 from assay.probing.session import VisitHttp
-from assay.probing.x402_reader import PaymentDemand, read
 
 READING_S: Final = 2.0
 """Time for reading beyond the probes: a slow agent must not delay a gate for it."""

@@ -39,7 +39,7 @@ class OutOfBandCall:
 
 
 class OutOfBandCalls:
-    """Creates such addresses, and records their callers."""
+    """Creates addresses that were never published."""
 
     def __init__(self, state: SharedState, secrets: SecretRing, addresses: Sequence[str]) -> None:
         """Create it; `addresses` lead to this service, and each canary uses one of them."""

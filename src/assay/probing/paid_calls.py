@@ -1,42 +1,268 @@
 """Calls that the operator pays for, of services that sell and offer nothing free.
 
+Buys from a service that sells and whose function nothing free shows.
+
+Source: evidence.md#paid-services; ADR 0038.
+
+Claims of paid calls as rows, their limits, and the dependencies of making them.
+
+Derives wallets of single visits from one key, and reads balances of an asset.
+
 A separate wallet for each visit contains all that the visit may spend: whatever is signed with it,
 known or not, cannot move more. A row is claimed in one transaction with every limit before anything
 is signed; a later failure has only cost its claim. Source: ADR 0038.
 """
 
 import asyncio
+import hashlib
+import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
+from assay.chains.evm.abi import AbiReader, BadAnswer
+from assay.chains.evm.signing import address_of_key
+from assay.chains.model import Network
+from assay.chains.rpc import ContractCall, Returned, Rpc
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
-from assay.common.money import DECIMALS
-from assay.net.egress.domain import domain_of, registered_domain
-from assay.net.egress.ports import EgressResponse
-from assay.payments.model import PaymentNetwork
-from assay.payments.payees import payee_problem
-from assay.payments.transfer_model import SignedTransfer, Transfer, TransferChain, TransferState
+from assay.common.numbers import DECIMALS
+from assay.control.scope import scope_of
+from assay.net.egress.ports import EgressClient, EgressResponse, Limits, OutboundRequest
+from assay.net.egress.url import domain_of, registered_domain
+from assay.payments.model import PaymentNetwork, PaymentsUnavailable
+from assay.payments.networks import payee_problem
+from assay.payments.ports import Authorization
+from assay.payments.statement import Draft, SignedTransfer, Transfer, TransferChain, TransferState
 from assay.payments.x402.customer import Requirement, payment_header, requirements, unsigned
-from assay.probing.paid_call_model import (
-    CALLS_MAX,
-    CALLS_MIN,
-    GAS,
-    KNOWN_FOR,
-    PAYEE_MAX,
-    SHARE,
-    Balances,
-    PaidCall,
-    PaidCallStore,
-    VisitWallets,
-)
-from assay.probing.purchases import Purse, Sale
+from assay.payments.x402.eip3009 import balance_of, sign_authorization
+
+_PAYMENT_REQUIRED: Final = 402
+_OURS: Final = frozenset({"accept", "cache-control", "pragma"})
+"""Headers that control a visit's own cache; a customer's client sends none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A service that sells, as found by a visit: its 402 was judged and pays the agent's wallet."""
+
+    subject_key: str
+    service: str
+    payee: str
+    """The agent's registered wallet, in lower case."""
+    owner: str
+    demand: EgressResponse
+
+
+class Purse(Protocol):
+    """The wallet of one visit, which contains no more than the visit may spend."""
+
+    @property
+    def calls_left(self) -> int:
+        """Return how many calls can still be paid for, at the price of the first demand."""
+        ...
+
+    def pay(self, demand: EgressResponse) -> Mapping[str, str] | None:
+        """Return the headers that pay a 402; None if it demands more, or names another payee.
+
+        The amount counts as spent, whether the seller takes it or not.
+        """
+        ...
+
+
+class PaidCalls(Protocol):
+    """Pays sellers within the operator's limits. Methods never raise."""
+
+    async def open(self, sale: Sale) -> Purse | None:
+        """Return a funded wallet; None if a limit is reached, or it is unavailable now."""
+        ...
+
+    async def keep(self, purse: Purse, bought: JsonObject, *, is_proven: bool) -> None:
+        """Store the transcript of what was bought; with `is_proven` nothing more is bought."""
+        ...
+
+    async def known(self, sale: Sale) -> JsonObject | None:
+        """Return the last stored transcript for this payee and address, under any id."""
+        ...
+
+
+class PayingHttp:
+    """A customer's `EgressClient`: pays what one origin demands, once a call."""
+
+    def __init__(self, http: EgressClient, purse: Purse, url: str) -> None:
+        self._http = http
+        self._purse = purse
+        self._origin = _origin(url)
+        self.paid = 0
+        """Calls that were sent with a payment."""
+
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
+        """Send like `EgressClient.send`; a demand that the purse cannot meet is returned."""
+        reply = await self._http.send(request, limits)
+        if reply.status != _PAYMENT_REQUIRED or _origin(request.url) != self._origin:
+            return reply
+        payment = self._purse.pay(reply)
+        if payment is None:
+            return reply
+        self.paid += 1
+        said = {n: v for n, v in request.headers.items() if n.lower() not in _OURS}
+        return await self._http.send(replace(request, headers={**said, **payment}), limits)
+
+
+def _origin(url: str) -> str:
+    scope = scope_of(url)
+    return url if scope is None else scope.origin
+
+
+PAYEE_MAX: Final = 100_000
+"""Most that one payee, agent or site receives within `EVERY`, in base units: 0.10 USD."""
+
+EVERY: Final = timedelta(days=30)
+KNOWN_FOR: Final = 2 * EVERY
+"""How long a purchase counts: twice `EVERY`, so that our lack of money lowers no grade."""
+
+CALLS_MIN, CALLS_MAX = 2, 6
+"""Calls of one visit: one answer may be a template, and two inputs and both again suffice."""
+
+GAS: Final = 10_000
+"""The flat cost of filling a wallet in the budget: 0.01 USD. It bounds how many wallets a day are
+filled if prices are tiny."""
+
+SHARE: Final = 10
+"""An owner, and a domain with everything below it, each get a tenth of a day's budget."""
+
+TRIES_MAX: Final = 3
+"""Visits that may spend the rest of one wallet, while nothing is proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaidCall:
+    """A claim: an amount in base units for a service, in a wallet of its own."""
+
+    id: str
+    subject_key: str
+    service: str
+    payee: str
+    owner: str
+    site: str
+    """Registrable domain by the Public Suffix List, its private section included."""
+    domain: str
+    """The same without that section: the name's registrant."""
+    network: str
+    sender: str
+    wallet: str
+    amount: int
+    opened_at: datetime
+    nonce: int | None = None
+    raw: str = ""
+    transaction: str = ""
+    is_filled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was claimed within a day, gas included, and the results of all claims of a month."""
+
+    day: int
+    calls: int
+    filled: int
+    proven: int
+    taken: int
+    """Base units that sellers are known to have taken."""
+
+
+class PaidCallStore(Protocol):
+    """Stores claims durably before they are answered. Raises `common.errors.Unavailable`."""
+
+    async def claim(self, wanted: PaidCall, day_budget: int) -> PaidCall | None:
+        """Return the claim, an earlier one with money left, or None if a limit is reached."""
+        ...
+
+    async def sign(self, call: PaidCall, draft: Draft) -> PaidCall:
+        """Assign the sender's next nonce and store what is signed; once for each claim."""
+        ...
+
+    async def unfilled(self, sender: str, network: str, at_most: int) -> Sequence[PaidCall]:
+        """Return claims that are signed and not known to be mined, by nonce."""
+        ...
+
+    async def filled(self, call: PaidCall) -> None:
+        """Record that its wallet has the money."""
+        ...
+
+    async def begin(self, call: PaidCall) -> None:
+        """Count a visit that spends it."""
+        ...
+
+    async def keep(self, call_id: str, bought: JsonObject, taken: int, *, is_proven: bool) -> None:
+        """Store what was bought, unless what is stored proves more."""
+        ...
+
+    async def known(self, sale: Sale, since: datetime) -> JsonObject | None:
+        """Return what was stored last of a sale."""
+        ...
+
+    async def spending(self, now: datetime) -> Spending:
+        """Return the spending, for the operator."""
+        ...
+
+
+class Balances(Protocol):
+    """Reads balances of wallets."""
+
+    async def balance(self, network: PaymentNetwork, wallet: str) -> int:
+        """Return the balance of the network's asset, in base units. Raises `ServiceError`."""
+        ...
+
+
+_ORDER = int("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16)
+"""Order of secp256k1. Source: SEC 2, section 2.4.1."""
+
+
+class DerivedWallets:
+    """Derives wallets from the operator's key and a claim's id; their keys are not stored."""
+
+    def __init__(self, private_key: str) -> None:
+        """Load the key. Raises `ValueError` unless it is a key of 64 hex digits."""
+        address_of_key(private_key)
+        self._secret = bytes.fromhex(private_key.removeprefix("0x"))
+
+    def address(self, call_id: str) -> str:
+        """Return the wallet's address in lower case."""
+        return address_of_key(self._key(call_id))
+
+    def sign(self, call_id: str, transfer: Authorization, network: PaymentNetwork) -> Authorization:
+        """Return the transfer, signed by its wallet."""
+        return sign_authorization(self._key(call_id), transfer, network)
+
+    def _key(self, call_id: str) -> str:
+        digest = hmac.digest(self._secret, f"assay.paid-call.v1/{call_id}".encode(), hashlib.sha512)
+        return f"{int.from_bytes(digest) % (_ORDER - 1) + 1:064x}"
+
+
+class AssetBalances:
+    """Reads balances; implements `probing.paid_calls.Balances`."""
+
+    def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
+        self._rpc = rpc
+        self._chains = chains
+
+    async def balance(self, network: PaymentNetwork, wallet: str) -> int:
+        call = ContractCall(network.asset.address, balance_of(wallet))
+        (found,) = await self._rpc.call_newest(self._chains[network.id], (call,))
+        try:
+            if isinstance(found, Returned):
+                return AbiReader(found.data).number(0)
+        except BadAnswer:
+            pass
+        raise PaymentsUnavailable("The chain does not say what a wallet holds.")
+
 
 FILL_S: Final = 30.0
 """How long a visit waits until its wallet is filled; a later visit continues with it."""
@@ -57,7 +283,7 @@ class PaidCallDependencies:
     store: PaidCallStore
     chain: TransferChain
     balances: Balances
-    wallets: VisitWallets
+    wallets: DerivedWallets
     networks: Mapping[str, PaymentNetwork]
     """Payment networks by id."""
     day_budget: int
@@ -77,7 +303,7 @@ class _Purse:
     network: PaymentNetwork
     price: int
     left: int
-    wallets: VisitWallets
+    wallets: DerivedWallets
     now_s: Callable[[], float]
 
     @property

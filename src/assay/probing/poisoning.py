@@ -1,4 +1,19 @@
-"""Patterns of hidden text and instructions to the reader. Pure.
+"""Detects texts that are poisoned: hidden ones, and instructions to the reader. Pure.
+
+The signs of `asks`: acts, objects and conditions, in many wordings.
+
+Read from `texts/asks.json`: stems and word classes, not sentences. English is covered most closely;
+other languages by the signs that need no grammar: whose words are requested, how much of them, for
+how long, who is praised. Every quantifier is bounded, and a sentence is a few hundred characters.
+
+Detects instructions to the model that reads a text, in many languages.
+
+Each sign alone is a warning: policies ("do not tell the user a price that is not confirmed"), docs
+and scanners use the same words. Ordinary texts do not have two signs of different kinds close
+together. Stems, not words, so that inflections are found. Every quantifier is bounded.
+Sources: checks.md#honest-texts-that-look-bad, #what-other-tools-check; evidence.md#poisoned-texts.
+
+Patterns of hidden text and instructions to the reader.
 
 Precision before recall: an honest agent that is accused loses its grade, a dishonest one meets
 several probes. So it contains only patterns that ordinary tool descriptions do not match. Every
@@ -8,15 +23,265 @@ characters (`common.sliced_work`).
 Sources: checks.md#poisoning; Unicode Technical Report 36.
 """
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Final
 
-from assay.common.sliced_work import Meter, Sliced, whole
-from assay.probing.demand_signs import CLAUSE, ORDERS
-from assay.probing.disguises import COMMON, SECRETIVE, concealed, find_disguises
-from assay.probing.reader_instructions import ALONE, TARGET, Signs, find_signs
+from assay.common.sliced_work import WINDOW_CHARS, Meter, Sliced, whole
+from assay.probing.hidden_texts import COMMON, SECRETIVE, concealed, find_disguises
+
+NEGATION_REACH = 80
+"""Characters before a sign in which a negation applies to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign; `trade` says which tools have an honest use for what it requests."""
+
+    name: str
+    pattern: re.Pattern[str]
+    trade: re.Pattern[str] | None
+    is_data: bool
+    """Whether it is data for the tool: counts if demanded, or an argument."""
+    needs_order: bool
+    """Whether it counts only as an order to the reader, not as the tool's own behaviour."""
+    needs: tuple[str, ...]
+    """Every match contains one of them; empty: not known."""
+    unless_negated: bool
+    """Whether a negation before it reverses it: "never ... without asking"."""
+
+    def search(self, sentence: str) -> re.Match[str] | None:
+        """Return the first match in a sentence."""
+        if self.needs and not any(need in sentence for need in self.needs):
+            return None
+        found = self.pattern.finditer(sentence)
+        return next((match for match in found if not self._is_negated(sentence, match)), None)
+
+    def _is_negated(self, sentence: str, match: re.Match[str]) -> bool:
+        before = sentence[max(0, match.start() - NEGATION_REACH) : match.start()]
+        return self.unless_negated and NEGATED.search(before) is not None
+
+
+_ASKS = json.loads(files("assay.probing.texts").joinpath("asks.json").read_text("utf-8"))
+
+
+def _expanded(lines: Sequence[str], parts: Mapping[str, str]) -> str:
+    """Return a pattern with the word classes that it names (`<who>`) expanded."""
+    return re.sub(r"<(\w+)>", lambda name: parts.get(name[1], name[0]), "".join(lines))
+
+
+def _parts() -> Mapping[str, str]:
+    made: dict[str, str] = {}
+    for name, lines in {**_ASKS["parts"], **_ASKS["readers"]}.items():
+        made[name] = _expanded(lines, made)
+    return made
+
+
+_PARTS = _parts()
+_TRADES = {name: re.compile("".join(lines)) for name, lines in _ASKS["trades"].items()}
+
+SIGNS: Final = tuple(
+    Sign(
+        row["sign"],
+        re.compile(_expanded(row["pattern"], _PARTS)),
+        _TRADES.get(row.get("trade")),
+        is_data=bool(row.get("is_data")),
+        needs_order=bool(row.get("needs_order")),
+        needs=tuple(row.get("needs", "").split()),
+        unless_negated=bool(row.get("unless_negated")),
+    )
+    for row in _ASKS["signs"]
+)
+ORDERS: Final = re.compile(_PARTS["orders"])
+"""Matches an order to the reader, anywhere in a sentence."""
+
+CLAUSE: Final = re.compile(_PARTS["clause"])
+"""Matches a verb that begins a clause. At the beginning of a description it says what the tool
+does."""
+
+BY_MODEL: Final = re.compile(_PARTS["by_model"])
+"""Matches text addressed to models by name."""
+
+HEADING: Final = re.compile(_PARTS["heading"])
+"""Matches a heading that addresses the next sentence to models."""
+
+ALWAYS: Final = re.compile(_PARTS["always"])
+ARGUMENT: Final = re.compile(_PARTS["argument"])
+"""Matches a reference to an argument by name."""
+
+NEGATED: Final = re.compile(_PARTS["negated"])
+SECURITY: Final = re.compile(_PARTS["security"])
+"""Matches trades that quote such texts."""
+
+HARMLESS: Final = re.compile(_PARTS["harmless"])
+"""Matches sentences that quote, or speak of protection."""
+
+
+REACH = 256
+"""Longest match that is found beyond a window."""
+
+NEAR = 600
+"""Characters within which two signs belong together."""
+
+SECRET_NEAR = 110
+"""Characters within which a verb and the secret it demands belong together."""
+
+HITS_MAX = 500
+"""Hits of one text that are examined."""
+
+TRIES_MAX = 1_500
+"""How often patterns are tried on windows of one text; ordinary texts need a few a window."""
+
+_NOUN = "noun"
+
+OVERRIDE, REVEAL, CONCEAL, MARKUP, SECRET, TARGET, SHADOW, ROLE = (
+    "override",
+    "reveal",
+    "conceal",
+    "markup",
+    "secret",
+    "target",
+    "shadow",
+    "role",
+)
+
+PAIRS: Final = frozenset(
+    frozenset(pair)
+    for pair in (
+        (OVERRIDE, CONCEAL),
+        (OVERRIDE, SECRET),
+        (OVERRIDE, REVEAL),
+        (CONCEAL, REVEAL),
+        (OVERRIDE, MARKUP),
+        (OVERRIDE, TARGET),
+        (CONCEAL, SECRET),
+        (CONCEAL, MARKUP),
+        (CONCEAL, TARGET),
+        (MARKUP, SECRET),
+        (SHADOW, SECRET),
+        (SHADOW, CONCEAL),
+        (ROLE, OVERRIDE),
+        (ROLE, CONCEAL),
+    )
+)
+"""Independent signs that no honest text has together."""
+
+ALONE: Final = frozenset({OVERRIDE, REVEAL, CONCEAL, MARKUP})
+"""Signs that are a warning by themselves."""
+
+_SIGNS = json.loads(files("assay.probing.texts").joinpath("signs.json").read_text("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stem:
+    """One pattern of a sign; every match contains one of `needs`."""
+
+    sign: str
+    pattern: re.Pattern[str]
+    needs: tuple[str, ...]
+
+
+_STEMS = tuple(
+    _Stem(row["sign"], re.compile(row["pattern"]), tuple(row["needs"])) for row in _SIGNS["signs"]
+)
+_ACTS = re.compile("|".join(_SIGNS["acts"]))
+_QUOTING = re.compile("|".join(_SIGNS["quoting"]))
+_UNDONE = re.compile("|".join(_SIGNS["after"]))
+_NONE = re.compile("|".join(_SIGNS["between"]))
+_NEGATED = re.compile(f"(?:{'|'.join(_SIGNS['negation'])})[^.!?;:,\\n]{{0,24}}$")
+_QUOTING_CHARS = 80
+_QUOTES = ("'", '"', "`", "\u201c", "\u2018", "\u00ab", "\u300c", "\u201e", "\u300e")
+
+
+@dataclass(slots=True)
+class Signs:
+    """The signs of one text, and whether two independent ones are close together."""
+
+    found: set[str] = field(default_factory=set[str])
+    is_pair: bool = False
+    last: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, sign: str, at: int) -> None:
+        """Add a sign at a position; positions never decrease by more than a match is long."""
+        self.found.add(sign)
+        self.last[sign] = at
+        self.is_pair = self.is_pair or any(
+            at - place <= NEAR and frozenset((sign, other)) in PAIRS
+            for other, place in self.last.items()
+        )
+
+
+def _find_signs(plain: str, meter: Meter) -> Sliced[Signs]:
+    """Return the signs in a text that is normalised and in lower case.
+
+    Window by window: only patterns whose literal parts occur in a window are tried there.
+    """
+    hits: list[tuple[int, str]] = []
+    tries = TRIES_MAX
+    for at in range(0, len(plain), WINDOW_CHARS):
+        end = min(len(plain), at + WINDOW_CHARS)
+        view = plain[at : min(len(plain), end + REACH)]
+        for stem in _STEMS:
+            if tries and len(hits) < HITS_MAX and any(need in view for need in stem.needs):
+                tries -= 1
+                hits += _hits(plain, stem, at, end)
+                if meter.spend(len(view) // 8):
+                    yield
+        if meter.spend(len(view)):
+            yield
+    signs = Signs()
+    for place, sign in sorted(hits):
+        signs.add(sign, place)
+    return signs
+
+
+def _hits(plain: str, stem: _Stem, at: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the matches that begin in a window; of secrets those that a verb demands."""
+    for match in stem.pattern.finditer(plain, at, min(len(plain), end + REACH)):
+        if match.start() >= end:
+            return
+        if stem.sign != _NOUN:
+            if _is_meant(plain, match.start()):
+                yield match.start(), stem.sign
+        elif _is_asked_for(plain, match):
+            yield match.start(), SECRET
+
+
+def _is_asked_for(plain: str, noun: re.Match[str]) -> bool:
+    """Return whether a verb near the noun demands it, and is neither quoted nor negated."""
+    begin, end = _sentence(plain, noun.start(), noun.end())
+    return any(
+        _is_meant(plain, act.start())
+        and not _NEGATED.search(plain[begin : act.start()])
+        and not _NONE.search(plain[act.end() : noun.start()])
+        and not _UNDONE.search(plain[act.end() : end])
+        for act in _ACTS.finditer(plain, begin, end)
+    )
+
+
+def _sentence(plain: str, start: int, end: int) -> tuple[int, int]:
+    """Return the range of the sentence around a place, within `SECRET_NEAR` of it."""
+    first = max(0, start - SECRET_NEAR)
+    breaks = [match.end() for match in _SENTENCE_END.finditer(plain, first, start)]
+    closing = _SENTENCE_END.search(plain, end, end + SECRET_NEAR)
+    last = closing.start() if closing else min(len(plain), end + SECRET_NEAR)
+    return (breaks[-1] if breaks else first), last
+
+
+def _is_meant(plain: str, place: int) -> bool:
+    """Return whether it is not quoted as an example, as guards and scanners do."""
+    before = plain[max(0, place - _QUOTING_CHARS) : place]
+    if before.endswith(_QUOTES):
+        return False
+    return not _QUOTING.search(_SENTENCE_END.split(before)[-1])
+
+
+_SENTENCE_END = re.compile(r"[.!?;]\s|[\n\u3002\uff01\uff1f]")
+
 
 DESCRIPTION_MAX = 262_144
 """Characters read of one description; the rest of a longer one is ignored."""
@@ -115,9 +380,9 @@ def _is_word(text: str) -> bool:
 
 def _read(text: str, meter: Meter, found: Poison) -> Sliced[None]:
     disguises = yield from find_disguises(text, meter)
-    seen = yield from find_signs((yield from _plain(text, meter)), meter)
+    seen = yield from _find_signs((yield from _plain(text, meter)), meter)
     plain = yield from _plain("\n".join(concealed(text, disguises))[: len(text)], meter)
-    unseen = yield from find_signs(plain, meter)
+    unseen = yield from _find_signs(plain, meter)
     unshown = yield from _plain("\n".join(concealed(text, disguises & _UNSEEN))[:_SHORT], meter)
     kinds = {kind for kind in disguises if _counts(kind, unseen, plain)}
     if (seen.found | unseen.found) & ALONE or seen.is_pair:

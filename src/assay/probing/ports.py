@@ -1,11 +1,15 @@
-"""A visit to an agent, its dependencies, and the interface of a probe."""
+"""A visit to an agent, its dependencies, and the interface of a probe.
+
+Shares and remembers results that several probes of one visit need.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
+from assay.common.cache import SingleFlight
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work_runner import Slices
 from assay.http1.model import Target
@@ -13,10 +17,28 @@ from assay.net.egress.consent import origin_of
 from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.probing.judge import TextJudge
-from assay.probing.purchases import PaidCalls
-from assay.probing.session_memo import AskedOnce
-from assay.registries.model import Service
-from assay.registries.subject import Subject
+from assay.probing.paid_calls import PaidCalls
+from assay.registries.model import Service, Subject
+
+T = TypeVar("T")
+
+
+class AskedOnce:
+    """Results by name, for one visit: as many as there are names in the code."""
+
+    def __init__(self) -> None:
+        self._flights: SingleFlight[None] = SingleFlight()
+        self._results: dict[str, object] = {}
+
+    async def get(self, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of one call of `ask`; a failed call is repeated by the next probe."""
+
+        async def made() -> None:  # Stored before the flight ends, so that later callers find it.
+            self._results[name] = await ask()
+
+        if name not in self._results:
+            await self._flights.run(name, made)
+        return cast("T", self._results[name])  # The name determines the type.
 
 
 class OutOfBandUrl(Protocol):
@@ -195,15 +217,6 @@ class AgentDialers(Protocol):
 
         Raises `AgentCallFailed` on entry.
         """
-        ...
-
-
-@runtime_checkable
-class CountsMessages(Protocol):
-    """Counts messages that probably cost an agent's owner a model call."""
-
-    async def count_message(self, url: str) -> None:
-        """Count one; raises `BudgetExhausted` if it exceeds the limit."""
         ...
 
 

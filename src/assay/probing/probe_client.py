@@ -2,13 +2,21 @@
 
 Only the class of an answer is stored, never its text, time or number: the same agent gives the same
 evidence. Source: conventions.md#behavioural-evidence.
+
+Follows redirects within a site, and recognises agent cards.
+
+Reads a service's payment demand from its 402; shared by the probes of payment.
+
+Source: x402 specification, versions 1 (body) and 2 (header `PAYMENT-REQUIRED`); x402.md#documents.
 """
 
 import base64
+import binascii
 import hashlib
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -20,8 +28,15 @@ from assay.common.json import (
     is_nested_beyond,
     is_object,
 )
-from assay.net.egress.grpc_address import GRPC, grpc_origins
-from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
+from assay.net.egress.url import GRPC, grpc_origins
 from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
@@ -104,10 +119,10 @@ def answer_class(response: EgressResponse | Failure) -> AnswerClass:
     """Return the class of a reply (see `AnswerClass`)."""
     if isinstance(response, Failure):
         return _FAILURES.get(response, "unreachable")
-    return status_class(response.status)
+    return _status_class(response.status)
 
 
-def status_class(status: int) -> AnswerClass:
+def _status_class(status: int) -> AnswerClass:
     """Return the class of an HTTP status."""
     if status in _CLOSED:
         return "closed"
@@ -125,7 +140,7 @@ def failure_class(error: AgentCallFailed) -> str:
     An `AnswerClass`, `protocol`, or `error` (protocol error).
     """
     if error.kind == "error" and error.code is not None and error.code in _CLOSED | _BUSY:
-        return status_class(error.code)
+        return _status_class(error.code)
     return error.kind
 
 
@@ -300,3 +315,154 @@ def interfaces(card: JsonObject) -> list[tuple[str, str]]:
     if isinstance(url, str):
         found.insert(0, (str(card.get("preferredTransport") or "JSONRPC"), url))
     return found
+
+
+REDIRECTS_MAX = 3
+"""Redirects followed on one site: https, a new path and a slash."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+async def follow(
+    http: EgressClient, request: OutboundRequest, limits: Limits = LIMITS
+) -> tuple[str, EgressResponse]:
+    """Return where a GET ends after redirects that stay on its site, and the reply there.
+
+    A redirect to another site is returned as the reply. Raises `EgressError`.
+    """
+    url = request.url
+    reply = await http.send(request, limits)
+    for _ in range(REDIRECTS_MAX):
+        location = reply.header("location") if reply.status in _REDIRECTS else None
+        try:
+            following = urljoin(url, location) if location else ""
+        except ValueError:
+            break
+        if not same_site(following, url) or _is_downgrade(url, following):
+            break
+        url = following
+        reply = await http.send(replace(request, url=url), limits)
+    return url, reply
+
+
+def _is_downgrade(url: str, following: str) -> bool:
+    """Return whether a redirect leads from https to http."""
+    return url.lower().startswith("https:") and not following.lower().startswith("https:")
+
+
+def is_agent_card(document: JsonObject) -> bool:
+    """Return whether a document is an A2A card, of 0.3 or of 1.0."""
+    return is_array(document.get("skills")) and bool(
+        document.keys() & {"url", "supportedInterfaces", "protocolVersion", "capabilities"}
+    )
+
+
+HEADER_CHARS_MAX = 65_536
+OFFERS_MAX = 32
+_PAYMENT_REQUIRED = 402
+_NOT_BY_GET = frozenset({400, 404, 405, 415, 422})
+_AMOUNT = re.compile(r"[0-9]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A way to pay: payee, amount, asset and network, as demanded."""
+
+    network: str
+    asset: str
+    amount: str
+    pay_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentDemand:
+    """A parsed 402: the offers of either version, and whether every one of them is well-formed."""
+
+    body: tuple[Offer, ...]
+    header: tuple[Offer, ...]
+    is_valid: bool
+
+    @property
+    def offers(self) -> frozenset[Offer]:
+        """Return the offers of both versions."""
+        return frozenset(self.body) | frozenset(self.header)
+
+
+async def asked(visit: ProbeSession, headers: dict[str, str] | None = None) -> PaymentDemand | None:
+    """Return the first HTTP service's demand for an unpaid call; None if it is not x402."""
+    service = first(visit, "http")
+    if service is None:
+        return None
+    response = await ask(visit, OutboundRequest("GET", service.service.endpoint, headers or {}))
+    return read(response)
+
+
+async def unpaid(
+    visit: ProbeSession, url: str, headers: dict[str, str] | None = None
+) -> EgressResponse | Failure:
+    """Return the answer to an unpaid call, if payment is known or declared to be demanded.
+
+    It is a GET; if only a POST is sold, a POST with an empty object: before payment it has no
+    effect.
+    """
+    response = await ask(visit, OutboundRequest("GET", url, headers or {}))
+    if not isinstance(response, EgressResponse) or response.status not in _NOT_BY_GET:
+        return response
+    posted = {**(headers or {}), "content-type": "application/json"}
+    return await ask(visit, OutboundRequest("POST", url, posted, b"{}"))
+
+
+def read(response: EgressResponse | Failure) -> PaymentDemand | None:
+    """Return the offers of a 402, or None if it has none of x402's."""
+    if not isinstance(response, EgressResponse) or response.status != _PAYMENT_REQUIRED:
+        return None
+    document = decode(response.body)
+    spoken = is_object(document) and "x402Version" in document
+    header = response.header("payment-required")
+    if not spoken and header is None:
+        return None
+    is_old = is_object(document) and document.get("x402Version") == 1
+    body = _offers(document, "maxAmountRequired" if is_old else "amount") if spoken else ()
+    said = _offers(_decoded(header), "amount") if header is not None else ()
+    valid = body is not None and said is not None and bool(body or said)
+    return PaymentDemand(body or (), said or (), is_valid=valid)
+
+
+def _decoded(header: str) -> JsonValue:
+    try:
+        return decode(base64.b64decode(header[:HEADER_CHARS_MAX], validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _offers(document: JsonValue, amount: str) -> tuple[Offer, ...] | None:
+    """Return the offers of one version; None if one of them cannot be read."""
+    accepts = document.get("accepts") if is_object(document) else None
+    if not is_array(accepts) or len(accepts) > OFFERS_MAX:
+        return None
+    offers = [_offer(row, amount) for row in accepts]
+    whole = tuple(offer for offer in offers if offer is not None)
+    return whole if len(whole) == len(offers) else None
+
+
+def _offer(row: JsonValue, amount: str) -> Offer | None:
+    if not is_object(row):
+        return None
+    fields = [row.get(name) for name in ("network", "asset", amount, "payTo", "scheme")]
+    texts = [field for field in fields if isinstance(field, str) and field]
+    if len(texts) != len(fields) or not _AMOUNT.fullmatch(texts[2]):
+        return None
+    return Offer(texts[0], texts[1].lower(), texts[2], texts[3].lower())
+
+
+def consistent(found: PaymentDemand) -> bool:
+    """Return whether both versions have the same price of each asset, and the same payee."""
+    by_asset: dict[str, set[tuple[str, str]]] = {}
+    for offer in found.offers:
+        by_asset.setdefault(offer.asset, set()).add((offer.amount, offer.pay_to))
+    return all(len(prices) == 1 for prices in by_asset.values())
+
+
+def as_json(found: PaymentDemand) -> JsonObject:
+    """Return what may be stored of it: classes only."""
+    return {"valid": found.is_valid, "consistent": consistent(found)}

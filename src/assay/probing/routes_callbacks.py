@@ -1,10 +1,8 @@
 """The handler of agents' task results (A2A push notifications). Beyond the specification."""
 
 from assay.common.errors import NotFound
-from assay.probing.push_results import BODY_BYTES_MAX
-from assay.probing.result_callbacks import PREFIX, TOKEN_HEADER, Callbacks
-from assay.server.request_body import read_body
-from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of
+from assay.probing.result_callbacks import BODY_BYTES_MAX, PREFIX, TOKEN_HEADER, Callbacks
+from assay.server.request_context import JSON, AsgiScope, Receive, Send, exchange_of, read_body
 
 _ANSWER = b"{}"
 

@@ -1,4 +1,6 @@
-"""Recognises leaked secrets by their real formats, except those public by design. Pure.
+"""Recognises leaked secrets, settings and internals by their formats. Pure.
+
+Recognises leaked secrets by their real formats, except those public by design.
 
 A key counts only if it has the entropy of a real one, a valid checksum if its format has one, and
 does not look like a placeholder. Browser keys (Firebase `apiKey`, maps, search-only and publishable
@@ -6,6 +8,19 @@ keys) are made to be public. Ambiguous ones do not count if the service's own pu
 same. Every quantifier is bounded and the computation yields (`common.sliced_work`).
 Sources: GitHub, "Behind GitHub's new authentication token formats" (checksum); AWS, "IAM unique
 identifiers"; evidence.md#leaks.
+
+Detects settings in an answer: an environment, or a configuration with a secret.
+
+Three or more upper-case names with values, of which one names a secret and has a value that is
+neither hidden nor a placeholder. Publicly readable settings do not count.
+
+Patterns of leaked internals.
+
+Precision before recall: an honest agent that is accused loses its grade, a dishonest one meets
+several probes. So it contains only patterns that ordinary error messages do not match. Every
+quantifier is bounded, because the text is hostile. So is the work: a text is read in windows of
+fixed size, and the computations yield after every few thousand characters (`common.sliced_work`).
+Source: checks.md#error-bodies.
 """
 
 import re
@@ -13,11 +28,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from itertools import pairwise
 from math import log2
 
 from assay.common.sliced_work import Meter, Sliced, occurs, whole
-from assay.probing.text_forms import decoded
+from assay.probing.hidden_texts import decoded
 
 TEXT_MAX = 65_536
 """Characters read of one answer."""
@@ -80,12 +96,12 @@ def entropy(text: str) -> float:
     return -sum(n / len(text) * log2(n / len(text)) for n in counts.values()) if text else 0.0
 
 
-def is_placeholder(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     """Return whether a value is a placeholder that the reader must replace, or a hidden value."""
     return _PLACEHOLDER.search(value) is not None
 
 
-def is_random(value: str) -> bool:
+def _is_random(value: str) -> bool:
     """Return whether it may be a random key: entropy, two kinds of character, no placeholder."""
     kinds = [any(map(test, value)) for test in (str.isdigit, str.islower, str.isupper)]
     steps = sum(ord(b) - ord(a) == 1 for a, b in pairwise(value))
@@ -98,7 +114,7 @@ def is_random(value: str) -> bool:
     )
 
 
-def has_github_checksum(token: str) -> bool:
+def _has_github_checksum(token: str) -> bool:
     """Return whether the last six characters are the base-62 CRC32 of the thirty before them."""
     body = token.rpartition("_")[2]
     number, digits = zlib.crc32(body[:-6].encode()), ""
@@ -128,7 +144,7 @@ def _cloud_key(match: re.Match[str]) -> bool:
 
 
 def _checked(match: re.Match[str]) -> bool:
-    return has_github_checksum(match.group())
+    return _has_github_checksum(match.group())
 
 
 def _database(match: re.Match[str]) -> bool:
@@ -147,7 +163,7 @@ def _named(match: re.Match[str]) -> bool:
     text, value = match.string, _value(match)
     around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
     is_public = _PUBLIC_VALUE.match(value) or _PUBLIC_CONTEXT.search(around)
-    return not is_public and is_random(value)
+    return not is_public and _is_random(value)
 
 
 FORMATS: tuple[SecretFormat, ...] = (
@@ -170,7 +186,7 @@ FORMATS: tuple[SecretFormat, ...] = (
             r"|\b(?:glpat-|GOCSPX-|hf_|shpat_|dop_v1_|github_pat_|SG\.)(?P<other>[\w.-]{20,99})"
             r"|\b\d{8,10}:AA(?P<bot>[\w-]{33})\b"
         ),
-        lambda match: is_random(next(filter(None, match.groups()))),
+        lambda match: _is_random(next(filter(None, match.groups()))),
     ),
     SecretFormat(
         "credentials",
@@ -290,3 +306,131 @@ def environment_lines(text: str) -> Iterator[str]:
 
 
 _ASSIGNMENT = re.compile(r"(?:export )?([A-Z][A-Z0-9_]{2,60})=\S.{0,400}")
+
+
+NAMES_MIN = 3
+SETTINGS_MAX = 500
+VALUE_MIN = 6
+
+_SETTING = re.compile(
+    r"(?<![\w$])\\?[\"']?([A-Z][A-Z0-9_]{2,60})\\?[\"']?\s{0,3}[:=]\s{0,3}"
+    r"(?:\\?[\"']([^\"'\\\n]{1,200})|([^\s\"',;{}\[\]()]{1,200}))"
+)
+_SECRETS = (
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "SECRET",
+    "TOKEN",
+    "API_?KEY",
+    "PRIVATE",
+    "CREDENTIAL",
+)
+_SECRET_NAME = re.compile("|".join(_SECRETS))
+
+
+def find_settings(text: str, public_pages: Sequence[str] = ()) -> Sliced[bool]:
+    """Return whether a text contains such settings."""
+    meter, cut = Meter(), text[:TEXT_MAX]
+    coded = yield from decoded(cut, meter)
+    for form in (cut, coded):
+        if meter.spend(len(form)):
+            yield
+        settings = dict(_settings(form))
+        secret = [value for name, value in settings.items() if _is_secret(name, value)]
+        known = "".join(public_pages)
+        if len(settings) >= NAMES_MIN and any(value not in known for value in secret):
+            return True
+    return False
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    for _, match in zip(range(SETTINGS_MAX), _SETTING.finditer(text), strict=False):
+        yield match[1], (match[2] or match[3] or "").strip()
+
+
+def _is_secret(name: str, value: str) -> bool:
+    is_shown = len(value) >= VALUE_MIN and len(set(value)) > 3  # noqa: PLR2004 - not "******"
+    return bool(is_shown and _SECRET_NAME.search(name)) and not _is_placeholder(value)
+
+
+ERROR_MAX = 65_536
+"""Characters read of one error message."""
+
+
+_ERROR_REACH = 768
+"""Longest match that is found beyond a window. A longer file path is not recognised."""
+
+_INTERNALS = {
+    "stack trace": re.compile(
+        r"Traceback \(most recent call last\)|^\s{0,8}File \"[^\"\n]{1,300}\", line \d{1,7}"
+        r"|\bat [\w.$<>\[\] ]{1,120} ?\((?:file://|node:|/|[A-Z]:\\)[^\s()]{1,300}:\d{1,7}:\d{1,7}\)"
+        r"|\bat [\w.$<>]{1,160}\([\w$]{1,80}\.(?:java|kt|scala):\d{1,7}\)"
+        r"|\bgoroutine \d{1,9} \[running\]|\bthread '[^'\n]{1,80}' panicked at"
+        r"|\bin /[^\s]{1,200}\.php(?: on line |:)\d{1,7}",
+        re.MULTILINE,
+    ),
+    "file path": re.compile(
+        r"(?<![\w.:/])/(?:home|root|usr|var|opt|srv|app|Users|tmp)(?:/[\w.@+-]{1,80}){1,20}"
+        r"\.(?:py|js|mjs|cjs|ts|rb|php|go|rs|java|env|pem|key|sqlite3?)\b"
+        r"|\b[A-Z]:\\(?:[\w .@-]{1,80}\\){1,20}[\w.-]{1,80}"
+    ),
+}
+_IPV4 = re.compile(r"(?<![\w.-])(?<!\w/)(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|-\d)")
+_INTERNAL_HOST = re.compile(
+    r"(?<![\w-])[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,4}\.(?:svc\.cluster\.local|internal|intranet)\b"
+)
+_FOUND_MAX = 50
+"""Addresses and names of one text that are examined."""
+
+
+def leaked_internals(text: str, own_hosts: Iterable[str]) -> frozenset[str]:
+    """Return the kinds of internal detail in a text, except the agent's own public hosts."""
+    return whole(find_internals([text], own_hosts))
+
+
+def find_internals(texts: Iterable[str], own_hosts: Iterable[str]) -> Sliced[frozenset[str]]:
+    """Return the kinds of internal detail in error messages, except the agent's public hosts."""
+    own = frozenset(own_hosts)
+    found: set[str] = set()
+    meter = Meter()
+    for _, text in zip(range(TEXTS_MAX), texts, strict=False):
+        if meter.spend(_TEXT_COSTS):
+            yield
+        cut = text[:ERROR_MAX]
+        for kind, pattern in _INTERNALS.items():
+            if (yield from occurs(pattern, cut, meter, _ERROR_REACH)):
+                found.add(kind)
+        for pattern, is_leak in ((_INTERNAL_HOST, _is_foreign), (_IPV4, _is_internal)):
+            leaks = _FirstFew(own, is_leak)
+            if (yield from occurs(pattern, cut, meter, _ERROR_REACH, leaks)):
+                found.add("internal address")
+    return frozenset(found)
+
+
+class _FirstFew:
+    """Examines the first matches of a text; the agent's own hosts are not leaks."""
+
+    def __init__(self, own: frozenset[str], is_leak: Callable[[str], bool]) -> None:
+        self._own = own
+        self._is_leak = is_leak
+        self._left = _FOUND_MAX
+
+    def __call__(self, match: re.Match[str]) -> bool:
+        self._left -= 1
+        name = match.group()
+        return self._left >= 0 and name not in self._own and self._is_leak(name)
+
+
+def _is_foreign(name: str) -> bool:
+    del name
+    return True
+
+
+def _is_internal(address: str) -> bool:
+    """Return whether it is private or link-local. Loopback reveals nothing about a network."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    return (ip.is_private or ip.is_link_local) and not (ip.is_loopback or ip.is_unspecified)

@@ -1,11 +1,14 @@
 """The conversations of one visit: opened once, shared by all its probes, and counted.
 
+An MCP session shared by all probes of a visit, which lists its tools once for all.
+
 Sources: conventions.md#behavioural-evidence; evidence.md#no-acts.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from assay.common.json import JsonObject, is_object
@@ -14,14 +17,61 @@ from assay.probing.ports import (
     A2aConversation,
     AgentCallFailed,
     AgentDialers,
+    AskedOnce,
     BudgetExhausted,
     Callback,
     McpConversation,
+    McpTool,
     PendingResult,
 )
-from assay.probing.push_results import is_working
-from assay.probing.task_results import task_result
-from assay.probing.tool_listing import ListedOnce
+from assay.probing.result_callbacks import is_working, task_result
+
+CALLS_KEPT = 24
+"""Calls of a session whose results are kept for checks of the server's texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call and its result."""
+
+    name: str
+    arguments: JsonObject
+    result: JsonObject
+
+
+class ListedOnce:
+    """An `McpConversation` whose tools are listed once, and once more on demand."""
+
+    def __init__(self, line: McpConversation) -> None:
+        self._line = line
+        self._asked = AskedOnce()
+        self.protocol_version = line.protocol_version
+        self.server_name = line.server_name
+        self.instructions = line.instructions
+        self.called: list[ToolCall] = []
+        """The first calls of all probes and of the proof of function."""
+
+    async def list_tools(self, *, again: bool = False) -> Sequence[McpTool]:
+        """Return the first listing; with `again` the second one, shared by all that ask for it."""
+        return await self._asked.get(f"tools {again}", self._line.list_tools)
+
+    async def call_tool(
+        self, name: str, arguments: JsonObject, wait_s: float | None = None
+    ) -> JsonObject:
+        """Implement `McpConversation.call_tool`."""
+        result = await self._line.call_tool(name, arguments, wait_s)
+        if len(self.called) < CALLS_KEPT:
+            self.called.append(ToolCall(name, arguments, result))
+        return result
+
+    async def read_first(self) -> JsonObject | None:
+        """Implement `McpConversation.read_first`, once."""
+        return await self._asked.get("first", self._line.read_first)
+
+    async def list_texts(self) -> Sequence[JsonObject]:
+        """Implement `McpConversation.list_texts`."""
+        return await self._line.list_texts()
+
 
 HANG_UP_S = 0.4
 """Time limit for ending a conversation: it yields no result, and is only polite."""
@@ -145,7 +195,7 @@ class SharedDialers:
 
 
 class FunctionDialers:
-    """The same connections, for proof of function, with its share of the visit's messages."""
+    """Counts messages that probably cost an agent's owner a model call."""
 
     def __init__(self, dialers: SharedDialers) -> None:
         self._dialers = dialers

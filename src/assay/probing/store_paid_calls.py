@@ -24,16 +24,8 @@ from assay.common.clock import Clock
 from assay.common.json import JsonObject, is_object
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.paid_calls import paid_calls
-from assay.payments.transfer_model import Draft
-from assay.probing.paid_call_model import (
-    EVERY,
-    GAS,
-    SHARE,
-    TRIES_MAX,
-    PaidCall,
-    Spending,
-)
-from assay.probing.purchases import Sale
+from assay.payments.statement import Draft
+from assay.probing.paid_calls import EVERY, GAS, SHARE, TRIES_MAX, PaidCall, Sale, Spending
 
 DAY: Final = timedelta(days=1)
 _C = paid_calls.c

@@ -23,10 +23,10 @@ from assay.http1.model import Target
 from assay.net.egress.consent import origin_of
 from assay.net.egress.ports import EgressClient
 from assay.net.egress.url import EgressPolicy, parse_target
+from assay.probing.consent import refused_prefixes
 from assay.probing.ports import AgentDialers, BudgetExhausted, Probe, Severity
-from assay.probing.robots import refused_prefixes
 from assay.probing.session import VisitHttp
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 ROBOTS_KEPT_S = 86_400.0
 """How long robots.txt, as read by an announced visit, is valid.

@@ -12,18 +12,15 @@ from random import Random
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import EgressResponse, OutboundRequest
-from assay.probing.answers import parts_said
-from assay.probing.conversations import CONFIRMED_FROM
+from assay.probing.conversations import CONFIRMED_FROM, LabelledReply, parts_said
 from assay.probing.function.arguments import arguments_for
-from assay.probing.function.identify import Address
-from assay.probing.function.openapi import Operation, base_of, operations_of
-from assay.probing.function.request import request_for
+from assay.probing.function.described_operations import Operation, base_of, operations_of
+from assay.probing.function.identify import Address, request_for
 from assay.probing.instructions import seeded, word
-from assay.probing.malformed_requests import LabelledReply
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool, ProbeSession, ServiceKind
 from assay.probing.probe_client import ask, first, text_of
 from assay.probing.session import VisitHttp, is_tight, require_room
-from assay.probing.text_inputs import documented_at
+from assay.probing.text_tools import documented_at
 
 ASKED_MAX, ASKED_FEW = 6, 2
 """Calls of a visit; of an unannounced one."""
@@ -80,13 +77,13 @@ async def _wrongly_asked(visit: ProbeSession) -> Sequence[LabelledReply]:
 
 
 async def _asked(reader: Reader, kind: str, chance: Random) -> LabelledReply | None:
-    arguments = wrong_arguments(reader.schema, kind, chance, reader.about)
+    arguments = _wrong_arguments(reader.schema, kind, chance, reader.about)
     if arguments is None:
         return None
 
     async def again() -> str:
         try:
-            return await reader.call(wrong_arguments(reader.schema, kind, chance) or arguments)
+            return await reader.call(_wrong_arguments(reader.schema, kind, chance) or arguments)
         except BudgetExhausted:
             return ""
 
@@ -103,7 +100,7 @@ _CALLED = {
 }
 
 
-def wrong_arguments(
+def _wrong_arguments(
     schema: JsonObject, kind: str, chance: Random, about: str = ""
 ) -> JsonObject | None:
     """Return arguments that are wrong in one way; None if none can be wrong."""
@@ -199,12 +196,12 @@ async def _neighbours_disclosed(visit: ProbeSession) -> int:
     readers: Sequence[Reader] = await _readers(visit) if is_asked else ()
     disclosed: set[str] = set()
     for reader in readers:
-        if not is_of_customers(reader.about):
+        if not _is_of_customers(reader.about):
             continue
         for arguments in neighbours(reader.schema, chance):
             carried = _carried(visit)
             try:
-                who = person_in(await reader.call(arguments))
+                who = _person_in(await reader.call(arguments))
             except BudgetExhausted:
                 return len(disclosed)
             # A caller with a credential may have received its own records.
@@ -246,7 +243,7 @@ def _is_number(declared: JsonValue) -> bool:
     return is_object(declared) and declared.get("type") in {"integer", "number"}
 
 
-def is_of_customers(about: str) -> bool:
+def _is_of_customers(about: str) -> bool:
     """Return whether something says that it is about one customer's data."""
     return _OF_CUSTOMERS.search(about) is not None
 
@@ -267,7 +264,7 @@ _OF_CUSTOMERS = re.compile(
 )
 
 
-def person_in(text: str) -> str:
+def _person_in(text: str) -> str:
     """Return how a person in an answer with further details can be reached; empty otherwise."""
     named = {match[1].casefold(): match[2] for match in _MEMBER.finditer(text[:TEXT_MAX])}
     shown = {key: value for key, value in named.items() if "*" not in value}

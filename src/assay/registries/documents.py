@@ -1,14 +1,22 @@
-"""Fetches token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`) through the egress guard."""
+"""Fetches token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`), and caches registration files.
+
+Reads JSON from `data:` URIs (RFC 2397), within a size limit.
+
+Fetches token URIs (`https:`, `http:`, `ipfs:`, `ar:`, `data:`) through the egress guard.
+
+Caches the registration files behind token URIs.
+"""
 
 import base64
+import binascii
 import hashlib
 import re
 from dataclasses import replace
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
+from assay.common.cache import BoundedMap, Cache
+from assay.common.clock import Clock
 from assay.common.egress_budget import current_use, egress_use
-from assay.net.data_uri import DataUriError, read_data_uri
-from assay.net.egress.host_timeout import count_own_waits
 from assay.net.egress.ports import (
     EgressClient,
     EgressError,
@@ -17,7 +25,56 @@ from assay.net.egress.ports import (
     Limits,
     OutboundRequest,
 )
-from assay.registries.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
+from assay.net.egress.request_slots import count_own_waits
+from assay.registries.model import OnchainAgent, Problems, RegistrationFile
+from assay.registries.ports import (
+    OVER_BUDGET,
+    Document,
+    DocumentOverBudget,
+    Documents,
+    DocumentUnavailable,
+)
+from assay.registries.registration import NotRegistration, parse_registration
+from assay.registries.registration_json import TemplateUri, read_token_uri
+
+_JSON = re.compile(r"(?:application|text)/(?:[a-z0-9.+-]+\+)?json|", re.IGNORECASE)
+"""JSON media types, or no media type: published registration files often omit it."""
+
+_PERCENT = 3
+_SPACE = re.compile(rb"\s+")
+
+
+class DataUriError(ValueError):
+    """The URI carries no document; the message may be shown to the caller."""
+
+
+def read_data_uri(uri: str, bytes_max: int) -> bytes:
+    """Return the bytes that `uri` (beginning with `data:`) carries. Raises `DataUriError`."""
+    head, comma, payload = uri[len("data:") :].partition(",")
+    if not comma:
+        raise DataUriError("the data URI has no comma before its content")
+    media_type, *parameters = (part.strip() for part in head.split(";"))
+    if not _JSON.fullmatch(media_type):
+        raise DataUriError("the data URI does not carry JSON")
+    # Refused before decoding: an escaped byte takes at most three characters.
+    if len(payload) > _PERCENT * 2 * bytes_max:
+        raise DataUriError(f"the document is larger than {bytes_max} bytes")
+    content = unquote_to_bytes(payload.encode("utf-8", "replace"))
+    if any(parameter.lower() == "base64" for parameter in parameters):
+        content = _from_base64(content)
+    if len(content) > bytes_max:
+        raise DataUriError(f"the document is larger than {bytes_max} bytes")
+    return content
+
+
+def _from_base64(text: bytes) -> bytes:
+    """Decode either base64 alphabet, with or without padding and line breaks."""
+    plain = _SPACE.sub(b"", text).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except binascii.Error:
+        raise DataUriError("the data URI is not valid base64") from None
+
 
 REDIRECTS_MAX = 3
 """Redirects followed for a document; each target passes the egress guard again."""
@@ -167,3 +224,89 @@ def _sha256_of(cid: str) -> bytes | None:
         raw.startswith(_RAW_SHA256) and len(raw) == len(_RAW_SHA256) + hashlib.sha256().digest_size
     )
     return raw[len(_RAW_SHA256) :] if is_raw else None
+
+
+DOCUMENT_TTL_S = 300.0
+UNREADABLE_TTL_S = 30.0
+"""How long a registration file, or its absence, is cached."""
+
+FILES_KEPT = 500
+"""The same number of last read files is kept for when their host's egress budget is used up."""
+
+URI_CHARS_MAX = 64 * 1024
+"""Longest token URI that is followed; `data:` URIs contain whole files."""
+
+Read = tuple[RegistrationFile | None, str | None]
+"""The registration file, or a sentence that says why there is none."""
+
+
+class RegistrationFiles:
+    """Reads and caches the files that token URIs point at."""
+
+    def __init__(self, documents: Documents, clock: Clock) -> None:
+        self._documents = documents
+        self._files: Cache[Read] = Cache(clock, _ttl_s, FILES_KEPT, _weight)
+        self._last_read: BoundedMap[str, RegistrationFile] = BoundedMap(
+            FILES_KEPT, lambda f: f.weight
+        )
+
+    async def read(self, uri: str) -> Read:
+        """Return the file, or why there is none; never raises."""
+        if not uri.strip():
+            return None, "The agent has no token URI."
+        if len(uri) > URI_CHARS_MAX:
+            return None, f"The token URI is longer than {URI_CHARS_MAX} characters."
+        problems = Problems()
+        try:
+            source = read_token_uri(uri, problems.note)
+            if isinstance(source, bytes):
+                return _with(parse_registration(source), problems), None
+        except (TemplateUri, NotRegistration) as error:
+            return None, str(error)
+        # It costs no request, and the whole file would be the cache key.
+        if source[:5].lower() == "data:":
+            file, why = await self._fetch(source)
+        else:
+            file, why = await self._cached(source)
+        return (None if file is None else _with(file, problems)), why
+
+    async def _cached(self, uri: str) -> Read:
+        try:
+            return await self._files.get(uri, lambda: self._fetch(uri), current_use().sharers)
+        except DocumentOverBudget as error:  # Not cached: another use may have budget left.
+            return self._last_read.get(uri), str(error) if uri not in self._last_read else None
+
+    async def _fetch(self, uri: str) -> Read:
+        try:
+            document = await self._documents.fetch(uri)
+            file = parse_registration(document.body, uri)
+        except DocumentOverBudget:
+            raise
+        except (DocumentUnavailable, NotRegistration) as error:
+            self._last_read.pop(uri)
+            return None, str(error)
+        if uri[:5].lower() != "data:":
+            self._last_read.put(uri, file)
+        return file, None
+
+
+def _with(file: RegistrationFile, problems: Problems) -> RegistrationFile:
+    """Add the URI's problems to those of its file."""
+    recorded = problems.recorded
+    return replace(file, problems=(*recorded, *file.problems)) if recorded else file
+
+
+def agent_ttl_s(agent: OnchainAgent, ttl_s: float) -> float:
+    """Return how long to cache an agent: not at all if a budget kept its file from being read.
+
+    Another use may have budget left for it.
+    """
+    return 0.0 if agent.registration_problem == OVER_BUDGET else ttl_s
+
+
+def _weight(read: Read) -> int:
+    return 1 if read[0] is None else read[0].weight
+
+
+def _ttl_s(read: Read) -> float:
+    return UNREADABLE_TTL_S if read[0] is None else DOCUMENT_TTL_S

@@ -1,14 +1,94 @@
-"""Agents as their registries show them, and their ids. Plain values."""
+"""Agents as their registries show them: ids, files and their problems, feedback. Pure.
 
+Problems of a registration file: where, what was found, what was expected.
+
+Agents as their registries show them, and their ids. Plain values.
+
+The agent that is evaluated.
+
+Interprets a registry's feedback as the EIP defines it. Pure and exact.
+
+The registry's own `getSummary` is not used: it mixes scales, rounds to the commonest number of
+decimals and wraps around on large values. Source: EIP-8004, "Reputation Registry".
+"""
+
+import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Literal
 
-from assay.chains.model import Network, is_public_key
+from assay.chains.model import Network, is_address, is_public_key
 from assay.common.errors import InvalidRequest, NotFound, Problem
-from assay.common.json import JsonObject
-from assay.registries.file_problems import FileProblem
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+
+FOUND_CHARS_MAX = 80
+PROBLEMS_MAX = 32
+"""Problems kept of one file: its author sees the others once these are fixed."""
+
+Note = Callable[[str, str, str], None]
+"""Records where a problem is, what was found and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """A problem of a registration file; quoted values are shortened and printable."""
+
+    where: str
+    """A path into the file, such as `services[0].endpoint`; `file` or `tokenURI` for the whole."""
+    found: str
+    expected: str
+
+    @property
+    def sentence(self) -> str:
+        """Return the three as one sentence."""
+        return f"{self.where}: found {self.found}; expected {self.expected}."
+
+
+class Problems:
+    """Collects the problems of one file, at most `PROBLEMS_MAX`, each once."""
+
+    def __init__(self) -> None:
+        self._recorded: dict[FileProblem, None] = {}
+
+    def note(self, where: str, found: str, expected: str) -> None:
+        """Record the problem if there is room."""
+        if len(self._recorded) < PROBLEMS_MAX:
+            self._recorded[FileProblem(shown(where), found, expected)] = None
+
+    @property
+    def recorded(self) -> tuple[FileProblem, ...]:
+        """Return the problems in the order in which they were found."""
+        return tuple(self._recorded)
+
+
+def described(value: JsonValue) -> str:
+    """Describe a JSON value in a few words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(value)
+    if is_object(value):
+        return f"an object of {len(value)}"
+    if is_array(value):
+        return f"a list of {len(value)}"
+    return f"the number {str(value)[:FOUND_CHARS_MAX]}"
+
+
+def quoted(text: str) -> str:
+    """Return a third party's text, shortened, in quotes and without invisible characters."""
+    return json.dumps(shown(text), ensure_ascii=False)
+
+
+def shown(text: str) -> str:
+    """Return the same without the quotes."""
+    cut = text[: FOUND_CHARS_MAX + 1]
+    visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
+    return visible[:FOUND_CHARS_MAX] + ("..." if len(cut) > FOUND_CHARS_MAX else "")
+
 
 TOKEN_ID_MAX = 2**256 - 1
 """Token ids are uint256. Source: ERC-721."""
@@ -179,3 +259,91 @@ def number_asked(network: Network, agent_id: str) -> int | None:
     if network.family != "solana":
         return None
     return sequential_id(network, parse_agent_id(network, agent_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The agent evaluated: of a registry, or a key agent (then `agent` is None)."""
+
+    network: Network
+    agent_id: str
+    """Canonical token id, or the key agent's lower-case address."""
+    wallet: str
+    """The first address that acts for it: agentWallet, else owner; a key agent's own address."""
+    agent: OnchainAgent | None
+
+    @property
+    def key(self) -> str:
+        """Return the subject's name in stores and caches: `eip155:1/22`, or `key/0x...`."""
+        return subject_key(self.network, self.agent_id)
+
+
+def subject_key(network: Network, agent_id: str) -> str:
+    """Return the key of the subject with this canonical agent id (see `Subject.key`)."""
+    if is_address(agent_id):
+        return f"key/{agent_id}"
+    return f"{network.caip2}/{agent_id}"
+
+
+SCALE_TAGS = frozenset({"", "starred"})
+"""`tag1` of feedback on the 0 to 100 scale; every other tag is a scale of its own.
+Source: EIP-8004, the table of example tags (`starred`: quality rating, 0 to 100)."""
+
+_LOW, _HIGH = Decimal(0), Decimal(100)
+_CENT = Decimal("0.01")
+_EXACT = Context(prec=60)
+"""Digits for sums: 3 before the point, 18 after it (the registry's most), and 39 for the number of
+entries. A separate context, so that a changed global context cannot alter a reputation."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEntry:
+    """A feedback entry; `score` is its value on the 0 to 100 scale, None if it is off the scale."""
+
+    feedback: Feedback
+    score: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackSummary:
+    """The registry's view of an agent. `average_score` is the plain mean, 2 decimals."""
+
+    feedback_count: int
+    counted: int
+    discarded: int
+    reviewers: int
+    average_score: float | None
+    entries: tuple[FeedbackEntry, ...]
+
+
+def summarise(feedback: Sequence[Feedback]) -> FeedbackSummary:
+    """Summarise feedback; only the order of `entries` depends on the order of the input."""
+    entries = tuple(FeedbackEntry(one, _score_of(one)) for one in feedback)
+    scores = [entry.score for entry in entries if entry.score is not None]
+    return FeedbackSummary(
+        feedback_count=len(entries),
+        counted=len(scores),
+        discarded=len(entries) - len(scores),
+        reviewers=len({one.client for one in feedback}),
+        average_score=_average(scores),
+        entries=entries,
+    )
+
+
+def _average(scores: Sequence[Decimal]) -> float | None:
+    if not scores:
+        return None
+    total = Decimal(0)
+    for score in scores:
+        total = _EXACT.add(total, score)
+    mean = _EXACT.divide(total, Decimal(len(scores)))
+    return float(mean.quantize(_CENT, context=_EXACT))
+
+
+def _score_of(feedback: Feedback) -> Decimal | None:
+    """Return an entry's value on the 0 to 100 scale, or None if it is on another or off it."""
+    if feedback.is_scored:
+        return None if feedback.score is None else Decimal(feedback.score)
+    if feedback.tag1.strip().lower() not in SCALE_TAGS:
+        return None
+    return feedback.value if _LOW <= feedback.value <= _HIGH else None

@@ -1,10 +1,15 @@
-"""Interfaces for reading and writing registries."""
+"""Interfaces for reading and writing registries, and refusals that all of them share.
+
+Interfaces for reading and writing registries.
+
+Refusals that every family of chains gives in the same words.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from assay.chains.model import Account, Family, Network
+from assay.chains.model import Account, ChainUnavailable, Family, Network
 from assay.chains.rpc import Rpc
 from assay.common.clock import Clock
 from assay.registries.model import Feedback, OnchainAgent, WalletMatch
@@ -142,3 +147,19 @@ class ChainFamily(Protocol):
     def reader(self, needs: ReaderDependencies) -> ChainReader:
         """Return a reader for every network of this family."""
         ...
+
+
+def unbelievable(network: Network, detail: object) -> ChainUnavailable:
+    """Return the refusal for a chain with an implausible answer; `detail` is for our logs."""
+    return ChainUnavailable(
+        f"The chain {network.slug} gave no answer that can be believed.",
+        detail=str(detail),
+        retry_after_s=10,
+    )
+
+
+def too_much_feedback(network: Network) -> ChainUnavailable:
+    """Return the refusal for more entries than can be read: a partial list could be any part."""
+    return ChainUnavailable(
+        f"The agent has more feedback on {network.slug} than can be read.", retry_after_s=60
+    )

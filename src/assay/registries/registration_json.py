@@ -1,8 +1,12 @@
-"""Turns the bytes behind a token URI into a JSON value, leniently and within bounds. Pure.
+"""Turns a token URI or the bytes behind it into a JSON value, leniently and within bounds. Pure.
+
+Turns the bytes behind a token URI into a JSON value, leniently and within bounds.
 
 Beyond RFC 8259 it accepts, each with a problem that says so: a byte order mark, UTF-16, gzip,
 base64, comments and trailing commas, a code fence, lone surrogates, JSON within a text. All of
 these have one meaning. Bare keys, single quotes and malformed numbers are ambiguous and refused.
+
+Parses token URIs in their known spellings: an address to fetch, or the file itself.
 """
 
 import base64
@@ -13,6 +17,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from typing import NoReturn
+from urllib.parse import unquote_to_bytes
 
 from assay.common.json import (
     JsonObject,
@@ -22,7 +27,7 @@ from assay.common.json import (
     is_nested_beyond,
     is_object,
 )
-from assay.registries.file_problems import Note, quoted
+from assay.registries.model import Note, quoted
 
 BYTES_MAX = 256 * 1024
 """Largest file that is parsed: room for an embedded picture, and small enough to cache many."""
@@ -63,7 +68,7 @@ def load_inner(text: str, note: Note) -> JsonValue:
         return None
 
 
-def from_base64(text: bytes) -> bytes | None:
+def _from_base64(text: bytes) -> bytes | None:
     """Decode base64 in either alphabet, padded or not; None if it is invalid."""
     plain = b"".join(text.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
@@ -72,7 +77,7 @@ def from_base64(text: bytes) -> bytes | None:
         return None
 
 
-def unzipped(body: bytes) -> bytes:
+def _unzipped(body: bytes) -> bytes:
     """Decompress gzip to at most one byte beyond `BYTES_MAX`. Raises `NotRegistration`."""
     unpack = zlib.decompressobj(wbits=31)
     try:
@@ -86,13 +91,13 @@ def unzipped(body: bytes) -> bytes:
 
 def _unpacked(body: bytes, note: Note) -> bytes:
     if len(body) <= BYTES_MAX and _BASE64.fullmatch(body):
-        inner = from_base64(body)
+        inner = _from_base64(body)
         if inner is not None and inner[:1] in {b"{", b"[", b"\x1f"}:
             note("file", "base64", "the JSON itself")
             body = inner
     if body[:2] == b"\x1f\x8b":
         note("file", "gzip", "the JSON itself, or the header Content-Encoding: gzip")
-        body = unzipped(body)
+        body = _unzipped(body)
     if len(body) > BYTES_MAX:
         raise NotRegistration(f"The document at the token URI is larger than {BYTES_MAX} bytes.")
     return body
@@ -197,3 +202,53 @@ def _unfenced(text: str) -> tuple[str, bool]:
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text, False
     return text[: -len(_FENCE)].partition("\n")[2], True
+
+
+_KINDS = "an https:, ipfs:, ar: or data: URI"
+_DATA = re.compile(r"data:([^;,]*)(.*)", re.IGNORECASE | re.DOTALL)
+_JSON_TYPE = re.compile(r"(?:application|text)/(?:[a-z0-9.+-]+\+)?json|", re.IGNORECASE)
+_CID = re.compile(r"(?:/?ipfs/)?(Qm[1-9A-HJ-NP-Za-km-z]{44}|b[a-z2-7]{58,110})(/.*)?", re.DOTALL)
+_BASE64_TEXT = re.compile(r"[A-Za-z0-9+/_=\s-]{16,}")
+_TEMPLATE = re.compile(r"https?:[^?#]*[{}<>]", re.IGNORECASE)
+
+
+class TemplateUri(Exception):
+    """The URI contains a placeholder that was never filled in."""
+
+
+def read_token_uri(uri: str, note: Note) -> str | bytes:
+    """Return the address to fetch, or the bytes of a file stored in the registry itself.
+
+    Raises `TemplateUri`.
+    """
+    stripped = uri.strip()
+    if inner := _inline(stripped):
+        content, how = inner
+        note("tokenURI", how, _KINDS)
+        return content
+    if stripped != uri:
+        note("tokenURI", "white space around it", "the URI alone")
+    if found := _CID.fullmatch(stripped):
+        note("tokenURI", quoted(stripped), "ipfs:// before the CID")
+        return f"ipfs://{found[1]}{found[2] or ''}"
+    if _TEMPLATE.match(stripped):
+        raise TemplateUri("The token URI holds a placeholder that was not filled in.")
+    found = _DATA.fullmatch(stripped)
+    if found is not None and "," in stripped and not _JSON_TYPE.fullmatch(found[1].strip()):
+        note("tokenURI", f"the media type {quoted(found[1])}", "application/json")
+        return f"data:{found[2]}"
+    return stripped
+
+
+def _inline(text: str) -> tuple[bytes, str] | None:
+    """Return the file that the text itself contains, and its format."""
+    if text[:1] in {"{", "["}:
+        return text.encode("utf-8", "replace"), "the file itself"
+    if text[:3].lower() in {"%7b", "%5b"}:
+        return unquote_to_bytes(text.encode("utf-8", "replace")), "the file itself"
+    if _CID.fullmatch(text) or not _BASE64_TEXT.fullmatch(text):
+        return None
+    content = _from_base64(text.encode("ascii"))
+    if content is None or content[:1] not in {b"{", b"[", b"\x1f"}:
+        return None
+    return content, "the file itself in base64"

@@ -1,11 +1,18 @@
-"""The `chain` object of responses (interface.md#trust-profile)."""
+"""Chains, and problems of registration files, in responses.
+
+The `chain` object of responses (interface.md#trust-profile).
+
+Problems of a registration file in responses (beyond the specification).
+"""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from assay.chains.model import Network
-from assay.server.schemas_base import ResponseModel
+from assay.registries.model import OnchainAgent
+from assay.registries.registration import problems_of
+from assay.server.schemas import ResponseModel
 
 
 class EvmChainResponse(ResponseModel):
@@ -34,3 +41,32 @@ def chain(network: Network) -> ChainResponse:
 
 ADDRESS = r"^0x[a-fA-F0-9]{40}$"
 """Source: interface.md#key-agents."""
+
+
+class FileProblemResponse(ResponseModel):
+    """One problem of the agent's registration file."""
+
+    where: Annotated[
+        str,
+        Field(
+            description="A path into the file; `file` or `tokenURI` for all of it.",
+            examples=["services[0].endpoint"],
+        ),
+    ]
+    found: Annotated[str, Field(examples=["nothing"])]
+    expected: Annotated[str, Field(examples=["one URL"])]
+
+
+FileProblems = Annotated[
+    list[FileProblemResponse],
+    Field(description="What is wrong with the registration file; empty where nothing is."),
+]
+
+
+def file_problems(agent: OnchainAgent | None) -> list[FileProblemResponse]:
+    """Return the problems of an agent's file; a key agent has no file and so no problems."""
+    listed = () if agent is None else problems_of(agent)
+    return [
+        FileProblemResponse(where=one.where, found=one.found, expected=one.expected)
+        for one in listed
+    ]

@@ -1,29 +1,257 @@
-"""Reads an agent's facts from the index, and at most two ranges of blocks beyond it."""
+"""Reads an agent's facts from the index, and at most two ranges of blocks beyond it.
+
+Derives payers from transfers and their sources. Pure.
+
+Finds where payers' money came from, in the index and at most two ranges beyond it.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import Rpc
 from assay.common.cache import Cache
 from assay.common.clock import Clock
+from assay.registries.erc8004 import ZERO_ADDRESS
 from assay.registries.model import OnchainAgent
 from assay.reputation.events import (
     DAY_S,
+    RANGE,
+    SUBJECTS,
     head_of,
     read_feedback,
+    read_fundings,
     read_owners,
     read_payments,
 )
-from assay.reputation.facts import AgentFacts, NotIndexed
-from assay.reputation.funding import RANGES, Funding
-from assay.reputation.indexer import RANGE
-from assay.reputation.payers import Money, joined, payers_of, with_tail
-from assay.reputation.ports import EventCursor, EventStore, Stream
-from assay.reputation.rows import Batch, PaymentChain, ProvenPayment, TransferRow
+from assay.reputation.model import (
+    AgentFacts,
+    Batch,
+    FeedbackEvent,
+    NotIndexed,
+    Payer,
+    PaymentChain,
+    ProvenPayment,
+    TransferRow,
+)
+from assay.reputation.ports import NEUTRAL_FROM, EventCursor, EventStore, LedgerPayment, Stream
 from assay.reputation.rules import FULL, MATURE_DAYS, usual_price
 from assay.reputation.vouchers import Vouchers
+
+DAYS_KEPT = 30
+"""Days of payments kept separately, of those that count in full; earlier ones are added to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """The payments of one network to and from an agent."""
+
+    transfers: Sequence[TransferRow]
+    ledger: Sequence[LedgerPayment]
+    elsewhere: Mapping[str, int]
+    sources: Mapping[str, tuple[str, ...]]
+    """Sources of the payers whose funding has been read."""
+    pending: frozenset[str]
+    proven: frozenset[tuple[str, int]] = frozenset()
+    """Transaction and index of the transfers that feedback files proved, including those to
+    `former`."""
+    former: frozenset[str] = frozenset()
+    """Earlier wallets of the agent."""
+    resold: Sequence[LedgerPayment] = ()
+    """Earnings of resellers from the agent's services, through their own wrappers."""
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Join ranges of one stream."""
+    return Batch(
+        feedback=[row for one in batches for row in one.feedback],
+        notes=[row for one in batches for row in one.notes],
+        owners=[row for one in batches for row in one.owners],
+        transfers=[row for one in batches for row in one.transfers],
+    )
+
+
+def _with_tail(
+    entries: Mapping[tuple[str, int], FeedbackEvent], tail: Batch
+) -> Mapping[tuple[str, int], FeedbackEvent]:
+    """Merge entries with later events beyond the index."""
+    found = dict(entries)
+    for row in tail.feedback:
+        event = FeedbackEvent(
+            *(row.client, row.number, row.rating, row.day, row.uri, row.digest),
+            file="unchecked" if row.uri else "none",
+        )
+        found.setdefault((row.client, row.number), event)
+    for note in tail.notes:
+        one = found.get((note.client, note.number))
+        if one is not None and note.is_revocation:
+            found[note.client, note.number] = replace(one, is_revoked=True)
+        elif one is not None:
+            found[note.client, note.number] = replace(one, responses=one.responses + 1)
+    return found
+
+
+def payers_of(
+    moneys: Sequence[Money], agent: OnchainAgent, side: frozenset[str], day: int
+) -> tuple[list[Payer], Mapping[str, Sequence[int]]]:
+    """Return payers over all networks, and the individual payments of each."""
+    payers: dict[str, Payer] = {}
+    prices: dict[str, list[int]] = {}
+    for money in moneys:
+        paid_out = {row.recipient for row in money.transfers if row.sender in side}
+        for row in money.transfers:
+            is_payment = row.recipient == agent.wallet or (row.tx, row.log) in money.proven
+            if is_payment and row.sender in money.sources:
+                one = _fresh(payers, row.sender, money, side, paid_out)
+                payers[row.sender] = _paid(one, row.amount, row.day, day, row.is_charge)
+                prices.setdefault(row.sender, []).append(row.amount)
+        for row in money.transfers:
+            if row.sender in side and row.recipient in payers:
+                one = payers[row.recipient]
+                payers[row.recipient] = replace(one, returned=one.returned + row.amount)
+        _add_ledger(payers, prices, money, side, day)
+        for entry in _resold(money):
+            one = _fresh(payers, entry.payer, money, side, paid_out)
+            payers[entry.payer] = _paid_others(one, entry.amount, entry.day, day)
+    return [payers[one] for one in sorted(payers)], prices
+
+
+def _add_ledger(
+    payers: dict[str, Payer],
+    prices: dict[str, list[int]],
+    money: Money,
+    side: frozenset[str],
+    day: int,
+) -> None:
+    """Add payments to the agent that appear in our own ledger but not in any read transfer."""
+    seen = {row.tx for row in money.transfers}
+    for entry in money.ledger:
+        if entry.tx.lower() not in seen:
+            one = payers.get(entry.payer) or Payer(entry.payer, {}, counts_as_customer=False)
+            one = replace(one, is_own=one.is_own or entry.payer in side)
+            payers[entry.payer] = _paid(one, entry.amount, entry.day, day, is_charge=True)
+            prices.setdefault(entry.payer, []).append(entry.amount)
+
+
+def _resold(money: Money) -> Sequence[LedgerPayment]:
+    """Return payments to resellers, except by accounts they funded and those counted here."""
+    seen = {row.tx for row in money.transfers}
+    return [
+        one
+        for one in money.resold
+        if one.tx not in seen and one.payee not in money.sources.get(one.payer, (one.payee,))
+    ]
+
+
+def _fresh(
+    payers: Mapping[str, Payer],
+    address: str,
+    money: Money,
+    side: frozenset[str],
+    paid_out: set[str],
+) -> Payer:
+    """Return the payer with the source of its money on this network."""
+    known = payers.get(address) or Payer(address, {})
+    sources = money.sources[address]
+    own = address in side or any(one in side or one in paid_out for one in sources)
+    return replace(
+        known,
+        elsewhere=max(known.elsewhere, money.elsewhere.get(address, 0)),
+        sources=tuple(dict.fromkeys((*known.sources, *sources))),
+        is_own=known.is_own or own,
+        is_pending=known.is_pending or address in money.pending,
+    )
+
+
+def _paid_others(payer: Payer, amount: int, at: int, today: int) -> Payer:
+    """Add a payment to a reseller of the agent."""
+    return replace(payer, resold=_paid(Payer("", payer.resold), amount, at, today, True).spent)  # noqa: FBT003
+
+
+def _paid(payer: Payer, amount: int, at: int, today: int, is_charge: bool) -> Payer:  # noqa: FBT001 - a column
+    """Add one payment and keep the number of days bounded."""
+    spent = dict(payer.spent)
+    spent[at] = spent.get(at, 0) + amount
+    ripe = sorted(one for one in spent if one <= today - MATURE_DAYS)
+    if len(ripe) > DAYS_KEPT:
+        spent[ripe[1]] += spent.pop(ripe[0])
+    return replace(payer, spent=spent, is_charge=payer.is_charge or is_charge)
+
+
+RANGES = 2
+"""Ranges an evaluation reads beyond the indexed head; if more are missing, it waits for the
+index."""
+
+SOURCE_STEPS = 10
+"""Steps that funding is followed back. A longer chain of transfers costs more than an exchange
+charges for another address, so it saves nothing."""
+
+
+class Funding:
+    """Traces the money of payers back, over the store and the chains' nodes."""
+
+    def __init__(self, rpc: Rpc, store: EventStore) -> None:
+        self._rpc = rpc
+        self._store = store
+
+    async def sources(
+        self, chain: PaymentChain, payers: Sequence[str], *, live: bool
+    ) -> tuple[frozenset[str], Mapping[str, tuple[str, ...]]]:
+        """Return payers whose chain of sources is not read yet, and the sources of each."""
+        slug = chain.network.slug
+        pending, found = await self._funders(chain, payers, live=live)
+        sources: dict[str, list[str]] = {one: [] for one in payers}
+        ends = {one: one for one in payers}
+        for _ in range(SOURCE_STEPS):
+            nexts = {payer: found[end] for payer, end in ends.items() if end in found}
+            counts = await self._store.funded(slug, sorted(set(nexts.values())))
+            ends = {
+                payer: source
+                for payer, source in nexts.items()
+                if counts.get(source, 0) < NEUTRAL_FROM and source not in {payer, ZERO_ADDRESS}
+            }
+            for payer, source in ends.items():
+                sources[payer].append(source)
+            if not ends:
+                break
+            unread, found = await self._funders(chain, sorted(set(ends.values())), live=live)
+            pending |= {payer for payer, source in ends.items() if source in unread}
+        return pending, {one: tuple(dict.fromkeys(those)) for one, those in sources.items()}
+
+    async def _funders(
+        self, chain: PaymentChain, accounts: Sequence[str], *, live: bool
+    ) -> tuple[frozenset[str], Mapping[str, str]]:
+        """Return accounts not read yet, and who first sent a listed asset to the others.
+
+        Raises `NotIndexed` when the rest of the chain could not be read.
+        """
+        slug = chain.network.slug
+        found = dict(await self._store.fundings(slug, accounts))
+        missing = [Stream("funding", slug, one) for one in accounts if one not in found]
+        if not live or not missing:
+            return frozenset(), found
+        cursors = await self._store.watch(missing, -1)
+        try:
+            head, _, _ = await head_of(self._rpc, chain.network)
+            near = sorted(s for s, c in cursors.items() if head - c.block <= RANGES * RANGE)
+            for part in _parts(near):
+                first = min(cursors[one].block for one in part) + 1
+                names = [one.subject for one in part]
+                for at in range(first, head + 1, RANGE):
+                    last = min(head, at + RANGE - 1)
+                    batch = await read_fundings(self._rpc, chain, at, last, names)
+                    for account, (funder, _) in batch.fundings.items():
+                        found.setdefault(account, funder)
+        except (ChainUnavailable, BadAnswer) as error:
+            raise NotIndexed(f"funding on {slug} could not be read") from error
+        return frozenset(one.subject for one in missing if one not in set(near)), found
+
+
+def _parts(streams: Sequence[Stream]) -> Sequence[Sequence[Stream]]:
+    return [streams[at : at + SUBJECTS] for at in range(0, len(streams), SUBJECTS)]
+
 
 FACTS_TTL_S = 30.0
 FACTS_KEPT = 200_000
@@ -203,7 +431,7 @@ class IndexedFacts:
             day=day,
             payers=tuple(payers),
             price=usual_price(prices),
-            events=with_tail(entries, feedback),
+            events=_with_tail(entries, feedback),
             owners=owners,
             proofs=tuple(proofs),
             validations=validations,

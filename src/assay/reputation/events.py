@@ -1,19 +1,94 @@
-"""Reads events of registries and listed assets from logs of untrusted nodes."""
+"""Reads events of registries and listed assets from logs of untrusted nodes, in the background.
 
-from collections.abc import Mapping, Sequence
+Converts feedback values to a scale of 0 to 100. Pure.
+
+Source: EIP-8004, "Reputation Registry": tags are free, only value and decimals are mandatory, and a
+few tags have scales of their own.
+
+Reads events of registries and listed assets from logs of untrusted nodes.
+
+Reads events into the store, range by range, in the background and rate-limited.
+
+Only blocks at least `TAIL` below the newest are stored. A cursor keeps the hash of its block: if
+the chain has another block there, everything from `REWIND` blocks before is deleted. Two processes
+may read the same range; one of them stores it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from types import MappingProxyType
+from typing import Final
 
 from assay.chains.evm.abi import WORD, AbiReader, BadAnswer, address_word, word
 from assay.chains.evm.logs import hex_bytes
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Rpc
+from assay.chains.rpc import Rpc, RpcRefused
+from assay.common.cache import BoundedMap
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.registries.erc8004 import DECIMALS_MAX, TAG_CHARS_MAX, VALUE_MAX
 from assay.registries.model import Feedback
-from assay.reputation.rows import Batch, FeedbackRow, NoteRow, OwnerRow, PaymentChain, TransferRow
-from assay.reputation.scales import rating_of
+from assay.reputation.model import Batch, FeedbackRow, NoteRow, OwnerRow, PaymentChain, TransferRow
+from assay.reputation.ports import EventCursor, EventKind, EventStore, Stream
+
+_LOW, _HALF, _HIGH = Decimal(0), Decimal(50), Decimal(100)
+
+Scale = Callable[[Decimal], Decimal | None]
+
+
+def rating_of(feedback: Feedback) -> float | None:
+    """Return the rating, 0 to 100; None if it is not an opinion (revenues) or off its scale.
+
+    Negative values are bad on every scale; a tag without its own scale is read as 0 to 100.
+    """
+    if feedback.is_scored:
+        return None if feedback.score is None else float(feedback.score)
+    found = _SCALES.get(feedback.tag1.strip().lower(), _out_of_100)(feedback.value)
+    return None if found is None else float(min(_HIGH, max(_LOW, found)))
+
+
+def _out_of_100(value: Decimal) -> Decimal | None:
+    return None if value > _HIGH else value
+
+
+def _yes_or_no(value: Decimal) -> Decimal | None:
+    return None if value > 1 else value * _HIGH
+
+
+def _milliseconds(value: Decimal) -> Decimal:
+    """Rate 0 ms as 100 and ten seconds as 0; a negative time is invalid, and bad."""
+    return _LOW if value < 0 else _HIGH - value / 100
+
+
+def _blocks(value: Decimal) -> Decimal:
+    """Subtract ten points for every block behind."""
+    return _LOW if value < 0 else _HIGH - value * 10
+
+
+def _yield(value: Decimal) -> Decimal:
+    """Rate percent, whatever the period: a loss of 20 is 0, a gain of 20 is 100."""
+    return _HALF + value * Decimal("2.5")
+
+
+def _no_opinion(value: Decimal) -> None:
+    del value
+
+
+_SCALES: Mapping[str, Scale] = MappingProxyType(
+    {
+        "starred": _out_of_100,
+        "uptime": _out_of_100,
+        "successrate": _out_of_100,
+        "reachable": _yes_or_no,
+        "ownerverified": _yes_or_no,
+        "responsetime": _milliseconds,
+        "blocktimefreshness": _blocks,
+        "tradingyield": _yield,
+        "revenues": _no_opinion,
+    }
+)
+
 
 NEW_FEEDBACK = "0x6a4a61743519c9d648a14e6493f47dbe3ff1aa29e7785c96c8326a205e58febc"
 REVOKED = "0x25156fd3288212246d8b008d5921fde376c71ed14ac2e072a506eb06fde6d09d"
@@ -86,7 +161,7 @@ async def fetch_logs(
     return logs
 
 
-async def days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
+async def _days_of(rpc: Rpc, network: Network, logs: Sequence[RawLog]) -> Mapping[int, int]:
     """Return the day of each block with one of the logs. Raises `ChainUnavailable`."""
     blocks = sorted({log.block for log in logs})
     parts = [blocks[at : at + TIMES_AT_ONCE] for at in range(0, len(blocks), TIMES_AT_ONCE)]
@@ -112,7 +187,7 @@ async def read_feedback(
     logs = await fetch_logs(rpc, network, [network.reputation_registry], topics, first, last)
     whole = [log for log in logs if len(log.topics) >= _INDEXED]
     given = [log for log in whole if log.name == NEW_FEEDBACK]
-    days = await days_of(rpc, network, given)
+    days = await _days_of(rpc, network, given)
     return Batch(
         feedback=[row for log in given if (row := _feedback(log, days[log.block]))],
         notes=[_note(log) for log in whole if log.name in {REVOKED, RESPONDED}],
@@ -148,7 +223,7 @@ async def read_payments(
     outgoing = await fetch_logs(rpc, network, assets, [TRANSFER, words], first, last)
     whole = [log for log in (*incoming, *outgoing) if len(log.topics) == _INDEXED]
     charged = await _charged(rpc, chain, incoming, first, last)
-    days = await days_of(rpc, network, whole)
+    days = await _days_of(rpc, network, whole)
     rows = {(log.tx, log.index): _transfer(log, chain, days[log.block], charged) for log in whole}
     return Batch(transfers=[rows[key] for key in sorted(rows) if rows[key].amount])
 
@@ -275,3 +350,89 @@ def _address(topic: bytes) -> str:
 
 def _number(raw: bytes) -> int:
     return int.from_bytes(raw)
+
+
+TAIL = 128
+"""Blocks that may still be reorganised."""
+
+REWIND = 5_000
+RANGE = 10_000
+"""Initial size of a range in blocks, and what an evaluation reads at once beyond the index."""
+
+RANGE_MOST = 1_000_000
+SUBJECTS = 100
+"""Addresses in one query."""
+
+NETWORKS_KEPT = 200
+
+KINDS: Final[Sequence[EventKind]] = ("feedback", "owners", "payments", "funding")
+
+
+class Indexer:
+    """Reads one range at a time of the stream that is furthest behind."""
+
+    def __init__(
+        self, rpc: Rpc, store: EventStore, chains: Mapping[str, PaymentChain], tail: int = TAIL
+    ) -> None:
+        self._rpc = rpc
+        self._store = store
+        self._chains = chains
+        self._tail = tail
+        self._sizes: BoundedMap[tuple[str, str], int] = BoundedMap(NETWORKS_KEPT * len(KINDS))
+
+    async def step(self, network: Network, kinds: Sequence[EventKind] = KINDS) -> bool:
+        """Read the next range of each kind; return whether there is more to read now.
+
+        Raises `ChainUnavailable` and `BadAnswer`; unread ranges are read again.
+        """
+        head, _, _ = await head_of(self._rpc, network)
+        more = False
+        for kind in kinds:
+            more |= await self._step(network, kind, head - self._tail)
+        return more
+
+    async def _step(self, network: Network, kind: EventKind, last: int) -> bool:
+        due = await self._store.due(kind, network.slug, last, SUBJECTS)
+        if not due:
+            return False
+        streams, was = [stream for stream, _ in due], due[0][1]
+        if was.block_hash and not await self._stands(network, was):
+            await self._store.rewind(network.slug, max(-1, was.block - REWIND))
+            return True
+        key = network.slug, kind
+        size = self._sizes.get(key) or RANGE
+        until = min(last, was.block + size)
+        try:
+            batch = await self.read(network, kind, was.block + 1, until, streams)
+        except (RpcRefused, BadAnswer):
+            self._sizes.put(key, max(1, size // 2))
+            if size == 1:
+                raise
+            return True
+        _, _, block_hash = await head_of(self._rpc, network, hex(until))
+        self._sizes.put(key, min(RANGE_MOST, size * 2))
+        now = EventCursor(until, block_hash, is_whole=until == last)
+        await self._store.advance(streams, was, now, batch)
+        return True
+
+    async def read(
+        self, network: Network, kind: EventKind, first: int, last: int, streams: Sequence[Stream]
+    ) -> Batch:
+        """Read a range of streams of one kind. Raises `ChainUnavailable` and `BadAnswer`."""
+        if kind == "feedback":
+            return await read_feedback(self._rpc, network, first, last)
+        if kind == "owners":
+            return await read_owners(self._rpc, network, first, last)
+        chain, subjects = self._chains.get(network.slug), [one.subject for one in streams]
+        if chain is None:
+            raise ChainUnavailable(f"{network.slug} has no listed asset.")
+        reading = read_payments if kind == "payments" else read_fundings
+        return await reading(self._rpc, chain, first, last, subjects)
+
+    async def _stands(self, network: Network, cursor: EventCursor) -> bool:
+        """Return whether the chain still has the block that was read last."""
+        try:
+            _, _, block_hash = await head_of(self._rpc, network, hex(cursor.block))
+        except RpcRefused:
+            return False
+        return block_hash == cursor.block_hash

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from assay.reputation.facts import FeedbackEvent
-from assay.reputation.rows import Batch, ProvenPayment, TransferRow
+from assay.reputation.model import Batch, FeedbackEvent, ProvenPayment, TransferRow
 
 EventKind = Literal["feedback", "owners", "payments", "funding"]
 

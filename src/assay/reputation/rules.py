@@ -1,5 +1,7 @@
 """Computes a value, expensive to buy, from votes and payments. Pure and deterministic.
 
+Groups payers that share a source of funds and cannot be told apart.
+
     weight of a payer cluster = matured money, at most FULL dollars' worth
                                 x spread over unrelated sellers x decay
     value = weighted mean of the clusters' ratings        confidence = mass / (mass + PRIOR_MASS)
@@ -15,9 +17,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.common.json import JsonObject
-from assay.common.money import MICRO
-from assay.reputation.clusters import groups_of
+from assay.common.numbers import MICRO
 from assay.reputation.model import Payer, Reputation, Vote
+
+
+def groups_of(payers: Mapping[str, Payer]) -> list[list[str]]:
+    """Group payers and their sources by union-find; members keep their order."""
+    parent: dict[str, str] = {}
+
+    def root(one: str) -> str:
+        parent.setdefault(one, one)
+        while parent[one] != one:
+            parent[one] = parent[parent[one]]
+            one = parent[one]
+        return one
+
+    for payer in payers.values():
+        for source in payer.sources:
+            first, second = sorted((root(payer.address), root(source)))
+            parent[second] = first
+    groups: dict[str, list[str]] = {}
+    for address in sorted(payers):
+        groups.setdefault(root(address), []).append(address)
+    return list(groups.values())
+
 
 NEUTRAL = 50.0
 

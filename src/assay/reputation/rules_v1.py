@@ -119,7 +119,7 @@ def judge(
     counted = sorted((v for v in ratings if v.relation != "self"), key=lambda v: v.address)
     if not counted:
         return None
-    weights = {v.address: reviewer_weight(v, as_of_s) for v in counted}
+    weights = {v.address: _reviewer_weight(v, as_of_s) for v in counted}
     cluster_of = _clusters(counted, weights)
     sizes: dict[str, int] = {}
     for name in cluster_of.values():
@@ -144,7 +144,7 @@ def judge(
     )
 
 
-def reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
+def _reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
     """Return a reviewer's weight, `REVIEWER_WEIGHT_MIN` to 1: a third for each of the parts."""
     sent = rating.transactions or 0
     history = (sent - TRANSACTIONS_FROM) / (TRANSACTIONS_FULL - TRANSACTIONS_FROM)
@@ -155,14 +155,14 @@ def reviewer_weight(rating: ReviewerRating, as_of_s: int) -> float:
     return REVIEWER_WEIGHT_MIN + sum(share * min(1.0, max(0.0, part)) for part in parts)
 
 
-def decay(age_s: float) -> float:
+def _decay(age_s: float) -> float:
     """Return one half every `HALF_LIFE_DAYS`, interpolated linearly in between."""
     halves, rest = divmod(min(max(0.0, age_s) / (HALF_LIFE_DAYS * DAY_S), _HALVES_MAX), 1.0)
     return 0.5 ** int(halves) * (1.0 - rest / 2)
 
 
 @lru_cache(maxsize=4096)
-def voices_of_cluster(size: int) -> float:
+def _voices_of_cluster(size: int) -> float:
     """Return the weight of a cluster: 1 + 1/2 + ... + 1/n, about 0.58 + ln n."""
     return sum(1.0 / k for k in range(size, 0, -1))
 
@@ -180,13 +180,13 @@ def _weigh(
     if rating.relation == "reciprocal":
         weight *= RECIPROCAL
     if cluster is not None:
-        weight *= voices_of_cluster(sizes[cluster]) / sizes[cluster]
+        weight *= _voices_of_cluster(sizes[cluster]) / sizes[cluster]
     return WeightedRating(rating, rank, weight, cluster)
 
 
 def _recency(rating: ReviewerRating, as_of_s: int, since_s: int | None) -> float:
     given_s = rating.given_s if rating.given_s is not None else since_s
-    return _UNKNOWN_DECAY if given_s is None else decay(as_of_s - given_s)
+    return _UNKNOWN_DECAY if given_s is None else _decay(as_of_s - given_s)
 
 
 def _clusters(ratings: Sequence[ReviewerRating], weights: Mapping[str, float]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from assay.common.json import JsonObject, is_object
 from assay.common.numbers import NotANumber, whole_number
 from assay.registries.model import OnchainAgent
 from assay.registries.ports import WriteRefused
-from assay.registries.solana.feedback import GiveFeedback, SolanaFeedback, give_feedback
+from assay.registries.solana_accounts import GiveFeedback, SolanaFeedback, give_feedback
 
 UNITS = 400_000
 UNITS_SPREAD = 32

@@ -7,9 +7,8 @@ from sqlalchemy import Row, Update, func, select, text, tuple_, update
 
 from assay.db.engine import Database
 from assay.db.schema.everything import chain_feedback, chain_notes, chain_proofs
-from assay.reputation.file_rules import FileState
-from assay.reputation.files import PER_AGENT, FileDue
-from assay.reputation.rows import ProvenPayment, TransferRow
+from assay.reputation.files import PER_AGENT, FileDue, FileState
+from assay.reputation.model import ProvenPayment, TransferRow
 
 PROOFS_MAX: Final = 2_000
 """Proven payments of one agent that are read, the newest."""

@@ -15,7 +15,7 @@ from assay.chains.model import Network, is_address
 from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
 from assay.common.clock import Clock
 from assay.registries.model import OnchainAgent
-from assay.reputation.rows import PaymentChain
+from assay.reputation.model import PaymentChain
 
 VALIDATIONS_MAX: Final = 300
 """Validations read of one agent; if it has more, none count."""

@@ -1,22 +1,38 @@
-"""Writes scores back to the registry on Solana, outside the request.
+"""Writes scores back to the registry on Solana, outside the request and within a budget.
+
+Writes scores back to the registry on Solana, outside the request.
 
 A write never delays or fails the evaluation that caused it, is never retried, and may be lost.
 There is one write per evaluation that really ran: the registry's own engine counts many writes by
 one wallet against the agent (conventions.md#solana-write-back).
 Source: interface.md#write-back-to-solana.
+
+Bounds the cost of writing scores to Solana: a daily budget, and the wallet's balance.
+
+Watches the balance of the wallet that writes scores back, for metrics.
+
+Metrics of scores written back, and of the wallet that pays for them.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from assay.chains.model import ChainUnavailable, Network, is_address
 from assay.chains.networks import Networks
+from assay.common.cache import Cache
+from assay.common.clock import Clock
 from assay.common.costs import Bearer, current_bearer
 from assay.common.errors import ServiceError
+from assay.db.store_costs import DailyBudgets
 from assay.registries.ports import ChainWriter, WriteRefused
 from assay.registries.subjects import Subjects
 
@@ -175,3 +191,111 @@ class FeedbackPublisher:
 def _rounded(score: float) -> int:
     """Round to the nearest whole point, halves up."""
     return min(100, max(0, int(score + 0.5)))
+
+
+BALANCE_KNOWN_S: Final = 60.0
+ALL: Final = "solana writes"
+PART: Final = 10
+"""One Free operator or address may cause at most this fraction of all writes."""
+
+_DAY: Final = timedelta(days=1)
+
+
+class SolanaFees:
+    """Implements `reputation.write_back.WriteFees`, exactly across processes and restarts."""
+
+    def __init__(
+        self, writer: ChainWriter, budgets: DailyBudgets, per_day: int, clock: Clock
+    ) -> None:
+        self._writer = writer
+        self._budgets = budgets
+        self._per_day = per_day
+        self._clock = clock
+        self._balances: Cache[int] = Cache(clock, BALANCE_KNOWN_S, 4)
+
+    async def take(self, network: Network, bearer: Bearer) -> str | None:
+        try:
+            balance = await self._balances.get(network.slug, lambda: self._writer.balance(network))
+        except ChainUnavailable as error:
+            return error.detail or error.message
+        if balance < LAMPORTS_MIN:
+            return f"the writing wallet holds {balance} lamports"
+        day = int(self._clock.now().timestamp() // _DAY.total_seconds())
+        limits = [(ALL, self._per_day)]
+        if bearer.is_limited:
+            limits.append((f"{ALL} of {bearer.name}", max(1, self._per_day // PART)))
+        spent = await self._budgets.take_all(limits, day)
+        return None if spent is None else f"today's budget is used up: {spent}"
+
+
+WAIT_S: Final = 2.0
+"""Time limit of a reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalletReading:
+    """The last reading of the wallet."""
+
+    lamports: int | None
+    """None while it is unknown."""
+    writes: int
+    """The number of scores the balance pays for, each at its highest cost."""
+    read_at_s: float
+    """Monotonic seconds."""
+
+
+class WalletWatch:
+    """Keeps the last reading, so that a metrics scrape makes no chain call."""
+
+    def __init__(self, write_back: FeedbackPublisher, network: Network, clock: Clock) -> None:
+        self.network = network
+        self.reading: WalletReading | None = None
+        self._write_back = write_back
+        self._clock = clock
+
+    async def refresh(self) -> None:
+        """Read the wallet and keep the result."""
+        try:
+            async with asyncio.timeout(WAIT_S):
+                lamports = await self._write_back.balance(self.network)
+        except (ChainUnavailable, TimeoutError):
+            self.reading = WalletReading(None, 0, self._clock.monotonic_s())
+            return
+        spare = lamports - LAMPORTS_MIN
+        writes = spare // self._write_back.fee + 1 if spare >= 0 else 0
+        self.reading = WalletReading(lamports, writes, self._clock.monotonic_s())
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBackMetricsSource:
+    """The sources of the numbers."""
+
+    back: FeedbackPublisher
+    wallet: WalletWatch
+
+
+def writing(source: WriteBackMetricsSource, now_s: float) -> Iterator[Metric]:
+    """Yield the metrics; those of the wallet only after its first reading."""
+    text = "Scores by what became of writing them back, since the process began."
+    scores = CounterMetricFamily("assay_write_back_scores", text, labels=["outcome"])
+    for outcome, count in source.back.counts.items():
+        scores.add_metric([outcome], count)
+    yield scores
+    found, network = source.wallet.reading, source.wallet.network.slug
+    if found is None:
+        return
+    name = "assay_write_back_wallet_balance_coins"
+    text = "What the wallet that writes scores back holds; absent while nobody can say."
+    balance = GaugeMetricFamily(name, text, labels=["network"])
+    if found.lamports is not None:
+        balance.add_metric([network], float(Decimal(found.lamports).scaleb(-9)))
+    yield balance
+    name = "assay_write_back_wallet_payable_writes"
+    text = "Scores that it can pay for, each at the most that it may cost."
+    payable = GaugeMetricFamily(name, text, labels=["network"])
+    payable.add_metric([network], found.writes)
+    yield payable
+    name = "assay_write_back_wallet_read_age_seconds"
+    age = GaugeMetricFamily(name, "Age of what is known of it.", labels=["network"])
+    age.add_metric([network], now_s - found.read_at_s)
+    yield age

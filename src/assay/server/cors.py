@@ -7,7 +7,7 @@ is sent in a header. Source: the Fetch standard, section 3.3 (CORS protocol).
 from collections.abc import Sequence
 from typing import Final
 
-from assay.common.origins import ANY
+from assay.common.http_heads import ANY
 from assay.server.request_context import AsgiScope, RequestContext, Send
 
 MAX_AGE_S: Final = 600

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from assay.server.schemas_base import ResponseModel
+from assay.server.schemas import ResponseModel
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a formula in spreadsheets. Callers choose paths and agent ids, so a cell that

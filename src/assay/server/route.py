@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import State
 
 from assay.common.errors import InvalidRequest, Problem
-from assay.server.schemas_base import RequestModel
-from assay.server.schemas_error import ErrorResponse
+from assay.server.schemas import ErrorResponse, RequestModel
 
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
 """Statuses with which any request can be answered. Source: interface.md#status-codes."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.egress_budget import UseClass, egress_use
+from assay.common.keyring import SecretBox
 from assay.common.tasks import finish
 from assay.evaluation.model import EvaluationCompleted
 from assay.net.egress.ports import (
@@ -37,7 +38,7 @@ from assay.webhooks.model import (
     WebhookRegistration,
 )
 from assay.webhooks.payload import signature
-from assay.webhooks.ports import WebhookSecrets, WebhookStore
+from assay.webhooks.ports import WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import place
 
@@ -147,7 +148,7 @@ class Deliverer:
     def __init__(
         self,
         store: WebhookStore,
-        secrets: WebhookSecrets,
+        secrets: SecretBox,
         http: EgressClient,
         clock: Clock,
         spawn: Spawn,

@@ -100,19 +100,3 @@ class WebhookStore(Protocol):
     async def purge(self, ended_before: datetime) -> int:
         """Forget deliveries that ended before that moment; how many."""
         ...
-
-
-class WebhookSecrets(Protocol):
-    """Seals webhook secrets under a ring of keys, bound to the row."""
-
-    def seal(self, data: bytes, associated: bytes) -> bytes:
-        """Sealed under the current key."""
-        ...
-
-    def open(self, sealed: bytes, associated: bytes) -> bytes:
-        """The secret; raises `ValueError` for what no key of the ring sealed for this row."""
-        ...
-
-    def is_current(self, sealed: bytes) -> bool:
-        """Whether the current key sealed it."""
-        ...

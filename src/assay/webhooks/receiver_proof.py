@@ -1,4 +1,8 @@
-"""Receivers that prove they want an account's events: they echo its token. Source: ADR 0016.
+"""Addresses that may be registered, and the proof that a receiver wants webhooks.
+
+What a webhook's address says of its receiver. Pure.
+
+Receivers that prove they want an account's events: they echo its token. Source: ADR 0016.
 
 A receiver that did has a budget of its own; nobody else's deliveries use it up, and it uses up
 nobody's. Nothing depends on it but that.
@@ -12,9 +16,37 @@ from assay.common.cache import BoundedMap, SingleFlight
 from assay.common.clock import Clock
 from assay.common.egress_budget import EgressUse, UseClass, egress_use
 from assay.common.keyring import MacKeys, SecretRing
-from assay.net.egress.consent import Consents
+from assay.http1.model import Target
+from assay.net.egress.consent import Consents, origin_of
 from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, OutboundRequest
-from assay.webhooks.address import origin_of_url
+from assay.net.egress.url import EgressPolicy, domain_of, parse_target
+
+_ANY = EgressPolicy(allow_private=True, require_https=False)
+"""Addresses were judged when they were registered, and are again when they are dialled."""
+
+
+def same_address(url: str) -> str:
+    """One text for all spellings of an address: case of the host, default port, fragment."""
+    target = _target(url)
+    return url if target is None else origin_of(target) + target.path_and_query
+
+
+def domain_of_url(url: str) -> str | None:
+    """The domain whose budget a delivery draws on; None for what is no address."""
+    target = _target(url)
+    return None if target is None else domain_of(target.host)
+
+
+def _origin_of_url(url: str) -> str | None:
+    """Scheme, host and port; None for what is no address."""
+    target = _target(url)
+    return None if target is None else origin_of(target)
+
+
+def _target(url: str) -> Target | None:
+    target = parse_target(url, _ANY)
+    return target if isinstance(target, Target) else None
+
 
 WELL_KNOWN: Final = "/.well-known/assay-webhook-verification"
 """Where a receiver shows the tokens of the accounts whose events it wants, one a line."""
@@ -56,7 +88,7 @@ class ReceiverProofs:
         The token is the account's and the origin's alone. It changes with the secret it is made
         of; one of a previous secret still counts. It grants its reader nothing.
         """
-        origin = origin_of_url(url)
+        origin = _origin_of_url(url)
         if origin is None:
             return None
         mac = self._keys.mac(_name(operator_id, url).encode())[:_TOKEN_BYTES]
@@ -116,4 +148,4 @@ class ReceiverProofs:
 
 
 def _name(operator_id: str, url: str) -> str:
-    return f"webhook {operator_id} {origin_of_url(url)}"
+    return f"webhook {operator_id} {_origin_of_url(url)}"

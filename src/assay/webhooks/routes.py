@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request
 from assay.accounts.auth import actor_of, api_key_or_token
 from assay.accounts.model import Operator, Scope
 from assay.server.route import read, route, service
-from assay.server.schemas_page import (
+from assay.server.schemas import (
     Limit,
     Offset,
     PageCursor,

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from assay.common.clock import iso
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.server.schemas_page import PageResponse
+from assay.server.schemas import PageResponse, RequestModel, ResponseModel, Timestamp
 from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 from assay.webhooks.receiver_proof import Verification
 from assay.webhooks.service import AGENTS_MAX, URL_CHARS_MAX, NewWebhook

@@ -14,6 +14,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
+from assay.common.keyring import SecretBox
 from assay.http1.model import Target
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.registries.model import TOKEN_ID_MAX
@@ -27,7 +28,7 @@ from assay.webhooks.model import (
     WebhookRegistration,
 )
 from assay.webhooks.payload import secret_bytes
-from assay.webhooks.ports import WebhookSecrets, WebhookStore
+from assay.webhooks.ports import WebhookStore
 from assay.webhooks.receiver_proof import ReceiverProofs, Verification
 
 URL_CHARS_MAX: Final = 2048
@@ -66,7 +67,7 @@ class Webhooks:
     def __init__(
         self,
         store: WebhookStore,
-        secrets: WebhookSecrets,
+        secrets: SecretBox,
         egress: EgressPolicy,
         clock: Clock,
         proofs: ReceiverProofs,
@@ -77,7 +78,7 @@ class Webhooks:
         self._egress = egress
         self._clock = clock
         self.lists = FairQueue(*LISTS, "lists of webhooks")
-        """Whoever reads a whole list has its turn there."""
+        """A caller that reads a whole list has its turn there."""
 
     async def register(
         self, operator_id: str, asked: NewWebhook, actor: Actor
@@ -149,14 +150,14 @@ class Webhooks:
         return found, await self._store.count_deliveries(operator_id, webhook_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal secrets anew that an older key of the ring sealed; how many there were."""
+        """Seal again secrets that an older key of the ring sealed; how many there were."""
         count = 0
         for one in await self._store.list(operator_id):
             if one.sealed_secret is not None and not self._secrets.is_current(one.sealed_secret):
                 key = self._secrets.open(one.sealed_secret, place(one.id))
-                anew = replace(one, sealed_secret=self._secrets.seal(key, place(one.id)))
+                resealed = replace(one, sealed_secret=self._secrets.seal(key, place(one.id)))
                 entry = note(self._clock, actor, "webhook.resealed", operator_id, one.id)
-                await self._store.reseal(anew, entry)
+                await self._store.reseal(resealed, entry)
                 count += 1
         return count
 

@@ -10,7 +10,6 @@ from assay.audit.service import AuditEntry
 from assay.audit.store import write_note
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, webhook_agents, webhook_deliveries, webhooks
-from assay.webhooks.address import domain_of_url
 from assay.webhooks.model import (
     OVER_BUDGET,
     Delivery,
@@ -18,6 +17,7 @@ from assay.webhooks.model import (
     DeliveryState,
     WebhookRegistration,
 )
+from assay.webhooks.receiver_proof import domain_of_url
 from assay.webhooks.store_outbox import Turn, due_by_turns
 
 _ROWS = webhook_deliveries

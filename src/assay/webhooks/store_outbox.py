@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from assay.accounts.allowance import operator_bearer
 from assay.accounts.model import Plan, Role
-from assay.accounts.plans import operator_bearer
 from assay.common.costs import Cost, CostLedger
 from assay.common.ids import new_id
 from assay.db.engine import Database, to_us
@@ -42,14 +42,9 @@ from assay.db.schema.everything import (
     webhooks,
 )
 from assay.evaluation.model import Evaluation, EvaluationChange, Snapshot
-from assay.webhooks.address import domain_of_url, same_address
-from assay.webhooks.model import (
-    AGENT_DRIFT,
-    EVENT,
-    GRADE_CHANGED,
-    DeliveryState,
-)
+from assay.webhooks.model import AGENT_DRIFT, EVENT, GRADE_CHANGED, DeliveryState
 from assay.webhooks.payload import change_payload, payload
+from assay.webhooks.receiver_proof import domain_of_url, same_address
 from assay.webhooks.service import EVERY_AGENT
 
 PAGE: Final = 64

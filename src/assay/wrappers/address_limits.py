@@ -1,21 +1,93 @@
-"""Limits of payments from an address whose calls have used up the limit of wrappers.
+"""Limits of addresses: answers left unread, and payments of those that used up a limit.
+
+What callers leave unread of wrappers' answers, and when one of them has left too much.
+
+A caller that asks and does not read has the upstream send for nothing: 72 bytes of a request cost
+it megabytes. What a caller has left unread in a minute is bounded, whichever wrappers it called; a
+caller that reads what it asks for is never refused. Source: ADR 0016.
+
+Limits of payments from an address whose calls have used up the limit of wrappers.
 
 Anybody can make up a payment, or sign one without having the money. Each kind has a limit of its
 own, so that strangers at an address leave its payers theirs. Source: conventions.md#open-endpoints.
 """
 
+from math import ceil
 from typing import Final
 
 from typing_extensions import override
 
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
+from assay.common.errors import TooMany
 from assay.common.quota_lease import QuotaLease
-from assay.http1.callers import payer_at
+from assay.http1.model import Caller, payer_at
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext
-from assay.wrappers.payment_limits import PaymentLimits
-from assay.wrappers.unread_answers import UnreadAnswers
+from assay.wrappers.model import PaymentLimits
+
+UNREAD_S: Final = 60.0
+"""What a caller leaves unread counts for a minute from the first of it."""
+
+UNREAD_CALLERS_MAX: Final = 10_000
+"""Callers remembered, the one that began longest ago forgotten first."""
+
+AGENTS: Final = 4
+"""Agents are made for nothing: all of one address together may leave as much as so many of them."""
+
+
+class UpstreamUnread(TooMany):
+    """The caller has left too much of wrappers' answers unread."""
+
+    code = "wrapper_upstream_unread"
+
+
+class UnreadAnswers:
+    """Counts for the callers of one process: an agent, a payer or an address each for itself."""
+
+    def __init__(self, clock: Clock, bytes_max: int) -> None:
+        """Callers that have left `bytes_max` unread are refused for the rest of the minute."""
+        self._clock = clock
+        self._bytes_max = bytes_max
+        self._callers: BoundedMap[str, tuple[int, float]] = BoundedMap(UNREAD_CALLERS_MAX)
+
+    def note(self, caller: Caller, size_bytes: int) -> None:
+        """A caller has left so many bytes unread."""
+        if size_bytes <= 0:
+            return
+        self._add(caller.own, size_bytes)
+        if caller.agents:
+            self._add(caller.agents, size_bytes)
+
+    def wait_s(self, caller: Caller) -> float:
+        """For how long the caller is refused; 0 when it is not. Asked for every call."""
+        wait_s = self._wait_s(caller.own, self._bytes_max)
+        if caller.agents:
+            wait_s = max(wait_s, self._wait_s(caller.agents, AGENTS * self._bytes_max))
+        return wait_s
+
+    def require(self, caller: Caller) -> None:
+        """Raises `UpstreamUnread`."""
+        wait_s = self.wait_s(caller)
+        if wait_s:
+            raise UpstreamUnread(
+                "You have left too much of wrappers' answers unread: read what you ask for.",
+                retry_after_s=max(1, ceil(wait_s)),
+            )
+
+    def _add(self, key: str, size_bytes: int) -> None:
+        now_s = self._clock.monotonic_s()
+        before, ends_s = self._callers.get(key) or (0, 0.0)
+        if ends_s <= now_s:
+            before, ends_s = 0, now_s + UNREAD_S
+        self._callers.put(key, (before + size_bytes, ends_s))
+
+    def _wait_s(self, key: str, bytes_max: int) -> float:
+        known = self._callers.get(key)
+        if known is None or known[0] < bytes_max:
+            return 0.0
+        return max(0.0, known[1] - self._clock.monotonic_s())
+
 
 PAYERS_MAX: Final = 100_000
 """Payers remembered to have paid."""

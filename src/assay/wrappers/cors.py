@@ -7,8 +7,7 @@ headers. Source: the Fetch standard, section 3.3 (CORS protocol).
 import re
 from collections.abc import Awaitable, Callable
 
-from assay.common.http_heads import HeaderPairs
-from assay.common.origins import ANY
+from assay.common.http_heads import ANY, HeaderPairs
 from assay.wrappers.model import (
     InboundRequest,
     RouteMatch,
@@ -56,10 +55,10 @@ async def answer_preflight(
     config = found.route.config
     if not config.cors_origins:
         return None
-    return WrapperResponse(_NO_CONTENT, preflight_headers(config, incoming, method), b"")
+    return WrapperResponse(_NO_CONTENT, _preflight_headers(config, incoming, method), b"")
 
 
-def preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> HeaderPairs:
+def _preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> HeaderPairs:
     """The answer to a preflight of a wrapper with origins; an origin not named gets no leave."""
     allowed = _allowed(config, incoming)
     if allowed is None:

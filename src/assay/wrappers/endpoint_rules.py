@@ -1,22 +1,44 @@
-"""What an operator may ask for in a wrapper: the rules of POST /operator/endpoints.
+"""What an operator may ask for in a wrapper or in a change of one, and what it is warned of.
+
+What an operator may ask for in a wrapper: the rules of POST /operator/endpoints.
 
 Source: interface.md#wrapper-body.
+
+What a partial update of a wrapper asks for: the whole of what it would be then.
+
+Whether one config takes spellings of another one's path: what an operator is warned of.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any, Final
 
-from assay.common.money import DECIMALS
-from assay.common.origins import ANY, canonical_origin
+from assay.common.errors import ServiceError
+from assay.common.http_heads import ANY, canonical_origin
+from assay.common.numbers import DECIMALS
 from assay.gate.model import ColdStart
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import PaymentNetwork, Protocol
-from assay.payments.networks import DEFAULTS, accepted_names, network_id
-from assay.payments.payees import payee_problem
-from assay.wrappers.matching import BadPath, check_method, check_pattern
-from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, IdentityProof, SettleWhen
+from assay.payments.networks import DEFAULTS, accepted_names, network_id, payee_problem
+from assay.wrappers.matching import (
+    BadPath,
+    check_method,
+    check_pattern,
+    folded_pattern,
+    methods_for,
+    rank_of,
+)
+from assay.wrappers.model import (
+    ANY_METHOD,
+    MAX_BODY_BYTES,
+    TIMEOUT_MS,
+    IdentityProof,
+    SettleWhen,
+    WrapperConfig,
+)
 from assay.wrappers.response_fields import EXCEPTIONS_MAX, may_be_excepted
 
 BODY_BYTES_CEILING = 100 * 1024 * 1024
@@ -165,7 +187,7 @@ def _how_to_open(url: str, operator_id: str) -> str:
         return ""
     host = f"[{target.host}]" if ":" in target.host else target.host
     return (
-        "; for an API on your own network, whoever runs this service sets"
+        "; for an API on your own network, the operator of this service sets"
         f" ASSAY_UPSTREAM_ALLOW={host}:{target.port} and"
         f" ASSAY_UPSTREAM_ALLOW_OPERATORS={operator_id}"
     )
@@ -239,3 +261,155 @@ def _header_problems(asked: NewEndpoint) -> list[Found]:
 def origin_as_sent(text: str) -> str:
     """As browsers send it, or `*`; empty for what is no origin."""
     return ANY if text == ANY else canonical_origin(text) or ""
+
+
+_EARLIER_FORM = frozenset({"path", "method", "price", "description", "rate_limit", "target_url"})
+"""Source: interface.md#the-earlier-wrapper-form."""
+
+
+class PreconditionFailed(ServiceError):
+    """The wrapper is not the revision that `If-Match` names any more (RFC 9110, section 13.1.1)."""
+
+    code = "precondition_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointChange:
+    """What is to be another: new values by the names of `NewEndpoint`'s fields.
+
+    What is not given stays. An `auth_secret` of None is not given.
+    """
+
+    given: Mapping[str, Any]
+    active: bool | None = None
+
+    @property
+    def keeps_secret(self) -> bool:
+        """Whether the upstream's secret, where there is one, is to stay as it is."""
+        is_dropped = self.given.get("auth_type") == "none"
+        return not is_dropped and self.given.get("auth_secret") is None
+
+
+def asked_of(config: WrapperConfig, change: EndpointChange, secret: str | None) -> NewEndpoint:
+    """The wrapper as it would be asked for, were it new; `secret` is the one it has."""
+    given = dict(change.given)
+    auth = config.auth if change.keeps_secret else None
+    if "auth_type" not in given and (auth or given.get("auth_header") or not change.keeps_secret):
+        given["auth_type"] = "header"
+    if given.get("auth_type") == "header":
+        given["auth_header"] = given.get("auth_header") or (config.auth and config.auth.header)
+        given["auth_secret"] = given.get("auth_secret") or (secret if auth else None)
+    is_other_protocol = given.get("protocol", config.protocol) != config.protocol
+    asked = NewEndpoint(
+        path=config.path,
+        price=Decimal(config.price).scaleb(-DECIMALS),
+        target_url=config.target_url or None,
+        method=config.method,
+        description=config.description,
+        rate_limit=config.rate_limit,
+        protocol=config.protocol,
+        network=None if is_other_protocol else config.network,
+        payout_address=config.payout_address,
+        trust_enabled=config.trust_enabled,
+        min_score=config.min_score,
+        cold_start=config.cold_start,
+        identity_proof=config.identity_proof,
+        settle=config.settle,
+        max_body_bytes=config.max_body_bytes,
+        timeout_ms=config.timeout_ms,
+        pass_response_headers=config.pass_response_headers,
+        cors_origins=config.cors_origins,
+        is_earlier_form=not config.target_url and given.keys() <= _EARLIER_FORM,
+    )
+    return replace(asked, **given)
+
+
+def secret_problems(
+    config: WrapperConfig, asked: NewEndpoint, change: EndpointChange, egress: EgressPolicy
+) -> list[Found]:
+    """A secret that is write-only goes to no other host than the one it was given for.
+
+    Otherwise anybody who may change a wrapper could have it sent to their own server, and read it.
+    """
+    if config.auth is None or not change.keeps_secret:
+        return []
+    old, new = (parse_target(url or "", egress) for url in (config.target_url, asked.target_url))
+    if isinstance(new, RefusedUrl):
+        return []  # which is said of the target
+    if isinstance(old, RefusedUrl) or (old.scheme, old.authority) != (new.scheme, new.authority):
+        message = "is needed again: the target is another host, and the secret is not sent there"
+        return [("upstreamAuthSecret", message)]
+    return []
+
+
+WARNINGS_MAX: Final = 20
+
+COMPARED_AT_ONCE: Final = 10
+"""Wrappers that one is compared with before others get their turn: about ten milliseconds."""
+
+
+def is_walked_round(strict: tuple[str, str], free: tuple[str, str]) -> bool:
+    """Whether some spelling of the first one's path matches the second one as it is spelled.
+
+    Both are method and path of a config; the path of the first is no less exact.
+    """
+    first, second = (tuple(path[1:].split("/")) for _, path in (strict, free))
+    core, other = folded_pattern(first), folded_pattern(second)
+    if not _methods_overlap(strict[0], free[0]) or rank_of(core) > rank_of(other):
+        return False
+    return not _fits_pattern(first, second) and _patterns_overlap(core, other)
+
+
+def _methods_overlap(one: str, other: str) -> bool:
+    return ANY_METHOD in {one, other} or one in methods_for(other) or other in methods_for(one)
+
+
+def _fits_pattern(pattern: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether the pattern matches every path that the other one does, as it is spelled."""
+    if pattern[-1] == "*":
+        return other[: len(pattern) - 1] == pattern[:-1] and len(other) >= len(pattern)
+    return len(pattern) == len(other) and all(
+        mine == theirs or (mine.startswith("{") and theirs not in {"", "*"})
+        for mine, theirs in zip(pattern, other, strict=True)
+    )
+
+
+def _patterns_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two folded patterns fit one path."""
+    for mine, theirs in zip(one, other, strict=False):
+        if "*" in {mine, theirs}:
+            return True
+        if mine != theirs and not mine.startswith("{") and not theirs.startswith("{"):
+            return False
+    longer = one if len(one) > len(other) else other
+    rest = longer[min(len(one), len(other)) :]
+    return rest in {(), ("*",)}
+
+
+def _asks_more_beside(strict: WrapperConfig, free: WrapperConfig) -> bool:
+    """Whether the freer one's path takes spellings of the stricter one's."""
+    return strict.terms.ask_more_than(free.terms) and is_walked_round(
+        (strict.method, strict.path), (free.method, free.path)
+    )
+
+
+def _warning_of(strict: WrapperConfig, free: WrapperConfig) -> str:
+    """What its operator is told of such a pair."""
+    return (
+        f"{free.method} {free.path} asks for less than {strict.method} {strict.path}. A request"
+        f" that matches {free.path} and differs from {strict.path} only in letter case, slashes,"
+        " dots, spaces, `;` parameters or percent-encoding is treated as one of"
+        f" {strict.path}."
+    )
+
+
+async def warnings_beside(config: WrapperConfig, others: Sequence[WrapperConfig]) -> list[str]:
+    """What its operator is told of a wrapper beside each of the others."""
+    found: list[str] = []
+    for number, other in enumerate(others, 1):
+        pairs = (config, other), (other, config)
+        found += [_warning_of(*pair) for pair in pairs if _asks_more_beside(*pair)]
+        if number % COMPARED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    more = len(found) - WARNINGS_MAX
+    return found if more <= 0 else [*found[:WARNINGS_MAX], f"{more} more pairs are alike."]

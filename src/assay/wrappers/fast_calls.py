@@ -1,7 +1,7 @@
 """Free requests that need no waiting: sent on at once, by the same stages as all others.
 
 What the bytes of a request decide is found out once, and remembered in a `FastPathRequest`; what
-time, a revocation or another request may change is asked anew for every one of them.
+time, a revocation or another request may change is asked again for every one of them.
 Source: conventions.md#wrapper; measurements.md#forwarding-requests.
 """
 

@@ -1,26 +1,103 @@
-"""The wrappers' fast lane: a request and its answer at the server's own protocol.
+"""Plain requests of wrappers, answered at the server's own protocol.
+
+Requests of the fast lane by their bytes, and what was found out about them.
+
+The wrappers' fast lane: a request and its answer at the server's own protocol.
 
 What needs no waiting (a free wrapper, an agent that passed a moment ago, a kept connection to the
 upstream, no body) is sent on while the request's head is still in hand, and its answer written back
 as it arrives, without a task. Everything else takes the ordinary lane, `wrappers/routes_calls.py`,
 with the same stages and the same answers. Source: measurements.md#forwarding-requests.
+
+Requests plain enough for the fast lane; anything stranger takes the ordinary one.
 """
 
 import asyncio
-from typing import Protocol
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError
-from assay.common.write_coalescer import WriteCoalescer
-from assay.http1.callers import Caller
-from assay.http1.model import ResponseHead, UpstreamExchange, UpstreamFailed
+from assay.common.http_heads import END, HeaderPairs, is_plain
+from assay.common.tasks import WriteCoalescer
+from assay.http1.model import Caller, ResponseHead, UpstreamExchange, UpstreamFailed, anonymous_at
+from assay.http1.request_parser import RequestParser
 from assay.server.errors import envelope, error_headers, status_of
-from assay.server.request_context import date_header
-from assay.wrappers.fast_calls import FastCalls
-from assay.wrappers.parsed_request_cache import ANSWERS_REMEMBERED, ParsedRequest, RenderedHead
+from assay.server.request_context import date_header, given_request_id
+from assay.wrappers.fast_calls import FastCalls, FastPathRequest
+from assay.wrappers.model import InboundRequest
+from assay.wrappers.routes_calls import incoming_of
 from assay.wrappers.stages.forward import SANDBOX
+
+REPEATS_MAX = 1000
+"""Requests remembered by their bytes. Most callers send few, again and again."""
+
+REPEAT_BYTES_MAX = 2048
+"""A longer request is not remembered: 1000 of them must not be a burden."""
+
+ANSWERS_REMEMBERED = 8
+"""Heads of answers to one request; a date in them makes most of them old within a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedHead:
+    """The head of an answer as bytes, but for what each answer has of its own."""
+
+    lines: bytes
+    is_dated: bool
+    is_chunked: bool
+
+
+@dataclass(slots=True)
+class ParsedRequest:
+    """A request as its bytes have it: what may come again, and how it was answered."""
+
+    carried: FastPathRequest
+    raw_headers: HeaderPairs
+    request_id: str | None
+    """The caller's own, where it has sent a good one."""
+    keep_alive: bool
+    agent: str | None = None
+    """The agent whose session it shows."""
+    data: bytes = b""
+    """The request itself, once it is known to be all of what one packet held."""
+    answers: dict[ResponseHead, RenderedHead] = field(
+        default_factory=dict[ResponseHead, RenderedHead]
+    )
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the answer has no body."""
+        return self.carried.matched.incoming.method == "HEAD"
+
+
+class ParsedRequestCache:
+    """Requests of the fast lane by their bytes: what came before need not be parsed again.
+
+    A parser between two messages gives the same result for the same bytes. Only that is skipped:
+    whether the request may be sent on is asked each time (`wrappers.fast_calls.FastCalls.begin`).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, ParsedRequest] = {}
+        self.find = self._known.get
+        """The request of these very bytes, or None."""
+
+    def remember(self, data: bytes, repeat: ParsedRequest) -> None:
+        """Remember a request that a parser has just read from `data`, and nothing else."""
+        if (
+            len(data) <= REPEAT_BYTES_MAX
+            and data.endswith(END)
+            and is_plain(data, len(repeat.raw_headers))
+        ):
+            if len(self._known) >= REPEATS_MAX:
+                self._known.clear()
+            repeat.data = data
+            self._known[data] = repeat
+
 
 JOINED_BYTES_MAX = 16 * 1024
 """Up to here a piece is copied behind its head, and waits for the end of the turn."""
@@ -244,3 +321,51 @@ class FastCycle:
 
 def _status_line(status: int) -> bytes:
     return b"HTTP/1.1 %d \r\n" % status
+
+
+_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
+_TARGET = re.compile(
+    rb"/wrap/([^/?#]*)(/[\x21\x24-\x3e\x40-\x7e\x22]*)(?:\?([\x21\x22\x24-\x7e]*))?"
+)
+"""Operator, path and query."""
+
+_ORDINARY = (b"transfer-encoding", b"content-length", b"expect")
+"""Headers of requests that have a body, or want more than an answer."""
+
+
+_NOBODY = anonymous_at("")
+"""Who calls differs between two of the same requests: the trip says it."""
+
+
+class PlainRequest(NamedTuple):
+    """A request without a body; `incoming` is without what differs between two of the same."""
+
+    operator_id: str
+    incoming: InboundRequest
+    request_id: str | None
+    """The caller's own, where it has sent a good one."""
+
+
+def read_plain(requests: RequestParser) -> PlainRequest | None:
+    """The request whose head was just parsed, where it is a plain one."""
+    method, raw = requests.method, requests.headers
+    found = _TARGET.fullmatch(requests.target)
+    if method not in _METHODS or found is None or requests.version != "1.1":
+        return None
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        if name in _ORDINARY:
+            return None
+        headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    incoming = incoming_of(
+        method=method.decode("ascii"),
+        path=found[2].decode("ascii"),
+        query=None if found[3] is None else found[3].decode("ascii"),
+        raw=raw,
+        headers=headers,
+        client="",
+        request_id="",
+        content_length=0,
+        caller=_NOBODY,
+    )
+    return PlainRequest(found[1].decode("ascii"), incoming, given_request_id(headers))

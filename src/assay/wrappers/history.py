@@ -1,17 +1,23 @@
-"""What a wrapper has been, and who made it so: what was quoted when, and where calls went.
+"""The revisions of a wrapper, who made them, and what they take in the database.
+
+What a wrapper has been, and who made it so: what was quoted when, and where calls went.
 
 A revision is in force from the moment it was written down until the next one is. Pure.
+
+What a wrapper and its history take in the database, counted for who makes or changes it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from assay.audit.service import ActorKind
+from assay.common.costs import Cost, CostLedger
 from assay.common.json import JsonValue
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.wrappers.model import WrapperConfig
 
 HIDDEN = "(not shown)"
@@ -80,3 +86,36 @@ _SHOWN: Mapping[str, Callable[[WrapperConfig], JsonValue]] = MappingProxyType(
         "active": lambda c: c.active,
     }
 )
+
+
+_FIXED_BYTES: Final = 512
+"""Ids, numbers and names of a row, in bytes: more than they take."""
+
+
+class WrapperCosts:
+    """Counts rows and bytes; without a ledger nothing is counted."""
+
+    def __init__(self, costs: CostLedger | None = None) -> None:
+        self._costs = costs
+
+    def require(self) -> None:
+        """Raises `QuotaExceeded` where who asks has used up a quota of rows or bytes."""
+        if self._costs is not None:
+            self._costs.require(Cost.ROWS, Cost.DISK_BYTES)
+
+    def count(self, config: WrapperConfig, changes: Sequence[FieldChange] = ()) -> None:
+        """Count a revision that was stored; of a new wrapper its own row as well."""
+        if self._costs is None:
+            return
+        rows = 2 if config.revision == 1 else 1
+        self._costs.charge(Cost.ROWS, rows)
+        self._costs.charge(Cost.DISK_BYTES, rows * size_of(config) + len(json.dumps(changes)))
+
+
+def size_of(config: WrapperConfig) -> int:
+    """What a wrapper takes, in bytes: more than it does in the database."""
+    auth = config.auth
+    texts = (config.path, config.description, config.target_url, auth.header if auth else "")
+    named = (*texts, *config.pass_response_headers, *config.cors_origins)
+    sealed = len(auth.sealed_secret) if auth else 0
+    return _FIXED_BYTES + sealed + sum(len(text.encode()) + 1 for text in named)

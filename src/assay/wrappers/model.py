@@ -1,4 +1,8 @@
-"""Wrapper configs, and a request on its way through the pipeline.
+"""Wrapper configs, and a request on its way through the pipeline. Pure.
+
+What wrappers ask of callers, compared.
+
+What payments of wrapper calls are counted against.
 
 The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
 for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
@@ -11,18 +15,64 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.common.http_heads import HeaderPairs
 from assay.gate.decision import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
-from assay.http1.callers import Caller
-from assay.http1.model import Target
+from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
 from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
-from assay.wrappers.caller_terms import Terms
-from assay.wrappers.payment_limits import NO_PAYMENT_LIMITS, PaymentLimits
+
+_STRICTEST_FIRST = ("deny", None, "throttle", "allow")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a wrapper asks of a caller before it forwards. `price` is in micro-dollars."""
+
+    price: int = 0
+    min_score: float | None = None
+    """None where no trust is asked for."""
+    needs_proof: bool = False
+    cold_start: str | None = None
+    """What is done with an unproven agent, where trust is asked for."""
+
+    def ask_more_than(self, other: "Terms") -> bool:
+        """Whether a caller who meets the other's terms may not meet these."""
+        if self.price > other.price:
+            return True
+        if self.min_score is None:
+            return False
+        if other.min_score is None or self.min_score > other.min_score:
+            return True
+        if _STRICTEST_FIRST.index(self.cold_start) < _STRICTEST_FIRST.index(other.cold_start):
+            return True
+        return self.needs_proof and not other.needs_proof
+
+
+class PaymentLimits:
+    """What the payment of a call is counted against; here nothing. Every method may be `TooMany`.
+
+    A payment is counted by how far it is proven, so that payments which anybody can make up use up
+    nothing of payers at the same address.
+    """
+
+    async def refused(self) -> None:
+        """Count a payment that is not its payer's, or not for this call."""
+
+    async def signed(self, payer: str) -> None:
+        """Count a payment that its payer has signed; they may not have the money."""
+        del payer
+
+    async def verified(self, payer: str) -> None:
+        """Count a payment that is claimed for this call and holds."""
+        del payer
+
+
+NO_PAYMENT_LIMITS: Final = PaymentLimits()
+
 
 IdentityProof = Literal["required", "asserted"]
 SettleWhen = Literal["after", "before"]

@@ -6,8 +6,7 @@ cookies and asks for no passwords. An origin of their own keeps wrappers and the
 
 from dataclasses import dataclass
 
-from assay.common.http_heads import HeaderPairs
-from assay.common.origins import authority_of, origin_of
+from assay.common.http_heads import HeaderPairs, authority_of, origin_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from assay.net.egress.fields import HOP_BY_HOP, as_gateways_read, is_remembered
+from assay.net.egress.credentials import HOP_BY_HOP, as_gateways_read, is_remembered
 
 EXCEPTIONS_MAX: Final = 32
 """Names in a wrapper's `passResponseHeaders`."""

@@ -10,11 +10,11 @@ from assay.common.clock import Clock
 from assay.gate.model import GateInput
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import LedgerEntry
+from assay.wrappers.history import size_of
 from assay.wrappers.matching import BadPath, RouteRow, RouteTable
 from assay.wrappers.model import RouteMatch, WrapperConfig, WrapperNotFound, WrapperRoute
-from assay.wrappers.ports import WrapperStore
 from assay.wrappers.service import Endpoints
-from assay.wrappers.storage_cost import size_of
+from assay.wrappers.store import SqlWrapperStore
 
 REMEMBERED_S = 5.0
 """How long an operator's wrappers are believed without asking the store: the longest one
@@ -51,7 +51,7 @@ class Routes:
     """Finds the route of a request."""
 
     def __init__(
-        self, store: WrapperStore, endpoints: Endpoints, egress: EgressPolicy, clock: Clock
+        self, store: SqlWrapperStore, endpoints: Endpoints, egress: EgressPolicy, clock: Clock
     ) -> None:
         self._store = store
         self._endpoints = endpoints

@@ -1,4 +1,10 @@
-"""The wrappers' lane: `/wrap/{operatorId}/{path}`, any method.
+"""The calls of wrappers: `/wrap/{operatorId}/{path}`, any method.
+
+The body of a wrapper call as it arrives, and whether its caller is still there.
+
+What goes back from a wrapper: the upstream's answer, or a refusal in the one envelope.
+
+The wrappers' lane: `/wrap/{operatorId}/{path}`, any method.
 
 It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
 Source: interface.md#wrappers; conventions.md#wrapper.
@@ -7,35 +13,239 @@ Source: interface.md#wrappers; conventions.md#wrapper.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from assay.common.clock import Clock
-from assay.common.errors import ServiceError, TooMany
+from assay.common.errors import InvalidRequest, RequestTimeout, ServiceError, TooMany
 from assay.common.http_heads import HeaderPairs
 from assay.common.quota_lease import QuotaLease
-from assay.http1.callers import Caller, agent_at, anonymous_at
+from assay.http1.connections import BOUNDS, PIECE_BYTES
+from assay.http1.model import Caller, agent_at, anonymous_at
 from assay.identity.auth import agent_headers
-from assay.identity.session import Sessions
+from assay.identity.service import Sessions
+from assay.payments.model import PaymentRequired
 from assay.payments.service import PaymentService
-from assay.server.errors import fault
+from assay.payments.settlement import PaymentPending
+from assay.server.errors import envelope, error_headers, fault, status_of
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import (
+    JSON,
     WRAP_PREFIX,
     AsgiScope,
     FaultLog,
     Receive,
     RequestContext,
     Send,
+    date_header,
     note_detail,
 )
-from assay.wrappers.address_limits import PayerLimits
+from assay.wrappers.address_limits import PayerLimits, UnreadAnswers, UpstreamUnread
 from assay.wrappers.cors import preflighted_method
 from assay.wrappers.fast_calls import FastCalls
-from assay.wrappers.inbound_body import WrapperBody
-from assay.wrappers.model import CallRecord, InboundRequest, WrapperNotFound
+from assay.wrappers.model import (
+    CallRecord,
+    InboundRequest,
+    RateLimitExceeded,
+    WrapperNotFound,
+    WrapperResponse,
+    WrapperTooLarge,
+)
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import Pipeline
-from assay.wrappers.response_writer import WrapperResponseWriter
-from assay.wrappers.unread_answers import UnreadAnswers, UpstreamUnread
+from assay.wrappers.stages.forward import SANDBOX
+from assay.wrappers.stages.limit import limit_headers
+
+PIECE_S: Final = 15.0
+"""How long the next piece of a body may take."""
+
+SLOW_S: Final = 30.0
+"""How long a caller may keep us waiting for a body in all, whatever it sends."""
+
+BYTES_PER_S: Final = 1024
+"""What a caller has to send for each further second: less than a bad line carries. It holds a
+connection to the upstream meanwhile. The time that the upstream takes to read is not counted."""
+
+WATCH_AFTER_S: Final = 0.05
+"""When an answer takes longer than this, the caller's going away is listened for."""
+
+
+class WrapperBody:
+    """The request's body, and whether the caller is still there."""
+
+    def __init__(self, receive: Receive, exchange: RequestContext, clock: Clock) -> None:
+        self._receive = receive
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+        self.is_gone = False
+        self.length = _length(exchange)
+        """As declared; None for a body in chunks, 0 for none."""
+
+    async def pieces(self, bytes_max: int) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `WrapperTooLarge`, `RequestTimeout`, `InvalidRequest`."""
+        size, waited_s = 0, 0.0
+        while not self._ended:
+            asked_s = self._clock.monotonic_s()
+            try:
+                async with asyncio.timeout(PIECE_S):
+                    message = await self._receive()
+            except TimeoutError:
+                raise RequestTimeout("The body stopped arriving.") from None
+            waited_s += self._clock.monotonic_s() - asked_s
+            if message["type"] == "http.disconnect":
+                self.is_gone = True
+                raise InvalidRequest("The body ended before it was whole.")
+            self._ended = not message.get("more_body", False)
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > bytes_max:
+                raise WrapperTooLarge(
+                    f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max
+                )
+            if waited_s > SLOW_S + size / BYTES_PER_S and not self._ended:
+                raise RequestTimeout(
+                    f"The body arrives too slowly: send at least {BYTES_PER_S} bytes a second."
+                )
+            yield piece
+
+    def watch_later(self, task: "asyncio.Task[Any] | None") -> None:
+        """In a moment, and once the body is in, a caller that goes away ends `task`."""
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(WATCH_AFTER_S, self._watch, task)
+
+    def unwatch(self) -> None:
+        """Stop listening."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._timer = self._task = None  # which know this one: a circle is left to the collector
+
+    def _watch(self, task: "asyncio.Task[Any] | None") -> None:
+        if task is None:
+            return
+        if self._ended or self.length == 0:
+            self._task = asyncio.get_running_loop().create_task(self._listen(task))
+        else:  # the reader of the body hears of it; look again when it is in
+            self.watch_later(task)
+
+    async def _listen(self, task: "asyncio.Task[Any]") -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+        self.is_gone = True
+        task.cancel()
+
+
+def _length(exchange: RequestContext) -> int | None:
+    """The declared length; None for a body in chunks, 0 for none."""
+    if "transfer-encoding" in exchange.headers:
+        return None
+    declared = exchange.headers.get("content-length", "0").strip(" \t")
+    # What the server's parser took for a length and we do not read is a body all the same.
+    return int(declared[:20]) if declared.isdecimal() else None
+
+
+UNREAD_S = BOUNDS.unread_s
+"""How long a caller may take to read a whole answer."""
+
+_EXPOSED = (
+    b"access-control-expose-headers",
+    b"PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
+)
+"""What a browser's client must be able to read. Source: x402.md#both-versions-at-once."""
+
+_NO_BODY = frozenset({204, 304})
+
+
+class WrapperResponseWriter:
+    """What goes back, with the headers every answer here has."""
+
+    __slots__ = ("_call_record", "_clock", "_exchange", "_send", "bytes_out", "status")
+
+    def __init__(
+        self, send: Send, exchange: RequestContext, call_record: CallRecord, clock: Clock
+    ) -> None:
+        self._send = send
+        self._clock = clock
+        self._exchange = exchange
+        self._call_record = call_record
+        self.status = 0
+        self.bytes_out = 0
+
+    async def answer(self, answer: WrapperResponse) -> None:
+        """The upstream's answer, whole or as it comes."""
+        headers = [*answer.headers, *self._call_record.answer_headers]
+        headers.append((b"x-request-id", self._exchange.request_id.encode()))
+        if not any(name == b"date" for name, _ in headers):
+            headers.append(date_header(self._clock.now()))
+        body = answer.body
+        is_head = self._call_record.incoming.method == "HEAD"
+        if isinstance(body, bytes):
+            if not is_head:
+                headers = [header for header in headers if header[0] != b"content-length"]
+            if not is_head and answer.status not in _NO_BODY:
+                headers.append((b"content-length", b"%d" % len(body)))
+            await self._start(answer.status, headers)
+            await self._send_whole(body)
+            return
+        await self._start(answer.status, headers)
+        async for piece in body:
+            self.bytes_out += len(piece)
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _send_whole(self, body: bytes) -> None:
+        """In pieces, each when the one before is out: held here it is counted, there it is not."""
+        size = self.bytes_out = len(body)
+        try:
+            async with asyncio.timeout(UNREAD_S):
+                for start in range(0, max(1, size), PIECE_BYTES):
+                    await self._send_piece(body[start : start + PIECE_BYTES], start, size)
+        except TimeoutError:
+            raise RequestTimeout("The answer was not read in time.") from None
+
+    async def _send_piece(self, piece: bytes, start: int, size: int) -> None:
+        is_more = start + len(piece) < size
+        await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
+
+    async def refuse(self, error: ServiceError) -> None:
+        """A refusal in the one envelope; nothing, when an answer has begun already."""
+        if self.status:
+            return
+        body = envelope(error, self._exchange.request_id)
+        headers = [
+            JSON,
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            *SANDBOX,
+            date_header(self._clock.now()),
+            (b"x-request-id", self._exchange.request_id.encode()),
+            *error_headers(error),
+            *_extra_headers(error),
+            *self._call_record.answer_headers,
+        ]
+        await self._start(status_of(error), headers)
+        self.bytes_out = len(body)
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+def _extra_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
+    """Headers that a refusal of payment or of a limit has."""
+    if isinstance(error, PaymentRequired):
+        return [*error.demand.headers, _EXPOSED]
+    if isinstance(error, PaymentPending):
+        return [*error.headers, _EXPOSED]
+    if isinstance(error, RateLimitExceeded):
+        limit, reset = error.extras.get("limit"), error.extras.get("resetSeconds")
+        if isinstance(limit, int) and isinstance(reset, int):
+            return list(limit_headers(limit, 0, reset))
+    return []
+
 
 EMPTY_QUERY = "assay.empty_query"
 """The server's extension for a target with a question mark and nothing after it."""

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from assay.accounts.auth import actor_of, api_key_or_token
 from assay.accounts.model import Operator, Scope
 from assay.server.route import read, route, service
-from assay.server.schemas_page import Limit, Offset, PageCursor, cursor_at, offset_of
+from assay.server.schemas import Limit, Offset, PageCursor, cursor_at, offset_of
+from assay.wrappers import schemas as history
 from assay.wrappers import schemas as wire
-from assay.wrappers import schemas_history as history
 from assay.wrappers.service import Endpoints
 
 router = APIRouter(tags=["Wrappers"])

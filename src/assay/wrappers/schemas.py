@@ -1,20 +1,28 @@
-"""Wrapper configs (interface.md#wrapper-configuration, #wrapper-body)."""
+"""Wrapper configs and their history (interface.md#wrapper-configuration, #wrapper-body).
+
+Wrapper configs (interface.md#wrapper-configuration, #wrapper-body).
+
+The wrappers' lane in the OpenAPI document (interface.md#wrappers).
+
+What a wrapper has been, on the wire.
+"""
 
 import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.json import exact_number
-from assay.common.money import usd
+from assay.common.numbers import usd
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
-from assay.server.schemas_base import RequestModel, ResponseModel, Timestamp
-from assay.wrappers.changes import EndpointChange
+from assay.server.schemas import ErrorResponse, PageResponse, RequestModel, ResponseModel, Timestamp
+from assay.wrappers.endpoint_rules import EndpointChange
+from assay.wrappers.history import Revision
 from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 from assay.wrappers.service import NewEndpoint
 
@@ -246,3 +254,123 @@ def endpoint(config: WrapperConfig) -> EndpointResponse:
 def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointResponse:
     """A wrapper with its warnings, on the wire."""
     return WarnedEndpointResponse(**endpoint(config).model_dump(), warnings=list(warnings))
+
+
+def operations() -> dict[str, Any]:
+    """The lane's part of the OpenAPI document: one operation a method, all of them the same."""
+    error = {
+        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
+    }
+    refusals = {str(s): {"description": "A refusal.", "content": error} for s in _REFUSALS}
+    text = {"type": "string"}
+    headers = [
+        {"name": name, "in": "header", "required": False, "schema": text, "description": said}
+        for name, said in _CALLER_HEADERS.items()
+    ]
+    places = [
+        {"name": name, "in": "path", "required": True, "schema": text, "description": said}
+        for name, said in (
+            ("operatorId", "Whose API it is."),
+            ("path", "The wrapper's path; it may hold further slashes."),
+        )
+    ]
+    return {
+        method: {
+            "tags": ["Wrappers"],
+            "operationId": f"wrap_{method}",
+            "summary": f"Call a wrapped API by {method.upper()}",
+            "description": "Payment, trust, rate limit, then the upstream's own answer.",
+            "security": [{}, {"agentAddress": [], "agentSession": []}],
+            "parameters": [*places, *headers],
+            "responses": {
+                "default": {"description": "The upstream's answer."},
+                **refusals,
+            },
+        }
+        for method in ("get", "post", "put", "patch", "delete")
+    }
+
+
+_REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
+"""Source: interface.md#wrapper-errors; conventions.md#wrapper."""
+
+_CALLER_HEADERS = {
+    "x-payment": "An x402 payment, version 1 (or 2).",
+    "payment-signature": "An x402 payment, version 2.",
+    "x-agent-id": "The registered agent that calls.",
+    "x-chain": "The chain of x-agent-id.",
+}
+"""Source: interface.md#wrappers."""
+
+
+class FieldChangeResponse(ResponseModel):
+    """A field that was changed; of a secret only that it was there."""
+
+    field: str
+    from_: Annotated[JsonValue, Field(alias="from", description="Its value before.")]
+    to: Annotated[JsonValue, Field(description="Its value since.")]
+
+
+class ActorResponse(ResponseModel):
+    """Who made a change: an account, one with the role admin, or the service's own terminal."""
+
+    kind: str
+    operator_id: str | None
+
+
+class QuotedResponse(ResponseModel):
+    """What a wrapper asked for a call."""
+
+    price_per_call: str
+    payment_protocol: str
+    payment_network: str
+    payout_address: str | None
+
+
+class RevisionResponse(ResponseModel):
+    """A wrapper as it was from one moment to the next change."""
+
+    revision: int
+    at: Timestamp
+    until: Annotated[Timestamp | None, Field(description="Null: it is the newest.")]
+    action: str
+    actor: Annotated[
+        ActorResponse | None, Field(description="Null for what is older than the history.")
+    ]
+    changes: list[FieldChangeResponse]
+    quoted: Annotated[
+        QuotedResponse | None, Field(description="Null: nobody was asked for money in that time.")
+    ]
+
+
+class HistoryResponse(PageResponse):
+    """What a wrapper has been, newest first."""
+
+    items: list[RevisionResponse]
+
+
+def revision(found: Revision) -> RevisionResponse:
+    """A revision on the wire."""
+    actor, config = None, found.config
+    if found.actor_kind is not None:
+        actor = ActorResponse(kind=found.actor_kind, operator_id=found.actor_id)
+    quoted = None
+    if config.active and config.price and config.target_url:
+        quoted = QuotedResponse(
+            price_per_call=usd(config.price),
+            payment_protocol=config.protocol,
+            payment_network=config.network,
+            payout_address=config.payout_address,
+        )
+    return RevisionResponse(
+        revision=config.revision,
+        at=iso(found.at),
+        until=None if found.until is None else iso(found.until),
+        action=found.action.removeprefix("endpoint."),
+        actor=actor,
+        changes=[
+            FieldChangeResponse.model_validate({"field": name, "from": before, "to": after})
+            for name, before, after in found.changes
+        ],
+        quoted=quoted,
+    )

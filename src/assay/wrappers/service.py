@@ -8,17 +8,22 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
 from assay.common.ids import new_id
-from assay.common.money import DECIMALS
-from assay.payments.warnings import SaleTerms, SaleWarnings
-from assay.wrappers.changes import EndpointChange, PreconditionFailed, asked_of, secret_problems
+from assay.common.keyring import SecretBox
+from assay.common.numbers import DECIMALS
+from assay.payments.sale_checks import SaleTerms, SaleWarnings
 from assay.wrappers.endpoint_rules import (
     ConfigRules,
+    EndpointChange,
     Found,
     NewEndpoint,
+    PreconditionFailed,
+    asked_of,
     origin_as_sent,
     problems_of,
+    secret_problems,
+    warnings_beside,
 )
-from assay.wrappers.history import Revision, changes_between
+from assay.wrappers.history import Revision, WrapperCosts, changes_between
 from assay.wrappers.matching import route_key
 from assay.wrappers.model import (
     EndpointNotFound,
@@ -26,12 +31,10 @@ from assay.wrappers.model import (
     UpstreamAuth,
     WrapperConfig,
 )
-from assay.wrappers.overlap import warnings_beside
-from assay.wrappers.ports import UpstreamSecrets, WrapperStore
-from assay.wrappers.storage_cost import WrapperCosts
+from assay.wrappers.store import SqlWrapperStore
 
 _TRIES_MAX = 20
-"""How often a change is made anew because another one came between."""
+"""How often a change is made again because another one came between."""
 
 ENDPOINTS_MAX = 1000
 """Active wrappers of one operator."""
@@ -45,8 +48,8 @@ class Endpoints:
 
     def __init__(
         self,
-        store: WrapperStore,
-        secrets: UpstreamSecrets,
+        store: SqlWrapperStore,
+        secrets: SecretBox,
         rules: ConfigRules,
         clock: Clock,
         sale_warnings: SaleWarnings | None = None,
@@ -59,11 +62,11 @@ class Endpoints:
         self._sale_warnings = sale_warnings or SaleWarnings()
         self._costs = costs or WrapperCosts()
         self.lists = FairQueue(*LISTS, "lists of wrappers")
-        """Whoever makes a whole list has its turn there."""
+        """A caller that makes a whole list has its turn there."""
         self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
         """A stored wrapper is compared with all others in a slot of it; it is never full."""
         self.changes = 0
-        """Counts what this process changed, for whoever remembers routes."""
+        """Counts what this process changed, for caches of routes."""
 
     async def create(
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
@@ -189,14 +192,14 @@ class Endpoints:
         self.changes += 1
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal secrets anew that an older key of the ring sealed; how many there were."""
+        """Seal again secrets that an older key of the ring sealed; how many there were."""
         sealed = await self._store.sealed(operator_id)
         old = [(owner, secret) for owner, secret in sealed if not self._secrets.is_current(secret)]
         for config_id, secret in old:
             opened = self._secrets.open(secret, _place(config_id))
-            anew = self._secrets.seal(opened, _place(config_id))
+            resealed = self._secrets.seal(opened, _place(config_id))
             entry = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
-            await self._store.reseal(operator_id, config_id, secret, anew, entry)
+            await self._store.reseal(operator_id, config_id, secret, resealed, entry)
         self.changes += 1
         return len(old)
 
@@ -220,7 +223,7 @@ class Endpoints:
         """The wrapper's next revision. Raises `InvalidRequest`."""
         try:
             secret = self.upstream_secret(known)
-        except ValueError:  # no key of the ring opens it: it has to be given anew
+        except ValueError:  # no key of the ring opens it: it has to be given again
             secret = None
         asked = asked_of(known, change, None if secret is None else secret.decode("ascii"))
         rules = self._rules.of(known.operator_id)

@@ -1,25 +1,118 @@
-"""Wrapper configs in SQL, and their revisions."""
+"""Wrapper configs in SQL, and their revisions.
+
+Wrapper configs and their revisions, as rows.
+
+Removes what wrappers have been; never what is in force, was asked for of late, or was paid.
+"""
 
 import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from decimal import Decimal
+from typing import Final, cast
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, or_, select, union, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import AuditEntry
+from assay.audit.service import ActorKind, AuditEntry
 from assay.audit.store import write_note
-from assay.db.engine import Database, to_us
+from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
-from assay.wrappers.model import WrapperConfig
+from assay.wrappers.model import UpstreamAuth, WrapperConfig
 from assay.wrappers.ports import QUOTES_MAX, ChangeResult
-from assay.wrappers.store_rows import config_of, revision_of, values_of
+
+
+def _revision_of(row: RowMapping) -> Revision:
+    """What the columns of a revision hold."""
+    kind = cast("ActorKind | None", row["actor_kind"] or None)
+    return Revision(
+        config=config_of(row),
+        at=from_us(row["at_us"]),
+        until=None if row["until_us"] is None else from_us(row["until_us"]),
+        actor_kind=kind,
+        actor_id=row["actor_id"],
+        action=row["action"],
+        changes=[FieldChange(*change) for change in json.loads(row["changes"])],
+    )
+
+
+def values_of(config: WrapperConfig) -> dict[str, object]:
+    """The columns that both tables have."""
+    return {
+        "operator_id": config.operator_id,
+        "path": config.path,
+        "method": config.method,
+        "price": config.price,
+        "description": config.description,
+        "rate_limit": config.rate_limit,
+        "target_url": config.target_url,
+        "payment_protocol": config.protocol,
+        "payment_network": config.network,
+        "payout_address": config.payout_address,
+        "trust_enabled": config.trust_enabled,
+        "min_score": config.min_score,
+        "identity_proof": config.identity_proof,
+        "settle": config.settle,
+        "max_body_bytes": config.max_body_bytes,
+        "timeout_ms": config.timeout_ms,
+        "upstream_auth_header": config.auth.header if config.auth else None,
+        "upstream_auth_secret": config.auth.sealed_secret if config.auth else None,
+        "active": config.active,
+        "created_us": to_us(config.created_at),
+        "pass_response_headers": " ".join(config.pass_response_headers),
+        "cors_origins": " ".join(config.cors_origins),
+        "revision": config.revision,
+        "cold_start": config.cold_start,
+    }
+
+
+def config_of(row: RowMapping) -> WrapperConfig:
+    """What the columns of either table hold, beside the account's `fee_rate`."""
+    header, secret = row["upstream_auth_header"], row["upstream_auth_secret"]
+    return WrapperConfig(
+        id=row["wrapper_id"] if "wrapper_id" in row else row["id"],
+        operator_id=row["operator_id"],
+        path=row["path"],
+        method=row["method"],
+        price=row["price"],
+        description=row["description"],
+        rate_limit=row["rate_limit"],
+        target_url=row["target_url"],
+        protocol=row["payment_protocol"],
+        network=row["payment_network"],
+        payout_address=row["payout_address"],
+        trust_enabled=row["trust_enabled"],
+        min_score=row["min_score"],
+        identity_proof=row["identity_proof"],
+        settle=row["settle"],
+        max_body_bytes=row["max_body_bytes"],
+        timeout_ms=row["timeout_ms"],
+        auth=None if header is None or secret is None else UpstreamAuth(header, bytes(secret)),
+        active=row["active"],
+        created_at=from_us(row["created_us"]),
+        pass_response_headers=tuple(row["pass_response_headers"].split()),
+        cors_origins=tuple(row["cors_origins"].split()),
+        revision=row["revision"],
+        cold_start=row["cold_start"],
+        fee_rate=Decimal(row["fee_rate"]),
+    )
+
 
 AT_ONCE: Final = 250
 """Rows read before others get their turn."""
@@ -34,7 +127,7 @@ _REVISIONS = select(wrapper_revisions, operators.c.fee_rate, operators.c.suspend
 
 
 class SqlWrapperStore:
-    """Implements `wrappers.ports.WrapperStore`."""
+    """Wrapper configs, and what they have been: each change is a revision, in one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,6 +135,7 @@ class SqlWrapperStore:
     async def add(
         self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
     ) -> bool:
+        """Store; False when an active config of the operator has the same route key."""
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
@@ -54,17 +148,20 @@ class SqlWrapperStore:
         return True
 
     async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
+        """The operator's config of this id, active or not."""
         statement = _WITH_RATE.where(_is_his(operator_id, config_id))
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else config_of(row)
 
     async def owner_for_admin(self, config_id: str) -> str | None:
+        """The id of the operator whose config it is."""
         statement = select(wrappers.c.operator_id).where(wrappers.c.id == config_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one_or_none()
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's configs, newest first, inactive ones included."""
         statement = _WITH_RATE.where(wrappers.c.operator_id == operator_id).order_by(
             wrappers.c.created_us.desc(), wrappers.c.id.desc()
         )
@@ -73,6 +170,7 @@ class SqlWrapperStore:
         return await _configs(rows)
 
     async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
+        """How many configs the operator has: all, or the active or inactive ones."""
         mine = wrappers.c.operator_id == operator_id
         statement = select(func.count()).select_from(wrappers).where(mine)
         if is_active is not None:
@@ -81,6 +179,7 @@ class SqlWrapperStore:
             return (await connection.execute(statement)).scalar_one()
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
+        """The operator's active configs; none while its account is suspended."""
         statement = _WITH_RATE.where(
             wrappers.c.operator_id == operator_id,
             wrappers.c.active.is_(True),
@@ -93,6 +192,7 @@ class SqlWrapperStore:
     async def deactivate(
         self, operator_id: str, config_id: str, note: AuditEntry | None = None
     ) -> bool:
+        """Whether the operator has such a config; it is inactive afterwards."""
         statement = (
             update(wrappers)
             .where(_is_his(operator_id, config_id), wrappers.c.active.is_(True))
@@ -115,6 +215,11 @@ class SqlWrapperStore:
     async def change(
         self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
     ) -> ChangeResult:
+        """Replace a config by its next revision.
+
+        `stale`: it is no longer what the revision before was; `overlaps`: another active config of
+        the operator has the same route key. Nothing is changed then.
+        """
         key = route_key(config.method, config.path) if config.active else None
         statement = (
             update(wrappers)
@@ -139,6 +244,7 @@ class SqlWrapperStore:
     async def history(
         self, operator_id: str, config_id: str, at_most: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
+        """What the operator's config has been, newest first; and how many there are."""
         mine = _revisions_of(operator_id, config_id)
         counted = select(func.count()).select_from(wrapper_revisions).where(*mine)
         page = _REVISIONS.where(*mine).limit(at_most).offset(offset)
@@ -146,9 +252,14 @@ class SqlWrapperStore:
             total = (await connection.execute(counted)).scalar_one()
             ordered = page.order_by(wrapper_revisions.c.revision.desc())
             rows = (await connection.execute(ordered)).mappings().all()
-        return [revision_of(row) for row in rows], total
+        return [_revision_of(row) for row in rows], total
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
+        """The config as it was.
+
+        Without a target while the account is suspended or deleted, and once the upstream's secret
+        has been forgotten.
+        """
         statement = _REVISIONS.where(
             *_revisions_of(operator_id, config_id), wrapper_revisions.c.revision == number
         )
@@ -156,7 +267,7 @@ class SqlWrapperStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
-        found = revision_of(row).config
+        found = _revision_of(row).config
         is_secret_forgotten = row["upstream_auth_header"] is not None and found.auth is None
         if is_secret_forgotten or row["suspended_us"] is not None:
             return replace(found, target_url="")
@@ -165,6 +276,10 @@ class SqlWrapperStore:
     async def quoted(
         self, operator_id: str, config_id: str, network: str, price: int, since: datetime
     ) -> Sequence[Revision]:
+        """Active revisions that asked for the price on the network and were in force after `since`.
+
+        Newest first, at most `QUOTES_MAX`.
+        """
         revisions = wrapper_revisions.c
         statement = (
             _REVISIONS.where(
@@ -180,9 +295,10 @@ class SqlWrapperStore:
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
-        return [revision_of(row) for row in rows]
+        return [_revision_of(row) for row in rows]
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
+        """The sealed secrets of the operator's configs and revisions, each once, with its id."""
         secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret
         statement = union(
             select(wrappers.c.id, secret).where(
@@ -204,6 +320,7 @@ class SqlWrapperStore:
         new: bytes,
         note: AuditEntry | None = None,
     ) -> None:
+        """Replace a sealed secret wherever the operator's config has it; else nothing."""
         async with self._database.write() as connection:
             changed = 0
             for table, column in ((wrappers, "id"), (wrapper_revisions, "wrapper_id")):
@@ -264,3 +381,32 @@ async def _write_revision(
     }
     await connection.execute(insert(wrapper_revisions).values(values))
     await write_note(connection, note)
+
+
+REMOVE: Final = text(
+    "DELETE FROM wrapper_revisions WHERE (wrapper_id, revision) IN ("
+    "SELECT r.wrapper_id, r.revision FROM wrappers w"
+    " JOIN wrapper_revisions r ON r.wrapper_id = w.id"
+    " AND r.revision > 1 AND r.revision <= w.revision - :kept"
+    " WHERE w.revision > :kept AND r.until_us < :before_us"
+    " AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.wrapper_id = r.wrapper_id"
+    " AND p.wrapper_revision = r.revision AND p.wrapper_revision > 1) LIMIT :at_most)"
+)
+"""The last condition of the payments is that of their index: most are of a first revision."""
+
+
+class SqlOldRevisions:
+    """Removes a bounded number at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def remove(self, kept: int, before: datetime, at_most: int) -> int:
+        """Remove revisions that ended before then, but for the first and newest; how many.
+
+        `kept` newest of each wrapper stay, and every one that a payment was claimed under.
+        """
+        values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
+        async with self._database.write() as connection:
+            await self._database.lock(connection, "retention of revisions")
+            return (await connection.execute(REMOVE, values)).rowcount

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from coincurve import PrivateKey
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 
 COUNT = 40
 FIRST_REVIEWER = 20

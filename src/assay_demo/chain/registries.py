@@ -11,7 +11,7 @@ import httpx2
 from eth_abi.abi import encode
 from eth_account import Account
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 
 ARTIFACTS = json.loads((Path(__file__).parent / "artifacts.json").read_text("utf-8"))
 

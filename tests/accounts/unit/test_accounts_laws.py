@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assay.accounts.allowance import Allowance, month_after, month_of
 from assay.accounts.api_keys import base62
 from assay.accounts.model import MonthlyLimitExceeded, Operator, Plan, Role
-from assay.accounts.throttle import (
+from assay.accounts.password_proof import (
     DELAY_MAX_S,
     FREE_FAILURES,
     FREE_WIDELY,

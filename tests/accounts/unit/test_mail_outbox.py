@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
-from assay.accounts.credential_ports import MailMessage
 from assay.accounts.mail import WAITING_MAX, MailOutbox
+from assay.accounts.ports import MailMessage
 
 
 class Inbox:

@@ -18,8 +18,8 @@ from assay.accounts.allowance import Allowance
 from assay.accounts.logins import REMEMBERED_MAX as NOTES_MAX
 from assay.accounts.logins import LoginNotes
 from assay.accounts.model import Operator, Plan, Role
-from assay.accounts.throttle import NETWORKS_MAX as QUOTA_MAX
-from assay.accounts.throttle import REMEMBERED_MAX, LoginThrottle, RequestQuota
+from assay.accounts.password_proof import NETWORKS_MAX as QUOTA_MAX
+from assay.accounts.password_proof import REMEMBERED_MAX, LoginThrottle, RequestQuota
 from assay.analytics.log import WAITING_MAX, CallLog
 from assay.analytics.model import CallKind, CallLogEntry
 from assay.caller_behaviour.observations import WAITING_MAX as CONDUCT_MAX
@@ -31,12 +31,12 @@ from assay.common.shared_state import ENTRIES_MAX, MemorySharedState
 from assay.http1.model import ResponseHead
 from assay.http1.response_heads import HEADS_MAX, ResponseHeadCache
 from assay.identity.model import Session
-from assay.identity.session import Sessions
-from assay.net.egress.fields import NAMES_REMEMBERED, FieldFilter
+from assay.identity.service import Sessions
+from assay.net.egress.credentials import NAMES_REMEMBERED, FieldFilter
 from assay.registries.model import OnchainAgent, RegistrationFile
 from assay.server.rate_limits import CALLERS_MAX, RateLimit
-from assay.wrappers.buffer_budget import WRAPPERS_MAX, BufferBudget
 from assay.wrappers.matching import FOUND_MAX, RouteRow, RouteTable
+from assay.wrappers.pipeline import WRAPPERS_MAX, BufferBudget
 from assay.wrappers.response_fields import ResponseFields
 from assay.wrappers.stages.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrappers.stages.limit import LimitStage

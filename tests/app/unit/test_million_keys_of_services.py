@@ -19,14 +19,13 @@ from assay.analytics.rollup import RollupTally
 from assay.analytics.store_rollups import RollupWriter
 from assay.common.quota_lease import KEYS_MAX, Grant, QuotaLease, WindowRequest
 from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.gate.model import Decision, GateInput
 from assay.gate.routes import GateHandler
 from assay.gate.service import Asker, Gate, GateCaller, GateDependencies
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
+from assay.wrappers.fast_path import REPEATS_MAX, ParsedRequest, ParsedRequestCache
 from assay.wrappers.model import WrapperNotFound
-from assay.wrappers.parsed_request_cache import REPEATS_MAX, ParsedRequest, ParsedRequestCache
 from assay.wrappers.route_table import REMEMBERED_BYTES, ROW_BYTES, Routes
 from tests.app.unit.test_million_keys import MILLION, NOW, RSS_MAX_BYTES, inside, rss_bytes
 from tests.support.fakes.chain import NETWORK
@@ -300,7 +299,7 @@ async def fill(name: str, keys: int | None) -> None:
     assert grown < RSS_MAX_BYTES
 
 
-SLOW = {"leases", "leases_nobody_answers", "gate_memory"}
+SLOW = {"gate_answers", "gate_memory", "leases_nobody_answers", "quota_lease", "routes"}
 """Take minutes together with their own bounds."""
 
 

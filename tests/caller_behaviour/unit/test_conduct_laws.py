@@ -15,7 +15,7 @@ from assay.caller_behaviour.scenario import (
 )
 from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import canonical_bytes
-from assay.evaluation.caller_verdict import judged_conduct
+from assay.evaluation.checks import judged_conduct
 
 LINKS = Links("http://a/here", "http://a/next", "http://b/here")
 texts = st.text(max_size=30)

@@ -3,7 +3,7 @@ from eth_abi import decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.evm.multicall import AGGREGATE3, decode_aggregate3, encode_aggregate3
+from assay.chains.evm.calls import AGGREGATE3, decode_aggregate3, encode_aggregate3
 from assay.chains.evm.rpc_wire import MalformedRpcAnswer
 from assay.chains.rpc import ContractCall, Returned, Reverted
 

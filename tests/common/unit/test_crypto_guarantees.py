@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, OctKey, OKPKey
 
-from assay.accounts.password_hashes import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
+from assay.accounts.password_proof import AT_ONCE, WAITING_PER_CALLER, Argon2PasswordHasher
 from assay.accounts.ports import HashClient
 from assay.accounts.second_factor import TotpFactor
-from assay.chains.evm.eip191 import Eip191Signatures, address_of_key, sign_message
+from assay.chains.evm.signing import Eip191Signatures, address_of_key, sign_message
 from assay.common.errors import TooMany, Unavailable
 from assay.common.keyring import MacKeys, SecretBox
 from assay.gate.decision_token import Es256DecisionSigner, ed25519_kids

@@ -4,7 +4,7 @@ import eth_utils
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 
 
 @example(b"")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.common.origins import authority_of, canonical_origin, origin_of
+from assay.common.http_heads import authority_of, canonical_origin, origin_of
 from assay.wrappers.origin import WrapperOrigin
 
 

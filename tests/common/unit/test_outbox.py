@@ -1,7 +1,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from assay.common.write_coalescer import WriteCoalescer
+from assay.common.tasks import WriteCoalescer
 
 
 @dataclass

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from assay.control.identity import proven_keys
-from assay.control.neighbouring_services import OTHERS_MAX
 from assay.control.ports import Card, ControlledEndpoint, Past
-from assay.control.proofs import find_control
+from assay.control.proofs import OTHERS_MAX, find_control
 from assay.control.scope import scope_of
 from tests.support.fakes.control import FILE, World, agent, naming
 from tests.support.fakes.trust import OWNER, STRANGER, WALLET

@@ -9,9 +9,8 @@ import pytest
 from assay.chains.networks import Networks
 from assay.control.ports import ControlledEndpoint
 from assay.control.proofs import collect_control
-from assay.control.publish import instructions
-from assay.registries.model import OnchainAgent
-from assay.registries.subject import Subject
+from assay.control.statements import instructions
+from assay.registries.model import OnchainAgent, Subject
 from tests.support.fakes.control import FILE, World
 from tests.support.fakes.trust import OWNER, WALLET
 

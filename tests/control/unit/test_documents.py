@@ -14,7 +14,7 @@ from assay.control.statements_in_documents import (
     read_json,
     read_records,
 )
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.support.fakes.trust import NETWORK, OWNER, STRANGER, WALLET, onchain_agent
 
 AGENT = Subject(NETWORK, "7", WALLET, onchain_agent())

@@ -3,7 +3,7 @@
 import pytest
 
 from assay.control.statements_in_documents import interfaces_of
-from assay.net.egress.grpc_address import grpc_origins
+from assay.net.egress.url import grpc_origins
 
 
 @pytest.mark.parametrize(

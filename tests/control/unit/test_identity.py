@@ -6,12 +6,10 @@ import pytest
 
 from assay.common.json import JsonObject
 from assay.control import rules
-from assay.control.confusables import name_skeleton
 from assay.control.identity import REPUTATION, Control, sibling_key
 from assay.control.ports import Card, ControlledEndpoint, Elder, OpenFinding, Past, Tool
-from assay.control.similarity import signature
-from assay.registries.model import RegistrationFile
-from assay.registries.subject import Subject
+from assay.control.similarity import name_skeleton, signature
+from assay.registries.model import RegistrationFile, Subject
 from tests.support.fakes.control import FILE, World, agent, naming
 from tests.support.fakes.trust import OWNER, WALLET
 

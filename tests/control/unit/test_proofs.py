@@ -10,8 +10,8 @@ import pytest
 from assay.common.json import JsonObject
 from assay.control.ports import Card, ControlledEndpoint
 from assay.control.proofs import collect_control, find_control
-from assay.control.publish import instructions
 from assay.control.scope import scope_of
+from assay.control.statements import instructions
 from assay.net.egress.ports import EgressResponse, Failure, Limits, OutboundRequest
 from tests.support.fakes.control import FILE, Hosts, World, agent, naming, record
 from tests.support.fakes.trust import STRANGER, WALLET

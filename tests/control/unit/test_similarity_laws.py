@@ -5,8 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.control.confusables import name_skeleton, skeleton
-from assay.control.similarity import ALIKE, bands, likeness, signature
+from assay.control.similarity import ALIKE, bands, likeness, name_skeleton, signature, skeleton
 
 words = st.lists(
     st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9),

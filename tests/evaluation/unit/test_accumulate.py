@@ -14,10 +14,9 @@ from assay.evaluation.behaviour import raw_findings
 from assay.evaluation.model import EvaluationCompleted, Evidence, SignalName, SignalScore
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.schedule import ScheduleEvidence
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import BY_GATE, TRIGGERED, EvaluationRequest
 from assay.probing.ports import Finding, Probe, ProbeSession, Severity
 from assay.registries.subjects import Subjects

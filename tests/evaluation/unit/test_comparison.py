@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from assay.evaluation.comparison import CLOAKING, compared, row_of
-from assay.evaluation.history import pool
-from assay.evaluation.visit_record import with_comparison
+from assay.evaluation.accumulation import with_comparison
+from assay.evaluation.history import CLOAKING, compared, pool, row_of
 from assay.evaluation.visits import CheckOutcome, VisitRecord
 from tests.support.fakes.clock import FrozenClock
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.evaluation.drift import compare, known_facts
+from assay.evaluation.visits import compare, known_facts
 
 URL = "https://agent.example/mcp"
 PAY = "https://agent.example/paid"

@@ -7,11 +7,10 @@ from assay.common.cache import SingleFlight
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.probing.function import function_rows
-from assay.registries.subject import Subject
+from assay.probing.function.service import function_rows
+from assay.registries.model import Subject
 from assay.registries.subjects import Subjects
 from tests.support.eventually import never
 from tests.support.fakes.clock import FrozenClock

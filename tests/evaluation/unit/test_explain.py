@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 from assay.caller_behaviour.scenarios import SCENARIOS
 from assay.common.json import JsonObject
 from assay.common.plugins import load_plugins
-from assay.evaluation.causes import Explainer
+from assay.evaluation.causes import FIXES, Explainer
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.explanations import Cause, RungAsk, explained
-from assay.evaluation.fixes import FIXES
 from assay.evaluation.model import Cap, Evidence, Score, SignalName, SignalResult, SignalScore
-from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.ports import Signal
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.evaluation.verdict import grade_score
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, grade_score, tiers_from
 from assay.probing.ports import Finding, ProbeSession, Severity
 from assay.probing.probes import PROBES
 from tests.support.fakes.ladder import proven

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import JsonObject, JsonValue
+from assay.evaluation.demands import LadderPolicy, ladder_from
 from assay.evaluation.ladder import LadderPlace, place
-from assay.evaluation.policy import LadderPolicy, ladder_from
 
 POLICY = LadderPolicy()
 URL = "https://agent.example/a2a"
@@ -283,6 +283,8 @@ def test_a_key_agent_needs_two_days_and_one_scarce_thing() -> None:
         ("8004", {"registered": False, "registration": "eip155:8453/7"}, 1),
         ("8004", {"registered": False}, 0),
         ("8004", {"registered": False, "registration": True}, 0),
+        ("self", {"holds": True, "agents": 1}, 1),
+        ("self", {"holds": True, "agents": 2}, 0),
         ("attestation", {"attested": True, "sharedWith": 0}, 1),
         ("attestation", {"attested": True, "sharedWith": 1}, 0),
         ("attestation", {"attested": True}, 0),

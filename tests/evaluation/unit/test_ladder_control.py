@@ -3,9 +3,8 @@
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.evaluation.demands import Demand
+from assay.evaluation.demands import Demand, LadderPolicy
 from assay.evaluation.ladder import LadderPlace, place
-from assay.evaluation.policy import LadderPolicy
 from tests.evaluation.unit.test_ladder import (
     CONTROLLED,
     CUSTOMERS,
@@ -126,3 +125,14 @@ def test_two_conflicting_proofs_name_the_other_and_leave_both_where_they_were() 
     )
     assert (new.rung, held.rung) == (0, 1)
     assert RIVAL in demand(new, "control").asks
+
+
+def test_where_no_record_can_be_set_the_file_alone_is_what_to_publish() -> None:
+    file: JsonObject = {"url": "https://agent.example/.well-known/x.json", "body": "{}"}
+    alone = {**UNPROVEN, "publish": {"file": file}}
+    neither = {**UNPROVEN, "publish": {}}
+    found = [stands(behaviour(function=[WORKS], control=[row])) for row in (alone, neither)]
+    assert [demand(one, "control").action for one in found] == [
+        "Serve https://agent.example/.well-known/x.json with {}.",
+        "",
+    ]

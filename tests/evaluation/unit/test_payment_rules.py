@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from assay.common.json import JsonObject, is_array, is_object
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.policy import LadderPolicy
-from assay.evaluation.sales import with_sales
+from assay.evaluation.service import with_sales
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.probing.function import function_rows
 from assay.probing.function.payment import is_as_advertised
+from assay.probing.function.service import function_rows
 from assay.probing.function.verdicts import judge
-from assay.probing.x402_reader import Offer, PaymentDemand
+from assay.probing.probe_client import Offer, PaymentDemand
+from assay.reputation.evidence import WITHIN_DAYS, settlements
 from assay.reputation.model import Payer, Reputation
-from assay.reputation.settlements import WITHIN_DAYS, settlements
 
 TODAY = 20_000
 URL = "https://stall.example/full"

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import JsonObject, JsonValue, sha256_hex
-from assay.evaluation.record import evidence_document, policy_version, verdict_record
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.evaluation.verdict import rules_from
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, rules_from, tiers_from
+from assay.evaluation.snapshot import evidence_document, policy_version, verdict_record
 from tests.support.fakes.ladder import proven
 
 KEY = "eip155:1/22"

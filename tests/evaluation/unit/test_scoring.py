@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.evaluation.demands import LadderPolicy
 from assay.evaluation.ladder import Demand, LadderPlace
 from assay.evaluation.model import (
     Cap,
@@ -14,7 +15,6 @@ from assay.evaluation.model import (
     SignalResult,
     SignalScore,
 )
-from assay.evaluation.policy import LadderPolicy
 from assay.evaluation.scoring import (
     BASE_SIGNALS,
     DEFAULT_WEIGHTS,

@@ -13,17 +13,14 @@ from typing_extensions import override
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.common.json import JsonObject, JsonValue, canonical_bytes
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
 from assay.evaluation.model import Evidence, SignalUnavailable
-from assay.evaluation.ports import SignalDependencies
-from assay.evaluation.signal_sources import Sources
+from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.registry_8004 import SIGNAL, naive_mean
 from assay.probing.clients.dialers import StockDialers
-from assay.registries.model import Feedback, OnchainAgent, WalletMatch
-from assay.registries.subject import Subject
+from assay.registries.model import Feedback, OnchainAgent, Subject, WalletMatch
 from assay.reputation.evidence import VOTERS_MAX
-from assay.reputation.facts import AgentFacts, FeedbackEvent, NotIndexed
-from assay.reputation.model import Payer
+from assay.reputation.model import AgentFacts, FeedbackEvent, NotIndexed, Payer
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.trust import NETWORK, NOW_S, OWNER, WALLET, FakeChain, onchain_agent

@@ -16,11 +16,10 @@ from assay.evaluation.checks import WEIGHTS
 from assay.evaluation.model import Evidence
 from assay.evaluation.ports import SignalDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.net.egress.host_timeout import own_wait
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
+from assay.net.egress.request_slots import own_wait
 from assay.probing.ports import Finding, Probe, ProbeOutcome, ProbeSession, Severity
-from assay.registries.model import RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import RegistrationFile, Service, Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import proven
 from tests.support.fakes.trust import NETWORK, WALLET, FakeChain, onchain_agent

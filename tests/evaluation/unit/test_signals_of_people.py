@@ -18,16 +18,15 @@ from assay.evaluation.model import (
     SignalScore,
     SignalUnavailable,
 )
-from assay.evaluation.ports import Signal, SignalDependencies
+from assay.evaluation.ports import Signal, SignalDependencies, Sources
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, score
-from assay.evaluation.signal_sources import Sources
 from assay.evaluation.signals.attestation import SIGNAL as ATTESTATION
 from assay.evaluation.signals.personhood import SIGNAL as PERSONHOOD
 from assay.evaluation.signals.self_id import SIGNAL as SELF
 from assay.evaluation.signals.wallet import SIGNAL as WALLET_SIGNAL
 from assay.personhood.model import HumanRecord, Personhood
 from assay.probing.clients.dialers import StockDialers
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import TOP

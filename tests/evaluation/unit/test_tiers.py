@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.evaluation.tiers import DEFAULT_ROWS, tiers_from
+from assay.evaluation.scoring import DEFAULT_ROWS, tiers_from
 
 
 @pytest.mark.parametrize(

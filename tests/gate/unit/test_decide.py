@@ -1,6 +1,8 @@
 """The decision: threshold, ceiling, and what is done with an agent nobody knows."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -14,11 +16,12 @@ from assay.evaluation.model import (
     SignalResult,
     SignalScore,
 )
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
-from assay.gate.decision import decide
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
+from assay.evaluation.visits import SILENT_CHANGE_COUNTS
+from assay.gate.decision import RECHECKED_FOR, decide, denial, denial_message, valid_until
 from assay.gate.model import ColdStart, Decision, GateInput
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
+from assay.wrappers.model import TrustDenied
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import STEADY, proven
 from tests.support.fakes.trust import NETWORK, WALLET, onchain_agent
@@ -109,3 +112,32 @@ def test_a_threshold_above_the_ceiling_is_not_met_for_want_of_evidence() -> None
 def test_the_window_is_the_callers() -> None:
     request = GateInput(ttl_ms=1000)
     assert decided({**UNPROVEN, **proven()}, request).expires_at == NOW + timedelta(seconds=1)
+
+
+def test_a_denial_says_grade_points_and_what_is_missing_in_one_sentence() -> None:
+    unknown = decided(UNPROVEN, GateInput())
+    said = denial_message(unknown, "the wrapper")
+    assert said.startswith("This agent's grade is B (64 points); the wrapper asks for 65 points.")
+    assert said.endswith("Nothing is known against it, but too little is known of it.")
+    bad = decided({**UNPROVEN, **proven()}, GateInput(), value=20)
+    assert denial_message(bad, "the gate").endswith("the gate asks for 65 points.")
+
+
+def test_what_is_rechecked_or_silently_changed_is_reused_for_a_shorter_time() -> None:
+    plain, rechecked, changed = (
+        decided({**UNPROVEN, **proven(), **more}, GateInput()).evaluation
+        for more in ({}, {"recheck": {"at": 1}}, {"history": {**STEADY, "silentChange": {"at": 1}}})
+    )
+    assert valid_until(plain) > NOW + RECHECKED_FOR
+    assert valid_until(rechecked) == NOW + RECHECKED_FOR
+    assert valid_until(changed) == NOW + SILENT_CHANGE_COUNTS
+
+
+def test_a_denial_names_registered_agents_that_may_have_been_meant() -> None:
+    found = replace(decided(UNPROVEN, GateInput()), did_you_mean=("9",))
+    (meant,) = cast("Any", denial(found)["didYouMean"])
+    assert meant == {"agentId": "9", "chain": "local", "send": "x-agent-id: 9"}
+    assert denial(found)["denialReason"] == "insufficient_evidence"
+    refused = TrustDenied.of(found)
+    assert refused.extras == denial(found)
+    assert "the wrapper asks for 65 points" in str(refused)

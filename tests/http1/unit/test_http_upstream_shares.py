@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from assay.common.errors import Unavailable
-from assay.http1.callers import Caller, UpstreamBusy, agent_at, anonymous_at, payer_at
 from assay.http1.host import CALLS_MAX, UNPAID_CALLS_MAX, UpstreamShares
-from assay.http1.model import UpstreamFailed
+from assay.http1.model import Caller, UpstreamBusy, UpstreamFailed, agent_at, anonymous_at, payer_at
 
 FROM = "203.0.113.7"
 

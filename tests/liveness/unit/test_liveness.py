@@ -19,11 +19,10 @@ from assay.liveness.service import (
     LivenessReport,
     declared,
 )
-from assay.net.egress.host_timeout import own_wait
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
-from assay.registries.model import OnchainAgent
+from assay.net.egress.request_slots import own_wait
+from assay.registries.model import OnchainAgent, Subject
 from assay.registries.registration import parse_registration
-from assay.registries.subject import Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.solana import golden
 

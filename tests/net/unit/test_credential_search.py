@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.net.egress import credential_search
-from assay.net.egress.credential_search import STEPS_MAX, percent_decoded
-from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress import credentials
+from assay.net.egress.credentials import STEPS_MAX, OwnCredentials, percent_decoded
 from tests.net.unit.test_egress_credentials import JWT, KEY, OURS, SESSIONS, foreign
 
 HEAD_BYTES = 57_000
@@ -46,7 +45,7 @@ class Counted:
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> Counted:
     counted = Counted()
-    monkeypatch.setattr(credential_search, "percent_decoded", counted)
+    monkeypatch.setattr(credentials, "percent_decoded", counted)
     return counted
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.net.egress.credentials import CREDENTIAL_FIELDS
-from assay.net.egress.fields import REQUEST_FIELDS
+from assay.net.egress.credentials import CREDENTIAL_FIELDS, REQUEST_FIELDS
 from tests.net.unit.test_egress_credentials import FOREIGN, OURS, SECRETS
 
 PLAIN = st.text(st.sampled_from("abcXYZ09-_."), max_size=12)

@@ -5,8 +5,7 @@ import pytest
 from assay.common.egress_budget import ANYBODY, RESERVED, BudgetRules, current_use, egress_use
 from assay.common.shared_state import MemorySharedState
 from assay.net.egress.consent import CONSENT_S, NETWORKS_MAX, REMEMBERED_MAX, REMEMBERED_S, Consents
-from assay.net.egress.domain import is_exempt
-from assay.net.egress.url import EgressPolicy
+from assay.net.egress.url import EgressPolicy, is_exempt
 from tests.support.fakes.clock import FrozenClock
 
 ORIGIN = "https://host.test:443"

@@ -11,8 +11,7 @@ from assay.accounts.model import API_KEY_PREFIX
 from assay.common.ids import new_id
 from assay.identity.model import ContractProof
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
-from assay.net.egress.credential_search import API_KEY_MARK, CANDIDATES_MAX
-from assay.net.egress.credentials import OwnCredentials
+from assay.net.egress.credentials import API_KEY_MARK, CANDIDATES_MAX, OwnCredentials
 from tests.support.fakes.clock import FrozenClock
 
 ISSUER = "https://assay.example"

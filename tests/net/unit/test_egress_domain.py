@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.net.egress.domain import domain_of, network_of
+from assay.net.egress.url import domain_of, network_of
 
 
 @pytest.mark.parametrize(

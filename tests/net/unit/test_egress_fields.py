@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.net.egress.fields import REQUEST_FIELDS
+from assay.net.egress.credentials import REQUEST_FIELDS
 
 
 @pytest.mark.parametrize(

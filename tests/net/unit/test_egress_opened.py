@@ -5,12 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from assay.http1.model import Target
-from assay.net.egress.upstream_allowlist import (
-    OpenedAddresses,
-    OpenedEntry,
-    OpenedForOperators,
-    opened_entry,
-)
+from assay.net.egress.address import OpenedAddresses, OpenedEntry, OpenedForOperators, opened_entry
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.vectors.forbidden_hosts import FORBIDDEN
 

@@ -12,10 +12,15 @@ from assay.common.clock import SystemClock
 from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.model import UpstreamFailed, UpstreamRequest
 from assay.net.egress import dial
-from assay.net.egress.address import BlockReason, classify
-from assay.net.egress.called_ports import is_called
+from assay.net.egress.address import (
+    BlockReason,
+    OpenedAddresses,
+    OpenedEntry,
+    OpenedForOperators,
+    classify,
+    is_called,
+)
 from assay.net.egress.dial import UpstreamDialer
-from assay.net.egress.upstream_allowlist import OpenedAddresses, OpenedEntry, OpenedForOperators
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from tests.support.fakes.scripted_resolver import ScriptedResolver
 

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.net.egress.deposit_rules import VALUE_CHARS_MAX, Place, name_problem, value_problem
-from assay.net.egress.redaction import HIDDEN, Redaction, secrets_in
+from assay.net.egress.redaction import (
+    HIDDEN,
+    VALUE_CHARS_MAX,
+    Place,
+    Redaction,
+    name_problem,
+    secrets_in,
+    value_problem,
+)
 from tests.support.fakes.closed_agents import SECRET, told_forms
 
 

@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from assay.net.data_uri import DataUriError, read_data_uri
+from assay.registries.documents import DataUriError, read_data_uri
 
 DOCUMENT = '{"name":"ü?>~","x":[1,2]}'.encode()
 PLAIN = base64.b64encode(DOCUMENT).decode()

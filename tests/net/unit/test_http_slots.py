@@ -8,10 +8,14 @@ import pytest
 
 from assay.common.costs import address_bearer, serve_for
 from assay.common.egress_budget import ANYBODY, RESERVED, EgressUse, egress_use
-from assay.net.egress.connection_slots import ConnectionSlots
-from assay.net.egress.host_timeout import count_own_waits
 from assay.net.egress.ports import EgressError, Failure
-from assay.net.egress.request_slots import Slots, SlotShare, new_holder
+from assay.net.egress.request_slots import (
+    ConnectionSlots,
+    Slots,
+    SlotShare,
+    count_own_waits,
+    new_holder,
+)
 
 PLACES = {"host": SlotShare(4, 2)}
 

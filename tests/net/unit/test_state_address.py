@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from assay.app import assemble
-from assay.net.valkey import ValkeyWindow
-from assay.net.valkey_address import StateUrlError, state_address
+from assay.net.valkey import StateUrlError, ValkeyWindow, state_address
 from assay.settings import load
 
 

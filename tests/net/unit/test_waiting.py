@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from assay.net.egress.host_timeout import count_own_waits, current_party, host_timeout, own_wait
+from assay.net.egress.request_slots import count_own_waits, current_party, host_timeout, own_wait
 
 
 class Ticks:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import Network
 from assay.common.clock import SystemClock
 from assay.common.ids import new_id
@@ -16,8 +16,8 @@ from assay.payments.finality import View, Witness
 from assay.payments.model import LedgerEntry, PaymentNetwork, PaymentRefused, PaymentState
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import SettlementAttempt
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import Authorization, Facilitator, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_watches import SqlWatchStore

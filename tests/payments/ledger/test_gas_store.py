@@ -16,15 +16,14 @@ from assay.accounts.store_operators import SqlOperatorStore
 from assay.audit.service import TERMINAL, note
 from assay.audit.store import SqlAuditStore
 from assay.common.ids import new_id
-from assay.db.daily_budgets import DailyBudgets
 from assay.db.engine import Database
 from assay.db.sql_transaction import DriverTransaction, Values
+from assay.db.store_costs import DailyBudgets
 from assay.payments.gas import GasSpent, GasTerms
 from assay.payments.model import LedgerEntry, PaymentClaim, PaymentState
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.store import SqlLedgerStore
-from assay.payments.store_gas import SqlGasStore
-from assay.payments.store_gas_in_flight import IN_FLIGHT
+from assay.payments.store_gas import IN_FLIGHT, SqlGasStore
 from tests.payments.ledger.test_ledger_store import entry
 from tests.support.fakes.clock import FrozenClock
 

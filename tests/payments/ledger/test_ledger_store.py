@@ -26,7 +26,7 @@ from assay.payments.model import (
     StoredResponse,
 )
 from assay.payments.outcomes import Look, SettlementAttempt
-from assay.payments.requests import upstream_key
+from assay.payments.ports import upstream_key
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_ledger_statements import COMMITTED, HAS_PAID, LEASE, OF_A_CLAIM
 from tests.support.fakes.clock import FrozenClock

@@ -6,10 +6,9 @@ from datetime import timedelta
 import pytest
 
 from assay.db.engine import Database
-from assay.payments.model import LedgerEntry, PaymentState
+from assay.payments.model import TRANSITIONS, IllegalTransition, LedgerEntry, PaymentState
 from assay.payments.outcomes import Look
 from assay.payments.store import SqlLedgerStore
-from assay.payments.transitions import TRANSITIONS, IllegalTransition
 from tests.payments.ledger.test_ledger_store import CLOCK, HOUR, due, entry
 from tests.support.fakes.ledger_moves import moved_on
 

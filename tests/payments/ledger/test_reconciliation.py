@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from assay.app import background
 from assay.app.background import RECONCILE_EVERY_S
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import Network
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState

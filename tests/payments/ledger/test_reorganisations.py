@@ -17,6 +17,7 @@ from assay.payments.store import SqlLedgerStore
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, send_away
 from tests.payments.ledger.room import CENT, Room, room
+from tests.support.cases import first_then_slow
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.reorganised_chain import Anvil, anvil
 from tests.support.shop import SELLER
@@ -56,7 +57,7 @@ async def revenue(database: Database) -> tuple[int, int]:
     return stats.total.revenue, sum(differences.values())
 
 
-@pytest.mark.parametrize("depth", range(1, 11))
+@pytest.mark.parametrize("depth", first_then_slow(range(1, 11)))
 async def test_a_transfer_that_is_taken_back_is_made_again(
     shop: Room, base: Anvil, payer: LocalAccount, database: Database, depth: int
 ) -> None:
@@ -182,7 +183,7 @@ def dates_back(asked: Any, base: Anvil) -> Any:
     return [one(each) for each in asked] if isinstance(asked, list) else one(asked)
 
 
-@pytest.mark.parametrize("liar", [0, 1])
+@pytest.mark.parametrize("liar", first_then_slow([0, 1]))
 async def test_a_payment_is_final_by_the_word_of_both_nodes(
     base: Anvil, payer: LocalAccount, database: Database, liar: int
 ) -> None:

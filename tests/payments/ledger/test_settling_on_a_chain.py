@@ -10,7 +10,7 @@ import pytest
 from eth_account import Account
 
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner, transaction_of
+from assay.chains.evm.signing import TransactionSigner, transaction_of
 from assay.chains.model import Network
 from assay.common.clock import SystemClock
 from assay.payments.model import LedgerEntry, PaymentState

@@ -15,8 +15,7 @@ from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.common.keyring import MacKeys
 from assay.db.engine import Database
-from assay.payments.gas import GasBudget
-from assay.payments.gas_rules import GAS_MAX, GasRules, fee_per_gas
+from assay.payments.gas import GAS_MAX, GasBudget, GasRules, fee_per_gas
 from assay.payments.model import (
     ClaimedPayment,
     Payment,
@@ -30,8 +29,8 @@ from assay.payments.service import PaymentService
 from assay.payments.settlement import Settlement
 from assay.payments.store import SqlLedgerStore
 from assay.payments.store_gas import SqlGasStore
-from assay.payments.x402.gas_price import KNOWN_S, GasPrices
 from assay.payments.x402.protocol import PROTOCOL
+from assay.payments.x402.transaction_sender import KNOWN_S, GasPrices
 from tests.simulation.chain import NETWORK, Signers
 from tests.simulation.payers import purchase_of
 from tests.simulation.process import CHAIN, EPOCH

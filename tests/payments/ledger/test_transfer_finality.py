@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from assay.common.addresses import keccak256
 from assay.common.errors import Conflict
-from assay.common.keccak import keccak256
-from assay.payments import transfer_watcher
+from assay.payments import transfers
+from assay.payments.statement import NotOwed, Transfer, TransferState
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.transfer_model import NotOwed, Transfer, TransferState
 from assay.payments.watcher import plan_of
 from tests.payments.ledger.transfer_stage import (
     ANOTHER,
@@ -190,7 +190,7 @@ async def test_one_that_is_paid_and_not_final_holds_up_no_other(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many are watched, those on their way are looked at first."""
-    monkeypatch.setattr(transfer_watcher, "CHECKED_AT_ONCE", 1)
+    monkeypatch.setattr(transfers, "CHECKED_AT_ONCE", 1)
     process = await stage.process()
     await process.transfers.refund((await stage.paid()).id)
     stage.chain.is_mining = False

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import insert
 
 from assay.db.engine import Database
-from assay.db.schema.transfers import transfers
-from assay.payments.store_transfer_rows import SqlTransferRows, values_of
-from assay.payments.transfer_model import Transfer, TransferNotFound, TransferState
-from assay.payments.transfer_pages import TransferPages
+from assay.db.schema.payments import transfers
+from assay.payments.statement import Transfer, TransferNotFound, TransferState
+from assay.payments.store_transfers import SqlTransferRows, values_of
+from assay.payments.transfers import TransferPages
 from tests.support.fakes.clock import FrozenClock
 
 

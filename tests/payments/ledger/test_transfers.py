@@ -11,14 +11,14 @@ from sqlalchemy import text
 from assay.common.errors import Conflict, InvalidRequest
 from assay.payments.model import PaymentState, PaymentsUnavailable
 from assay.payments.outcomes import SettlementAttempt
-from assay.payments.store_transfers import SqlTransferStore
-from assay.payments.transfer_model import (
+from assay.payments.statement import (
     NotOwed,
     SignedTransfer,
     Transfer,
     TransferNotFound,
     TransferState,
 )
+from assay.payments.store_transfers import SqlTransferStore
 from tests.payments.ledger.transfer_stage import (
     ANOTHER,
     FINAL,

@@ -16,8 +16,8 @@ from assay.db.store_costs import SqlCostStore
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import NO_GAS, Gas, SettlementAttempt
 from assay.payments.service import FAILURES_WINDOW
-from assay.payments.store_old_payments import REMOVE
-from assay.payments.store_rows import values_of
+from assay.payments.store import values_of
+from assay.payments.store_watches import REMOVE
 from assay.settings import load
 from tests.payments.ledger.test_ledger_store import CLOCK, entry
 from tests.support.fakes.calls import claimed, counted_ledger, payment

@@ -10,7 +10,7 @@ from sqlalchemy import insert, text
 from assay.db.engine import Database
 from assay.db.schema.everything import payments
 from assay.payments.model import LedgerEntry, PaymentState, WatchedPayment
-from assay.payments.store_rows import values_of
+from assay.payments.store import values_of
 from assay.payments.store_watches import SqlWatchStore
 from tests.payments.ledger.test_ledger_store import CLOCK, HOUR, NETWORK, entry
 

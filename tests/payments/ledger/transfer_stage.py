@@ -5,19 +5,17 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
-from assay.app.payment_chains import chain_of
+from assay.app.payments import chain_of
 from assay.chains.evm.rpc_network import JsonRpc
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.db.engine import Database
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.payout_wallet import PayoutWallet
-from assay.payments.statement import Statements
-from assay.payments.store_statement import SqlStatementStore
-from assay.payments.store_transfers import SqlTransferStore
+from assay.payments.statement import Statements, Transfer
+from assay.payments.store_transfers import SqlStatementStore, SqlTransferStore
 from assay.payments.store_watches import SqlWatchStore
-from assay.payments.transfer_model import Transfer
 from assay.payments.transfers import Transfers
 from assay.payments.watcher import plan_of
 from tests.support.fakes.calls import claimed, counted_ledger, payment

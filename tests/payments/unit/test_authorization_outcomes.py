@@ -14,8 +14,7 @@ from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import Rejected, Settled, SettlementAttempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
-from assay.payments.x402.eip3009_logs import WINDOW
-from assay.payments.x402.eip3009_outcomes import BATCH_MAX, UNUSED, Outcomes
+from assay.payments.x402.eip3009_outcomes import BATCH_MAX, UNUSED, WINDOW, Outcomes
 from assay.payments.x402.engine import X402Engine
 from tests.payments.unit.test_x402_vectors import NETWORKS, VECTORS, entry
 from tests.support.fakes.clock import FrozenClock

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from assay.chains.evm.abi import address_word, word
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from assay.payments.model import LedgerEntry
-from assay.payments.x402.eip3009_contract import CANCELLED, event_of, gas_spent, pays
+from assay.payments.x402.eip3009 import CANCELLED, event_of, gas_spent, pays
 from tests.payments.unit.test_x402_vectors import VECTORS, entry
 
 USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.payments.all_nodes import ask_nodes
+from assay.payments.finality import ask_nodes
 from assay.payments.model import LedgerEntry
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided, is_unused
 from tests.payments.unit.test_authorization_outcomes import network, payment

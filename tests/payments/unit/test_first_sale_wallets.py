@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from assay.app.payment_chains import TRANSFERRED, TransactionTransfer, Wallets
+from assay.app.payments import TRANSFERRED, TransactionTransfer, Wallets
 from assay.chains.evm.abi import address_word, word
 from assay.payments.networks import ROWS
 

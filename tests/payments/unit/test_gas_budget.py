@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.chains.model import ChainUnavailable, Network
-from assay.payments.gas import GasBudget, KeyNonces, SoldOn
-from assay.payments.gas_rules import GAS_MAX, WEI, FeePerGas, GasRules, fee_per_gas
+from assay.payments.gas import (
+    GAS_MAX,
+    WEI,
+    FeePerGas,
+    GasBudget,
+    GasRules,
+    KeyNonces,
+    SoldOn,
+    fee_per_gas,
+)
 from assay.payments.model import PaymentsUnavailable, Quote
-from assay.payments.networks import ROWS
-from assay.payments.nodes import PaymentNodes
+from assay.payments.networks import ROWS, PaymentNodes
 from assay.payments.outcomes import Gas
-from assay.payments.sale_checks import gas_price_check
+from assay.payments.sale_checks import SaleTerms, gas_price_check
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import SaleTerms
-from assay.payments.x402.gas_price import (
+from assay.payments.x402.transaction_sender import (
     FAILED_S,
     GAS_PRICE_MAX,
     KNOWN_S,

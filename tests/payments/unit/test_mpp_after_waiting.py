@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.chains.evm.abi import word
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned
@@ -22,7 +22,7 @@ from assay.payments.model import (
 )
 from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
-from assay.payments.mpp.validity import MARGIN_S, STOCK_S
+from assay.payments.mpp.tempo import MARGIN_S, STOCK_S
 from assay.payments.ports import ProtocolDependencies
 from assay.payments.service import require_cover
 from tests.payments.unit.test_mpp_time import raw

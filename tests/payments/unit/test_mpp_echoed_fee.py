@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.payments.model import DirectFee, Quote
-from assay.payments.mpp.credentials import FEE_RATE, as_asked
+from assay.payments.mpp.charges import FEE_RATE, as_asked
 from tests.simulation.payers import quote_of
 
 PLATFORM, EARLIER = "0x" + "ab" * 20, "0x" + "cd" * 20

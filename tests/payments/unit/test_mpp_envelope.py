@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.keccak import keccak256
-from assay.payments.mpp.envelope import attempt_of
+from assay.common.addresses import keccak256
+from assay.payments.mpp.tempo import attempt_of
 
 library: Any = import_module("mpp.methods.tempo.intents")
 rlp: Any = import_module("rlp")

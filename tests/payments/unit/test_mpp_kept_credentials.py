@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from mpp import ChallengeEcho, Credential
 
 from assay.payments.model import PaymentRefused
-from assay.payments.mpp.credentials import (
+from assay.payments.mpp.charges import (
     KEPT_BYTES_MAX,
     authorization_of,
     kept_credential,
+    meta_of,
     read_credential,
 )
 from assay.payments.mpp.library import Library
-from assay.payments.mpp.terms import meta_of
 from tests.payments.unit.test_x402_vectors import quote
 
 LIBRARY: Any = Library(None, None, Credential, {})  # type: ignore[arg-type] - what reads headers

@@ -7,8 +7,8 @@ import pytest
 
 from assay.payments.model import ENDED, LedgerEntry, PaymentState
 from assay.payments.mpp.charges import LATE
-from assay.payments.mpp.envelope import attempt_of_entry
 from assay.payments.mpp.protocol import PROTOCOL as MPP
+from assay.payments.mpp.tempo import attempt_of_entry
 from tests.payments.unit.test_authorization_outcomes import ONE, TWO
 from tests.payments.unit.test_mpp_time import raw
 from tests.payments.unit.test_mpp_transfers import BOTH, receipt

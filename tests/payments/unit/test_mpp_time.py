@@ -8,15 +8,16 @@ import pytest
 import rlp
 
 from assay.payments.model import PaymentRefused, Quote
-from assay.payments.mpp.tempo_fees import Validity, validity_of
-from assay.payments.mpp.validity import (
+from assay.payments.mpp.tempo import (
     MARGIN_S,
     STOCK_S,
+    Validity,
     bounded_validity,
     challenge_life,
     least_work_s,
     require_challenge_time,
     require_transaction_time,
+    validity_of,
 )
 from tests.payments.unit.test_x402_vectors import quote
 from tests.support.fakes.clock import FrozenClock

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from mpp.methods.tempo._attribution import encode
 
-from assay.app.payment_chains import payment_chains
+from assay.app.payments import payment_chains
 from assay.chains.evm.abi import address_word
 from assay.chains.model import Network
 from assay.common.json import JsonValue
@@ -20,14 +20,14 @@ from assay.payments.finality import View, Witness
 from assay.payments.model import DirectFee, LedgerEntry, PaymentState, watched_payment
 from assay.payments.mpp.charges import TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL
-from assay.payments.mpp.transfers import TRANSFER_WITH_MEMO, pays
+from assay.payments.mpp.tempo import TRANSFER_WITH_MEMO, pays
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt, Undecided
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement, find_out
 from assay.payments.watcher import Watcher
-from assay.payments.x402.eip3009_contract import TRANSFERRED
+from assay.payments.x402.eip3009 import TRANSFERRED
 from tests.payments.unit.test_mpp_echoed_fee import JSON
 from tests.support.fakes.calls import payment
 from tests.support.fakes.clock import FrozenClock

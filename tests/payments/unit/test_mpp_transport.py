@@ -8,7 +8,7 @@ import pytest
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
-from assay.payments.mpp.tempo_fees import FEE_MANAGER
+from assay.payments.mpp.tempo import FEE_MANAGER
 from assay.payments.mpp.transport import SYNC_MS, RpcTransport, address_of
 
 CHAINS = {

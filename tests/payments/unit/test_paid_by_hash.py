@@ -14,8 +14,7 @@ from assay.payments.model import ClaimedPayment, LedgerEntry, Payment, PaymentSt
 from assay.payments.mpp.protocol import PROTOCOL
 from assay.payments.networks import ROWS
 from assay.payments.outcomes import PaymentOutcome, Settled
-from assay.payments.ports import ProtocolDependencies
-from assay.payments.requests import PaidRequest
+from assay.payments.ports import PaidRequest, ProtocolDependencies
 from assay.payments.service import PaymentService
 from assay.payments.settlement import PaymentPending, Settlement
 from tests.simulation.payers import quote_of

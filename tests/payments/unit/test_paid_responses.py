@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.payments.model import StoredResponse
-from assay.payments.store_paid_responses import packed, unpacked
+from assay.payments.store import packed, unpacked
 
 _NAMES = st.binary(min_size=1).filter(lambda name: b":" not in name)
 _HEADERS = st.lists(st.tuples(_NAMES, st.binary()), max_size=5)

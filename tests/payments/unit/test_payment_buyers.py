@@ -5,8 +5,7 @@ from typing import Any, cast
 import pytest
 
 from assay.payments.model import LedgerEntry
-from assay.payments.ports import PaidRequest
-from assay.payments.requests import is_buyer, marked, token_of, unmarked
+from assay.payments.ports import PaidRequest, is_buyer, marked, token_of, unmarked
 
 PAYER, TOKEN = "0x" + "ab" * 20, "k" * 22
 SIGNED = {"signature": "0x12", "authorization": {"from": PAYER}}

@@ -5,7 +5,7 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner
 from assay.payments.networks import ROWS
 from assay.payments.ports import Authorization
 from assay.payments.x402.eip3009 import Eip3009Signers, sign_authorization

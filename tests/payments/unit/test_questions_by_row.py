@@ -12,8 +12,8 @@ import pytest
 from typing_extensions import override
 
 from assay.app.background import RECONCILE_EVERY_S
-from assay.app.payment_chains import payment_chains
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner
+from assay.app.payments import payment_chains
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner
 from assay.chains.model import Network
 from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.payments.finality import View, Witness
@@ -22,8 +22,8 @@ from assay.payments.mpp.charges import LATE, TempoCharges
 from assay.payments.mpp.protocol import PROTOCOL as MPP
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import ANSWERS_MAX, AT_END, SettlementAttempt
+from assay.payments.payout_wallet import ChainReceipts
 from assay.payments.ports import PaymentProtocol, ProtocolDependencies
-from assay.payments.receipts import ChainReceipts
 from assay.payments.settlement import PaymentPending, Settlement, find_out
 from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers

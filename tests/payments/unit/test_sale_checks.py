@@ -5,10 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from assay.payments.fees import PlatformWallets
 from assay.payments.networks import payment_networks
-from assay.payments.sale_checks import brief_check, fee_check
-from assay.payments.warnings import SaleTerms
+from assay.payments.sale_checks import PlatformWallets, SaleTerms, brief_check, fee_check
 
 PLATFORM, OWN = "0x" + "aa" * 20, "0x" + "cc" * 20
 NETWORKS = payment_networks({}).values()

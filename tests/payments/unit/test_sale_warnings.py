@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from assay.chains.model import ChainUnavailable
-from assay.payments.gas_rules import GasRules
+from assay.payments.gas import GasRules
 from assay.payments.model import PaymentsUnavailable
 from assay.payments.networks import ROWS
-from assay.payments.sale_checks import seen_check
+from assay.payments.sale_checks import SaleTerms, SaleWarnings, seen_check
 from assay.payments.settling_watch import SettlingWatch
-from assay.payments.warnings import SaleTerms, SaleWarnings
 from tests.payments.unit.test_gas_budget import STORE, rules
 from tests.support.fakes.clock import FrozenClock
 

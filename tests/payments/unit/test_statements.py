@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.payments.payees import checksummed, payee_problem
+from assay.payments.networks import checksummed, payee_problem
 from assay.payments.statement import COLUMNS, LedgerSum, StatementLine, csv_of, lines_of, values_of
 
 

@@ -9,7 +9,7 @@ import rlp
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted
 from assay.payments.model import Fees, PaymentRefused, PaymentsUnavailable
-from assay.payments.mpp.tempo_fees import FEE_MANAGER, FEES_MAX, fees_of
+from assay.payments.mpp.tempo import FEE_MANAGER, FEES_MAX, fees_of
 from assay.payments.networks import ROWS
 
 NETWORK = next(row for row in ROWS if row.id == "tempo:42431")

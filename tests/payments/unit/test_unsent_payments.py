@@ -12,8 +12,8 @@ from assay.app.background import RECONCILE_EVERY_S
 from assay.payments.model import LedgerEntry, PaymentRefused, PaymentState
 from assay.payments.outcomes import ANSWERS_MAX, SettlementAttempt
 from assay.payments.settlement import PaymentPending
-from assay.payments.x402.gas_price import GAS_PRICE_MAX
 from assay.payments.x402.protocol import PROTOCOL as X402
+from assay.payments.x402.transaction_sender import GAS_PRICE_MAX
 from tests.payments.unit.test_authorization_outcomes import ONE
 from tests.payments.unit.test_questions_by_row import Service, x402_payments
 

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
-from assay.payments.gas_rules import FeePerGas, fee_per_gas
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner, transaction_of
+from assay.payments.gas import FeePerGas, fee_per_gas
 from assay.payments.model import LedgerEntry, PaymentState
 from assay.payments.outcomes import ATTEMPTS_MAX, SettlementAttempt, Undecided, after, hashes
-from assay.payments.x402.gas_price import GAS_PRICE_MAX
-from assay.payments.x402.offered_fees import can_be_mined, replacing
 from assay.payments.x402.protocol import PROTOCOL as X402
-from assay.payments.x402.stuck_nonces import STUCK_S
-from assay.payments.x402.transaction_sender import TransactionSender
+from assay.payments.x402.transaction_sender import (
+    GAS_PRICE_MAX,
+    STUCK_S,
+    TransactionSender,
+    can_be_mined,
+    replacing,
+)
 from tests.payments.unit.test_authorization_outcomes import ONE, network, node
 from tests.payments.unit.test_authorization_outcomes import payment as unsent
 from tests.payments.unit.test_questions_by_row import Service, x402_payments

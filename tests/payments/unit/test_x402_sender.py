@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 import rlp
 
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import RpcRefused
 from assay.payments.model import LedgerEntry, SettlementPending
 from assay.payments.outcomes import SettlementAttempt, Undecided
 from assay.payments.ports import Authorization
 from assay.payments.x402.codec import credential_of
-from assay.payments.x402.gas_price import GAS_PRICE_MAX
-from assay.payments.x402.transaction_sender import AT_ONCE, TransactionSender
+from assay.payments.x402.transaction_sender import AT_ONCE, GAS_PRICE_MAX, TransactionSender
 from tests.payments.unit.test_x402_vectors import VECTORS, entry
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.gas import ample_gas

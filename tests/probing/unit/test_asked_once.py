@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from assay.probing.session_memo import AskedOnce
+from assay.probing.ports import AskedOnce
 
 
 @pytest.mark.parametrize("steps", range(1, 12))

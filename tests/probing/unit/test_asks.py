@@ -10,26 +10,23 @@ from typing_extensions import override
 
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work import Meter, whole
-from assay.probing.demands import TextInContext
-from assay.probing.description_demands import (
+from assay.probing.demands import (
     ADJACENT,
     DOCUMENT_MAX,
     NEARBY,
     DocumentDemands,
-    find_asks,
-)
-from assay.probing.instruction_texts import LANGUAGES
-from assay.probing.instructions import combined_form, make_trial, seeded
-from assay.probing.poisoning import judge_texts
-from assay.probing.ports import McpTool
-from assay.probing.purposes import (
     Group,
+    TextInContext,
     card_groups,
+    find_asks,
     openapi_groups,
     purpose,
     registration_groups,
     tool_group,
 )
+from assay.probing.instructions import LANGUAGES, combined_form, make_trial, seeded
+from assay.probing.poisoning import judge_texts
+from assay.probing.ports import McpTool
 from tests.vectors import honest_documents as honest
 
 ASKED = json.loads((honest.HERE / "asked.json").read_text("utf-8"))

@@ -3,8 +3,8 @@
 import pytest
 
 from assay.common.json import JsonObject
-from assay.probing.function import function_rows
 from assay.probing.function.payment import with_settlements
+from assay.probing.function.service import function_rows
 from assay.probing.function.verdicts import judge
 from tests.evaluation.unit.test_payment_rules import DEMAND
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.probing.call_tally import CallTally, odd_requests
+from assay.probing.session import CallTally, odd_requests
 
 URL = "https://agent.example/rpc"
 

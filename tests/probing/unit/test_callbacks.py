@@ -6,8 +6,8 @@ import pytest
 
 from assay.common.errors import Unavailable
 from assay.common.shared_state import MemorySharedState
-from assay.probing.push_results import BODY_BYTES_MAX
 from assay.probing.result_callbacks import (
+    BODY_BYTES_MAX,
     DELIVERIES_MAX,
     OPEN_S,
     PREFIX,

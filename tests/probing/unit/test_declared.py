@@ -1,8 +1,7 @@
 """Which declared services are visited, and as what they are probed."""
 
 from assay.probing.declared_services import SERVICES_MAX, as_spoken, declared_services
-from assay.registries.model import OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET
 
 BASE = "https://agent.example"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.net.egress.ports import EgressResponse
-from assay.probing.function.demanded import demanded_operation
+from assay.probing.function.described_operations import demanded_operation
 
 URL = "https://desk.example/divisors"
 

@@ -7,11 +7,10 @@ from itertools import chain
 import pytest
 
 from assay.common.sliced_work import whole
-from assay.probing.demands import TextInContext, is_beyond
+from assay.probing.demands import TextInContext, demanded, is_beyond
 from assay.probing.instructions import combined_form, make_trial, seeded
 from assay.probing.poisoning import judge_texts
 from assay.probing.ports import McpTool
-from assay.probing.purposes import demanded
 from assay.probing.secret_formats import leaked_secrets
 from tests.vectors import honest_documents as honest
 

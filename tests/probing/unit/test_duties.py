@@ -9,24 +9,30 @@ import pytest
 
 from assay.common.json import JsonObject, JsonValue
 from assay.common.sliced_work import WINDOW_CHARS, Meter, whole
-from assay.probing.answers import named_data
-from assay.probing.demands import TextInContext
-from assay.probing.description_demands import find_asks
-from assay.probing.duties import DOCUMENT_MAX, SECOND, TEXT_MAX, Duties, find_duties
-from assay.probing.escapes import hidden_passages, wiped_passages
-from assay.probing.instruction_texts import LANGUAGES
-from assay.probing.instructions import combined_form, make_trial, seeded
-from assay.probing.lexicon import classes_of, words_of
-from assay.probing.poisoning import judge_texts
-from assay.probing.ports import McpTool
-from assay.probing.purposes import (
+from assay.probing.conversations import named_data
+from assay.probing.demands import (
     Group,
+    TextInContext,
     card_groups,
+    find_asks,
     openapi_groups,
     purpose,
     registration_groups,
     tool_group,
 )
+from assay.probing.hidden_texts import hidden_passages, wiped_passages
+from assay.probing.instructions import LANGUAGES, combined_form, make_trial, seeded
+from assay.probing.orders import (
+    DOCUMENT_MAX,
+    SECOND,
+    TEXT_MAX,
+    Duties,
+    classes_of,
+    find_duties,
+    words_of,
+)
+from assay.probing.poisoning import judge_texts
+from assay.probing.ports import McpTool
 from tests.support.fakes.hostile_texts import UNITS, hostile_texts, short_hostile_texts
 from tests.vectors import honest_documents as honest
 

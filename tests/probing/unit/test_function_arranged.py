@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from assay.common.json import JsonObject
-from assay.probing.function.arranged import initials_in, rearranged
+from assay.probing.function.talking import initials_in, rearranged
 from tests.probing.unit.test_function_trades import talks, works
 from tests.support.fakes import hard_trades as trades
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from assay.common.json import JsonObject
-from assay.probing.function.differing import one_tool
+from assay.probing.function.verdicts import one_tool
 
 VISITS = 2_000
 INPUTS = {"a": 48, "b": 305, "c": 77}

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import JsonValue
-from assay.probing.function.addresses import called, own_address, values_at
-from assay.probing.function.command_lines import LINES_MAX, lines_in
-from assay.probing.function.shell_words import words_of_line
-from assay.probing.function.shown import operations_shown
+from assay.probing.function.described_operations import operations_shown
+from assay.probing.function.examples import called, own_address, values_at
+from assay.probing.function.shown_calls import LINES_MAX, lines_in, words_of_line
 
 HOME = "https://service.example/"
 PIECES = (

@@ -10,9 +10,7 @@ from zlib import crc32
 import pytest
 
 from assay.common.json import JsonObject
-from assay.probing.function.conversation import converse
-from assay.probing.function.script import script_of
-from assay.probing.function.transcript import Transcript
+from assay.probing.function.conversation import Transcript, converse, script_of
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import ProbeSession
 

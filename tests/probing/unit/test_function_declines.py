@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from assay.common.json import JsonObject
+from assay.probing.function.arguments import tied, way_of
 from assay.probing.function.choosing import Takes, other_arguments, shown_in
-from assay.probing.function.declines import declines
-from assay.probing.function.fitting import tied, way_of
+from assay.probing.function.words import declines
 from tests.probing.unit.test_function_conversations import proven
 from tests.probing.unit.test_function_trades import works
 from tests.support.fakes import hard_trades as trades

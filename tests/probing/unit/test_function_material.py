@@ -7,8 +7,8 @@ import pytest
 
 from assay.common.json import JsonObject
 from assay.probing.function.acts import orders_reader
-from assay.probing.function.material import material_in, retold
-from assay.probing.function.script import script_of
+from assay.probing.function.conversation import script_of
+from assay.probing.function.text_variation import material_in, retold
 from assay.probing.function.tools import is_safe
 from assay.probing.ports import ProbeSession
 from tests.probing.unit.test_function_trades import talks, works

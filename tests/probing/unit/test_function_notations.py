@@ -10,7 +10,7 @@ from assay.common.json import JsonObject
 from assay.probing.function.arguments import arguments_for
 from assay.probing.function.choosing import Takes, other_arguments, shown_in
 from assay.probing.function.formats import in_order, notation_values
-from assay.probing.function.symbols import is_notation, respelled
+from assay.probing.function.variation import is_notation, respelled
 from tests.probing.unit.test_function_conversations import Reply, proven
 
 SEEDS = range(12)

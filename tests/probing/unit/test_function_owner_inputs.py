@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 
 from assay.common.json import JsonObject, JsonValue
-from assay.probing.function.acts import names_act
+from assay.probing.function.acts import names_act, orders
 from assay.probing.function.arguments import arguments_for, pools_of
-from assay.probing.function.conversation import converse
-from assay.probing.function.openapi import operations_of
-from assay.probing.function.ordering import orders
-from assay.probing.function.script import script_of
+from assay.probing.function.conversation import Transcript, converse, script_of
+from assay.probing.function.described_operations import operations_of
 from assay.probing.function.tools import call_all, is_safe
-from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import McpTool, ProbeSession
 from tests.probing.unit.test_function_conversations import TEMPLATES

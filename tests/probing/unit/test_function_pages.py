@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.net.egress.ports import EgressResponse
-from assay.probing.function.linked import DOCUMENTS_MAX, documents_linked
-from assay.probing.function.markup import visible_text
-from assay.probing.function.shown import SHOWN_MAX, operations_shown
+from assay.probing.function.described_operations import SHOWN_MAX, operations_shown
+from assay.probing.function.examples import DOCUMENTS_MAX, documents_linked
+from assay.probing.function.words import visible_text
 
 HOME = "https://service.example/"
 PIECES = (

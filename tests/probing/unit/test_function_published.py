@@ -11,11 +11,9 @@ import pytest
 from assay.common.json import JsonObject, JsonValue
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.function.arguments import pools_of
-from assay.probing.function.conversation import converse
-from assay.probing.function.published import published_inputs, with_published
-from assay.probing.function.script import script_of
-from assay.probing.function.slots import reslotted
-from assay.probing.function.transcript import Transcript
+from assay.probing.function.conversation import Transcript, converse, script_of
+from assay.probing.function.examples import published_inputs, with_published
+from assay.probing.function.variation import reslotted
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import ProbeSession
 from tests.probing.unit.test_function_conversations import TEMPLATES

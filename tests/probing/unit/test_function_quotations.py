@@ -8,8 +8,8 @@ import pytest
 from assay.common.json import JsonObject
 from assay.probing.function.acts import does_act, orders_act
 from assay.probing.function.formats import named_format
-from assay.probing.function.quotations import TEXTS, sorted_texts
 from assay.probing.function.talking import judge_conversation
+from assay.probing.function.text_variation import TEXTS, sorted_texts
 from assay.probing.function.variation import LONG_QUOTED, figures_varied
 from assay.probing.function.words import selected, words_of
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import JsonValue
-from assay.probing.function.rpc_methods import (
+from assay.probing.function.calling import (
     SHOWN_MAX,
     endpoint_in,
     may_call,

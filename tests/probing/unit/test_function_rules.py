@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.probing.function.acts import asks_for_act, does_act
-from assay.probing.function.grammar import checkable, is_right
-from assay.probing.function.graphql import fields_of
-from assay.probing.function.languages import reworded
-from assay.probing.function.refusals import offered_in
-from assay.probing.function.script import script_of
+from assay.probing.function.choosing import offered_in
+from assay.probing.function.conversation import script_of
+from assay.probing.function.generated_texts import checkable, is_right
+from assay.probing.function.known_values import reworded
+from assay.probing.function.operations import fields_of
 from assay.probing.function.variation import varied
 from assay.probing.function.verdicts import judge
 from assay.probing.function.words import reorders, substance, words_of

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from assay.probing.function.kin import TEXTS, is_informative, kin_texts
+from assay.probing.function.text_variation import TEXTS, is_informative, kin_texts
 from assay.probing.function.words import words_of
 from tests.probing.unit.test_function_trades import talks
 from tests.support.fakes import hard_trades as trades

@@ -11,13 +11,10 @@ import pytest
 
 from assay.common.json import JsonObject
 from assay.probing.function.acts import does_act
-from assay.probing.function.check_digits import another, checked_number, is_right
-from assay.probing.function.conversation import converse
-from assay.probing.function.from_pattern import text_for
-from assay.probing.function.openapi import operations_of
-from assay.probing.function.script import script_of
+from assay.probing.function.conversation import Transcript, converse, script_of
+from assay.probing.function.described_operations import operations_of
+from assay.probing.function.formats import another, checked_number, is_right, text_for
 from assay.probing.function.tools import call_all
-from assay.probing.function.transcript import Transcript
 from assay.probing.function.verdicts import judge
 from assay.probing.ports import McpTool, ProbeSession
 

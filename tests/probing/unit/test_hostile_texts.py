@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from assay.common.json import has_values_beyond, is_nested_beyond
 from assay.common.sliced_work import SLICE_CHARS, WINDOW_CHARS, Meter, Sliced, whole
 from assay.common.sliced_work_runner import Slices
-from assay.probing import disguises, poisoning
-from assay.probing.patterns import find_internals
+from assay.probing import hidden_texts, poisoning
 from assay.probing.poisoning import DESCRIPTION_MAX, DOCUMENT_MAX, TEXTS_MAX, find_poison, poison
 from assay.probing.probe_client import JSON_DEPTH_MAX, JSON_VALUES_MAX, decode
-from assay.probing.secret_formats import find_secrets, leaked_secrets
+from assay.probing.secret_formats import find_internals, find_secrets, leaked_secrets
 from assay.registries.registration import NotRegistration, parse_registration
 from tests.support.fakes.hostile_documents import bodies, documents, lists
 from tests.support.fakes.hostile_texts import (
@@ -139,7 +138,7 @@ def test_a_run_is_cut_as_a_bounded_pattern_cuts_it(text: str, times: int) -> Non
     """The signs at its end say nothing: whoever decodes leaves them off."""
     bounded = re.compile(r"[A-Za-z0-9+/_-]{32,4000}={0,2}")
     long = text * times
-    cut = [blob.rstrip("=") for blob in disguises.blobs(long)]
+    cut = [blob.rstrip("=") for blob in hidden_texts.blobs(long)]
     assert cut == [match.group().rstrip("=") for match in bounded.finditer(long)]
 
 

@@ -7,13 +7,12 @@ from typing_extensions import override
 
 from assay.common.json import JsonObject
 from assay.common.sliced_work import whole
-from assay.probing.briefings import find_briefing
-from assay.probing.confidential_questions import secrets_disclosed
 from assay.probing.conversations import CONFIRMED_FROM
 from assay.probing.findings import confirmed, finding_rows
+from assay.probing.instructions import PRETEXTS, Way, find_briefing, question
 from assay.probing.ports import BudgetExhausted, McpTool
 from assay.probing.probes.leaks import no_leaked_secrets
-from assay.probing.rule_questions import PRETEXTS, Way, question
+from assay.probing.text_tools import secrets_disclosed
 from tests.probing.unit.test_probe_collects import CARD, Client, Lines, Server, visit
 from tests.support.fakes.leaking_talk import LEAKS, TALKERS, Talker, halves
 

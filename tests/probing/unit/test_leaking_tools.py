@@ -6,9 +6,9 @@ import pytest
 from typing_extensions import override
 
 from assay.common.json import JsonObject
+from assay.probing.crossed_answers import PARAMETER
 from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.session import VisitHttp
-from assay.probing.shared_answers import PARAMETER
 from tests.probing.unit.test_probe_collects import Lines, Server, verdict, visit
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.clock import FrozenClock

@@ -11,9 +11,14 @@ from assay.common.json import JsonObject, JsonValue
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, OutboundRequest
 from assay.probing.ports import AgentCallFailed, McpTool, ProbeSession, ServiceKind, VisitedService
 from assay.probing.probe_client import json_target, unknown_url
-from assay.registries.file_problems import FileProblem
-from assay.registries.model import ClaimedRegistration, OnchainAgent, RegistrationFile, Service
-from assay.registries.subject import Subject
+from assay.registries.model import (
+    ClaimedRegistration,
+    FileProblem,
+    OnchainAgent,
+    RegistrationFile,
+    Service,
+    Subject,
+)
 from tests.probing.unit.test_probe_verdicts import PROBES
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET

@@ -7,21 +7,22 @@ import pytest
 
 from assay.common.json import JsonValue
 from assay.common.sliced_work import whole
-from assay.probing import text_forms
-from assay.probing.answers import parts_said
-from assay.probing.instruction_texts import LANGUAGES, language_of
+from assay.probing import hidden_texts
+from assay.probing.conversations import parts_said
+from assay.probing.hidden_texts import letters
 from assay.probing.instructions import (
+    LANGUAGES,
     InstructionTrial,
     another_style,
     combined_form,
     find_any_obedience,
     find_obedience,
+    language_of,
     make_trial,
     plain_form,
     seeded,
 )
 from assay.probing.poisoning import poison
-from assay.probing.text_forms import letters
 from tests.support.fakes.agents import obeyed
 
 SEEDS = [f"seed {n}" for n in range(40)]
@@ -229,13 +230,13 @@ def test_an_answer_full_of_combining_marks_is_read_in_pieces(
 ) -> None:
     """Ordering the marks of one letter takes the square of their number."""
     lengths: list[int] = []
-    read = text_forms.skeleton
+    read = hidden_texts.skeleton
 
     def watched(text: str) -> str:
         lengths.append(len(text))
         return read(text)
 
-    monkeypatch.setattr(text_forms, "skeleton", watched)
+    monkeypatch.setattr(hidden_texts, "skeleton", watched)
     trial = plain_trial("a")
     assert how(trial.instructions[0].value + "\u0301" * 60_000, trial) == "plain"
     assert max(lengths) <= 1_024

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
+from assay.probing.consent import opted_out
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpConversation
-from assay.probing.robots import opted_out
 from assay.probing.session import USER_AGENT, VisitHttp
 from assay.probing.shared_dialers import SharedDialers
 from tests.support.eventually import never

@@ -12,8 +12,7 @@ from assay.common.json import JsonObject
 from assay.net.egress.ports import EgressResponse, OutboundRequest
 from assay.probing.ports import McpTool, ProbeSession
 from assay.probing.probes.leaks import no_leaked_secrets
-from assay.probing.text_inputs import takers
-from assay.probing.text_tools import handed, mistaken
+from assay.probing.text_tools import handed, mistaken, takers
 from tests.probing.unit.test_probe_collects import Lines, Server, seen, verdict, visit
 from tests.probing.unit.test_probe_visiting import Scripted
 from tests.support.fakes.agents import obeyed

@@ -17,7 +17,7 @@ from tests.vectors.text_wraps import wrapped
 
 ROOT = Path(__file__).parents[3]
 POISONED = json.loads((ROOT / "tests/vectors/texts/poisoned.json").read_text("utf-8"))["texts"]
-DETECTING = "disguises patterns poisoning reader_instructions secret_formats text_forms"
+DETECTING = "hidden_texts poisoning secret_formats"
 DETECTORS = [
     *(ROOT / f"src/assay/probing/{name}.py" for name in DETECTING.split(" ")),
     ROOT / "src/assay/probing/texts/signs.json",

@@ -1,6 +1,6 @@
 """Registration files: what is remembered of them, and what a used-up budget is not."""
 
-from assay.registries.file_cache import DOCUMENT_TTL_S, FILES_KEPT, RegistrationFiles
+from assay.registries.documents import DOCUMENT_TTL_S, FILES_KEPT, RegistrationFiles
 from assay.registries.ports import OVER_BUDGET, Document, DocumentOverBudget, DocumentUnavailable
 from tests.support.fakes.clock import FrozenClock
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from assay.chains.evm.abi import BadAnswer
 from assay.chains.model import is_address
 from assay.registries import erc8004
-from assay.registries.feedback import summarise
-from assay.registries.model import Feedback
+from assay.registries.model import Feedback, summarise
 from assay.registries.registration import NotRegistration, parse_registration
 from tests.support.fakes.chain import Row, feedback, wallet
 

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from assay.registries.model import ClaimedRegistration, Service
-from assay.registries.registration import BYTES_MAX, TYPE, NotRegistration, parse_registration
+from assay.registries.registration import TYPE, NotRegistration, parse_registration
+from assay.registries.registration_json import BYTES_MAX
 
 REGISTRY = "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"
 GOOD: dict[str, Any] = {

@@ -2,8 +2,7 @@ from decimal import Decimal, getcontext
 
 import pytest
 
-from assay.registries.feedback import summarise
-from assay.registries.model import Feedback
+from assay.registries.model import Feedback, summarise
 
 
 def entry(value: str, tag1: str = "starred", client: str = "0xa", index: int = 1) -> Feedback:

@@ -3,7 +3,7 @@ import pytest
 from assay.registries.families.evm import EvmReader
 from assay.registries.model import AgentNotFound
 from assay.registries.ports import ReaderDependencies
-from assay.registries.wallet_resolution import Resolution, WalletResolver
+from assay.registries.subjects import Resolution, WalletResolver
 from tests.support.fakes.chain import NETWORK, FakeDocuments, FakeRpc, NoIndex, Token, wallet
 from tests.support.fakes.clock import FrozenClock
 

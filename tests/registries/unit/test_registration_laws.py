@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.registries.file_cache import RegistrationFiles
-from assay.registries.file_problems import FOUND_CHARS_MAX, PROBLEMS_MAX
+from assay.registries.documents import RegistrationFiles
+from assay.registries.model import FOUND_CHARS_MAX, PROBLEMS_MAX
 from assay.registries.ports import Document, DocumentUnavailable
-from assay.registries.registration import BYTES_MAX, NotRegistration, parse_registration
+from assay.registries.registration import NotRegistration, parse_registration
+from assay.registries.registration_json import BYTES_MAX
 from tests.registries.unit.test_registration_vectors import VECTORS, text_of
 from tests.support.fakes.clock import FrozenClock
 

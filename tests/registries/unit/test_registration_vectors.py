@@ -10,8 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
-from assay.registries.documents import DOCUMENT_LIMITS, GuardedDocuments
-from assay.registries.file_cache import RegistrationFiles
+from assay.registries.documents import DOCUMENT_LIMITS, GuardedDocuments, RegistrationFiles
 from tests.support.fakes.clock import FrozenClock
 
 FOLDER = Path(__file__).parents[2] / "vectors" / "registration"

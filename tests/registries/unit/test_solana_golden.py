@@ -13,12 +13,18 @@ from solders.pubkey import Pubkey
 from assay.chains.model import is_public_key, parse_wallet
 from assay.chains.networks import Networks
 from assay.chains.solana.clusters import CLUSTERS, PROGRAMS, cluster_row
-from assay.common import base58
+from assay.common import addresses
 from assay.common.errors import InvalidRequest
+from assay.registries import solana_accounts
 from assay.registries.model import parse_agent_id, sequential_id
-from assay.registries.solana import addresses
-from assay.registries.solana.accounts import BadAccount, read_agent, read_atom, read_core_owner
-from assay.registries.solana.feedback import SolanaFeedback, give_feedback
+from assay.registries.solana_accounts import (
+    BadAccount,
+    SolanaFeedback,
+    give_feedback,
+    read_agent,
+    read_atom,
+    read_core_owner,
+)
 from tests.support.solana import golden
 from tests.support.solana.golden import GoldenAccount
 from tests.support.solana.layouts import core_asset
@@ -49,7 +55,7 @@ def test_an_agents_account_is_read_as_the_sdk_reads_it(account: GoldenAccount) -
     known = ours.keys() & decoded.keys()
     assert len(known) >= 6
     assert {k: ours[k] for k in known} == {k: decoded[k] for k in known}
-    assert addresses.agent_address(account.cluster, read.asset) == account.address
+    assert solana_accounts.agent_address(account.cluster, read.asset) == account.address
 
 
 @pytest.mark.parametrize("account", ATOMS, ids=lambda one: one.title)
@@ -61,7 +67,7 @@ def test_the_engines_figures_are_those_of_the_sdk(account: GoldenAccount) -> Non
     assert read.risk_score == decoded["riskScore"]
     assert read.unique_callers == decoded["uniqueCallers"]
     assert read.average_score == decoded["averageScore"]
-    assert addresses.atom_address(account.cluster, decoded["asset"]) == account.address
+    assert solana_accounts.atom_address(account.cluster, decoded["asset"]) == account.address
 
 
 @pytest.mark.parametrize(("kind", "name", "data"), golden.refused(), ids=lambda v: str(v)[:30])
@@ -149,8 +155,10 @@ def test_the_addresses_of_the_programs_are_those_of_the_table() -> None:
     for cluster, table in pdas.items():
         assert PROGRAMS[cluster].registry == table["agentRegistry"]
         assert PROGRAMS[cluster].atom == table["atomEngine"]
-        assert addresses.atom_config_address(cluster) == table["atomConfig"]["address"]
-        assert addresses.cpi_authority_address(cluster) == table["atomCpiAuthority"]["address"]
+        assert solana_accounts.atom_config_address(cluster) == table["atomConfig"]["address"]
+        assert (
+            solana_accounts.cpi_authority_address(cluster) == table["atomCpiAuthority"]["address"]
+        )
 
 
 def test_a_cluster_can_be_reached_elsewhere() -> None:
@@ -163,15 +171,15 @@ def test_a_cluster_can_be_reached_elsewhere() -> None:
 
 @given(st.binary(max_size=90))
 def test_base58_reads_what_it_wrote(data: bytes) -> None:
-    assert base58.decode(base58.encode(data)) == data
+    assert addresses.decode(addresses.encode(data)) == data
 
 
 @given(st.binary(min_size=32, max_size=32))
 def test_base58_writes_keys_as_solana_does(data: bytes) -> None:
-    assert base58.encode(data) == str(Pubkey.from_bytes(data))
+    assert addresses.encode(data) == str(Pubkey.from_bytes(data))
 
 
-@given(st.text(alphabet=base58.ALPHABET + "0OIl +/=\n\u00e9", max_size=60))
+@given(st.text(alphabet=addresses.ALPHABET + "0OIl +/=\n\u00e9", max_size=60))
 def test_what_is_a_key_is_what_solana_takes_for_one(text: str) -> None:
     try:
         Pubkey.from_string(text)

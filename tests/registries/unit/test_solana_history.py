@@ -8,8 +8,8 @@ import pytest
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.solana.clusters import CLUSTERS
-from assay.common import base58
-from assay.registries.solana.history import DAY_S, SIGNATURES_READ, Histories
+from assay.common import addresses
+from assay.registries.solana_accounts import DAY_S, SIGNATURES_READ, Histories
 from tests.support.fakes.clock import FrozenClock
 
 SOLANA = CLUSTERS["mainnet-beta"]
@@ -18,7 +18,7 @@ NOW_S = int(FrozenClock().now().timestamp())
 
 def key(number: int) -> str:
     """A key on the curve: the base point's multiples are not needed, a known one will do."""
-    return base58.encode(number.to_bytes(32, "little"))
+    return addresses.encode(number.to_bytes(32, "little"))
 
 
 ALICE, BOB = key(1), key(3)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.common.json import JsonObject
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
 from assay.reputation.model import Payer, Reputation, Vote, payer_json, reputation_of
 from assay.reputation.rules import (
     FULL,
@@ -24,6 +24,7 @@ from assay.reputation.rules import (
     threshold,
     usual_price,
 )
+from tests.support.cases import first_then_slow
 
 ROOT = Path(__file__).parents[3]
 TODAY = 20_000
@@ -300,8 +301,9 @@ def test_money_counts_as_revenue_as_far_as_as_much_was_lost_elsewhere() -> None:
     assert customers(little, is_main=True)["usdNet"] == "20.000000"
 
 
-def test_the_bars_of_the_adversary_are_held() -> None:
-    run = [sys.executable, "bench/reputation.py", "--json", "--tries", "12"]
+@pytest.mark.parametrize("tries", first_then_slow([3, 12]))
+def test_the_bars_of_the_adversary_are_held(tries: int) -> None:
+    run = [sys.executable, "bench/reputation.py", "--json", "--tries", str(tries)]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     prices = {p["what"]: (p["usd"], p["days"]) for p in json.loads(done.stdout)["prices"]}
@@ -367,3 +369,16 @@ def test_twenty_customers_of_resellers_are_customers_as_far_as_they_lost_elsewhe
     assert (whole["clusters"], whole["days"], whole["usdNet"]) == (20, 10, "20.000000")
     assert shown(MICRO - 1)["clusters"] == 0
     assert shown(500 * MICRO, each=500 * MICRO)["usdNet"] == "40.000000"
+
+
+def test_payments_that_are_not_proven_yet_raise_nothing_and_may_lower() -> None:
+    paid = Payer("0xa", {TODAY - 1: 100 * MICRO}, elsewhere=100 * MICRO, is_pending=True)
+    praised = world([paid], [Vote("0xa", 100.0, TODAY - 1)])
+    blamed = world([paid], [Vote("0xa", 0.0, TODAY - 1)])
+    assert [one.weight for one in clusters_of(praised)] == [0.0]
+    assert [one.weight > 0 for one in clusters_of(blamed)] == [True]
+
+
+def test_evidence_of_another_form_is_read_as_nothing() -> None:
+    found = reputation_of({"payers": {"0xa": {"spent": [1], "resold": "2"}}, "votes": []})
+    assert found.payers == (Payer("0xa", {}),)

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.open_files import CONNECTIONS_MIN, FILES_PER_CONNECTION, RESERVED, fitting, needed
+from assay.cli.unsafe_connections import (
+    CONNECTIONS_MIN,
+    FILES_PER_CONNECTION,
+    RESERVED,
+    fitting,
+    needed,
+)
 from assay.settings import load
 
 

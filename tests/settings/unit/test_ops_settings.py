@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.egress import opened_upstreams
-from assay.net.egress.upstream_allowlist import OpenedAddresses
+from assay.app.limits import opened_upstreams
+from assay.net.egress.address import OpenedAddresses
 from assay.settings import SettingsError, bind_address, load
 
 TOKEN = "t" * 32

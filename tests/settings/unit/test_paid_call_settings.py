@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from assay.app.log import open_log
-from assay.app.paid_calls import paid_calls
+from assay.app.payments import paid_calls
 from assay.common.clock import SystemClock
-from assay.probing.visit_wallets import DerivedWallets
+from assay.probing.paid_calls import DerivedWallets
 from assay.settings import load
 
 KEY, OTHER = "ab" * 31 + "01", "cd" * 31 + "02"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.payment_chains import payment_rows
+from assay.app.payments import payment_rows
 from assay.settings import SettingsError, load
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.app.settling import key_in, settling_address
+from assay.app.payments import key_in, settling_address
 from assay.cli.unsafe_settings import findings
 from assay.settings import SettingsError, load, settling_key_file
 

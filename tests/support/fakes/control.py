@@ -15,7 +15,7 @@ from assay.control.ports import (
 from assay.control.proofs import ControlDependencies
 from assay.control.scope import scope_of
 from assay.net.egress.ports import EgressError, EgressResponse, Failure, Limits, OutboundRequest
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 from tests.support.fakes.trust import NETWORK, WALLET, onchain_agent
 
 FILE = "/.well-known/agent-registration.json"

@@ -7,8 +7,8 @@ from typing import Any
 
 from assay.chains.model import Network
 from assay.common.clock import Clock
-from assay.payments.gas_rules import GasRules
-from assay.payments.x402.gas_price import GasPrices
+from assay.payments.gas import GasRules
+from assay.payments.x402.transaction_sender import GasPrices
 
 
 def ample_gas(

@@ -25,7 +25,7 @@ from assay.payments.model import (
     watched_payment,
 )
 from assay.payments.outcomes import Look, SettlementAttempt
-from assay.payments.requests import carried_secret
+from assay.payments.ports import carried_secret
 from assay.payments.watcher import RecheckPlan
 from tests.support.fakes.gas_accounts import MemoryGas
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from assay.payments.model import LedgerEntry, PaymentState
-from assay.payments.transitions import TRANSITIONS
+from assay.payments.model import TRANSITIONS, LedgerEntry, PaymentState
 
 
 def way(before: PaymentState, after: PaymentState) -> list[PaymentState]:

@@ -8,13 +8,7 @@ from assay.chains.evm.abi import address_word, word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.payments.model import LedgerEntry
-from assay.payments.x402.eip3009_contract import (
-    CANCELLED,
-    TRANSFERRED,
-    USED,
-    key_topics,
-    state_of,
-)
+from assay.payments.x402.eip3009 import CANCELLED, TRANSFERRED, USED, key_topics, state_of
 
 BLOCK_S = 2
 BURNT_WEI = 62_432 * 10**9

@@ -27,9 +27,9 @@ from assay.registries.model import (
     Feedback,
     OnchainAgent,
     RegistrationFile,
+    Subject,
     WalletMatch,
 )
-from assay.registries.subject import Subject
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.ladder import ON_TOP
 

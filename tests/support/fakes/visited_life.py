@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import ClassVar
 
-from assay.app.visits import EvaluatedControl
+from assay.app.evaluation import EvaluatedControl
 from assay.common.cache import SingleFlight
 from assay.common.shared_state import MemorySharedState
 from assay.evaluation.accumulation import VisitHistory
@@ -28,10 +28,9 @@ from assay.evaluation.schedule import (
     prepared,
     replan,
 )
-from assay.evaluation.scoring import DEFAULT_WEIGHTS
+from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.evaluation.service import Evaluator, EvaluatorDependencies
 from assay.evaluation.signals.sandbox import SIGNAL
-from assay.evaluation.tiers import ScoringPolicy, tiers_from
 from assay.evaluation.visits import TRIGGERED
 from assay.net.egress.ports import EgressResponse, Limits, OutboundRequest
 from assay.net.egress.url import EgressPolicy

@@ -11,7 +11,7 @@ from solders.account import Account
 from solders.instruction import Instruction
 from solders.pubkey import Pubkey
 
-from assay.common.keccak import keccak256
+from assay.common.addresses import keccak256
 from tests.support.solana.clusters import CORE, SYSTEM_PROGRAM, Cluster
 from tests.support.solana.layouts import (
     AgentAccount,

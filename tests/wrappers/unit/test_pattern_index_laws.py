@@ -6,10 +6,15 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import RouteRow, RouteTable, folded_pattern
-from assay.wrappers.path_spelling import folded
-from assay.wrappers.pattern_index import PatternIndex, numbers
+from assay.wrappers.matching import (
+    PatternIndex,
+    RouteRow,
+    RouteTable,
+    folded,
+    folded_pattern,
+    numbers,
+)
+from assay.wrappers.model import Terms
 
 PARTS = st.sampled_from(["a", "b", "{x}", "{y}"])
 ENDS = st.sampled_from(["a", "{x}", "", "*"])

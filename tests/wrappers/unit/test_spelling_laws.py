@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, RouteRow, RouteTable
-from assay.wrappers.overlap import is_walked_round
-from assay.wrappers.path_spelling import folded
+from assay.wrappers.endpoint_rules import is_walked_round
+from assay.wrappers.matching import BadPath, RouteRow, RouteTable, folded
+from assay.wrappers.model import Terms
 
 WORDS = st.sampled_from(["a", "b", "quote", "shop", "v1", "Items"])
 LITERALS = st.lists(WORDS, min_size=1, max_size=4)

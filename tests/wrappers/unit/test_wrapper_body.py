@@ -8,7 +8,7 @@ import pytest
 
 from assay.common.errors import RequestTimeout
 from assay.server.request_context import AsgiMessage, RequestContext
-from assay.wrappers.inbound_body import BYTES_PER_S, SLOW_S, WrapperBody
+from assay.wrappers.routes_calls import BYTES_PER_S, SLOW_S, WrapperBody
 from tests.support.fakes.clock import FrozenClock
 
 CHUNKED = {"transfer-encoding": "chunked"}

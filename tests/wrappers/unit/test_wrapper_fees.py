@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from assay.payments.fees import PlatformWallets
 from assay.payments.model import DirectFee, PaymentNetwork, Quote
 from assay.payments.networks import ROWS, payment_networks
+from assay.payments.sale_checks import PlatformWallets
 from assay.wrappers.stages.pay import PayStage
 
 PLATFORM, EARLIER, OWN = "0x" + "aa" * 20, "0x" + "bb" * 20, "0x" + "cc" * 20

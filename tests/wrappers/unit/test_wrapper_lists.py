@@ -16,9 +16,9 @@ from assay.common.keyring import SecretBox
 from assay.net.egress.url import EgressPolicy
 from assay.payments.networks import payment_networks
 from assay.wrappers import matching as match
-from assay.wrappers.changes import EndpointChange
+from assay.wrappers.endpoint_rules import EndpointChange
+from assay.wrappers.matching import PatternIndex
 from assay.wrappers.model import WrapperConfig
-from assay.wrappers.pattern_index import PatternIndex
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ENDPOINTS_MAX, ConfigRules, Endpoints, NewEndpoint
 from tests.support.fakes.clock import FrozenClock

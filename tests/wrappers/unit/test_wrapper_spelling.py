@@ -2,10 +2,19 @@
 
 import pytest
 
-from assay.wrappers.caller_terms import Terms
-from assay.wrappers.matching import BadPath, Match, RouteRow, RouteTable
-from assay.wrappers.overlap import is_walked_round
-from assay.wrappers.path_spelling import PARTS_MAX, READINGS_MAX, Unfoldable, folded, readings
+from assay.wrappers.endpoint_rules import is_walked_round
+from assay.wrappers.matching import (
+    PARTS_MAX,
+    READINGS_MAX,
+    BadPath,
+    Match,
+    RouteRow,
+    RouteTable,
+    Unfoldable,
+    folded,
+    readings,
+)
+from assay.wrappers.model import Terms
 
 PAID, TRUSTED, STRICTER = Terms(10_000), Terms(0, 65.0, needs_proof=True), Terms(10_000, 65.0)
 

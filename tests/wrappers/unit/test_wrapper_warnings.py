@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from assay.wrappers.overlap import COMPARED_AT_ONCE, WARNINGS_MAX, warnings_beside
+from assay.wrappers.endpoint_rules import COMPARED_AT_ONCE, WARNINGS_MAX, warnings_beside
 from tests.wrappers.test_stores_wrappers import config
 
 OTHERS = 200

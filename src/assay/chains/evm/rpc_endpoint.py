@@ -1,14 +1,31 @@
-"""One JSON-RPC endpoint: its requests over HTTP, and what is known about it."""
+"""One JSON-RPC endpoint: its requests over HTTP, in turns and batches, and its trusted heights.
+
+Fair turns at a chain's nodes: a flood from one caller does not block others.
+
+Sends requests made to one endpoint in the same turn of the event loop as one batch.
+
+Paid calls run in step: those whose ledger entries were committed together continue together. An
+exchange costs ten times the processor time of a request inside it.
+
+One JSON-RPC endpoint: its requests over HTTP, and what is known about it.
+
+Decides which block numbers of an endpoint are trusted.
+
+A number alone proves nothing, and one node's number does not disprove another's. A node that falls
+behind its own number is stale. If two nodes contradict each other, or a number rose faster than any
+chain does, the node that is about to be asked has to show its newest block, and our own clock
+decides whether that is recent: an endpoint that exaggerates makes no other look stale.
+"""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
-from assay.chains.evm.caller_turns import read_turns
-from assay.chains.evm.rpc_batching import Asked, BatchLoader
 from assay.chains.evm.rpc_wire import (
     MalformedRpcAnswer,
     NodeError,
@@ -17,18 +34,137 @@ from assay.chains.evm.rpc_wire import (
     answers_of,
     decode,
     error_of,
+    is_shaped,
     quantity_of,
     request_of,
 )
-from assay.chains.model import Network
+from assay.chains.model import ChainUnavailable, Network
 from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
-from assay.common.costs import Cost, CostLedger
+from assay.common.costs import Cost, CostLedger, current_bearer
 from assay.common.errors import TooMany, Unavailable
-from assay.common.json import JsonValue, is_array, is_object
+from assay.common.fair_queue import FairQueue
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.common.numbers import hex_number
 from assay.http1.model import Upstream, UpstreamFailed
-from assay.net.body import BodyBroken
-from assay.net.bounded_exchange import ExchangeBounds, exchange
+from assay.net.body import BodyBroken, ExchangeBounds, exchange
+
+CONTRACTS_MAX: Final = 512
+CONTRACTS_PER_CALLER: Final = 64
+"""Waiting calls of contracts that callers name: in all, and of one operator or address."""
+
+READS_MAX: Final = 10_000
+"""Waiting exchanges with one endpoint; one caller may hold all of them while nobody else asks."""
+
+
+class CallerTurns:
+    """Allows a few exchanges at a time; the parties that bear the costs take turns.
+
+    Parties without quotas (Pro operators, administrators, the service itself) have three turns of
+    four.
+    """
+
+    def __init__(self, at_once: int, waiting_max: int, per_caller: int, what: str) -> None:
+        """Create it; `what` names the waiting calls in refusals."""
+        self._queue = FairQueue(at_once, waiting_max, per_caller, what)
+
+    def one(self) -> AbstractAsyncContextManager[None]:
+        """Hold a slot. Raises `TooMany` and `Unavailable` like `FairQueue.slot`."""
+        bearer = current_bearer()
+        return self._queue.slot(bearer.name, is_known=not bearer.is_limited)
+
+
+def contract_turns(at_once: int) -> CallerTurns:
+    """Return turns for contracts that callers name."""
+    return CallerTurns(at_once, CONTRACTS_MAX, CONTRACTS_PER_CALLER, "calls of contracts")
+
+
+def _read_turns(at_once: int) -> CallerTurns:
+    """Return turns for exchanges with one endpoint."""
+    return CallerTurns(at_once, READS_MAX, READS_MAX, "reads of a chain")
+
+
+BATCH_MAX = 50
+"""Requests in one batch, as in `rpc_calls.CALLS_PER_CHUNK`."""
+
+Asked = tuple[str, Sequence[JsonValue]]
+"""A method and its parameters."""
+
+_Waiting = tuple[Asked, float, "asyncio.Future[RpcResponse]"]
+
+
+class BatchLoader:
+    """Sends requests singly or in batches; each caller gets its own answer or fault.
+
+    If an endpoint refuses a batch size, later batches are half as large.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Asked, float], Awaitable[RpcResponse]],
+        ask_batch: Callable[[Sequence[Asked], float], Awaitable[list[RpcResponse] | None]],
+    ) -> None:
+        """Create it; `ask_batch` returns None if the endpoint refuses batches."""
+        self._ask = ask
+        self._ask_batch = ask_batch
+        self._waiting: list[_Waiting] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self.batch_max = BATCH_MAX
+
+    def ask(self, asked: Asked, deadline_s: float) -> "asyncio.Future[RpcResponse]":
+        """Return a future of the answer or exception; cancelling it does not affect others."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[RpcResponse] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append((asked, deadline_s, answer))
+        return answer
+
+    def _send(self) -> None:
+        some = [one for one in self._waiting if not one[2].cancelled()]
+        self._waiting = []
+        loop = asyncio.get_running_loop()
+        for start in range(0, len(some), self.batch_max):
+            task = loop.create_task(self._exchange(some[start : start + self.batch_max]))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _exchange(self, some: list[_Waiting]) -> None:
+        try:
+            answers = await self._answers([one[0] for one in some], max(one[1] for one in some))
+        except BaseException as error:  # noqa: BLE001 - each asker's, who waits for it
+            for _, _, waits in some:
+                if not waits.done():
+                    waits.set_exception(_as_fault(error))
+            return
+        if answers is None:
+            await self._singly(some)
+            return
+        for answer, (_, _, waits) in zip(answers, some, strict=True):
+            if not waits.done():
+                waits.set_result(answer)
+
+    async def _answers(self, asked: Sequence[Asked], deadline_s: float) -> list[RpcResponse] | None:
+        if len(asked) == 1:
+            return [await self._ask(asked[0], deadline_s)]
+        if self.batch_max == 1:
+            return None
+        return await self._ask_batch(asked, deadline_s)
+
+    async def _singly(self, some: list[_Waiting]) -> None:
+        """Send concurrently after a batch was refused; smaller batches may still be accepted."""
+        self.batch_max = min(self.batch_max, max(1, len(some) // 2))
+        async with asyncio.TaskGroup() as group:
+            for one in some:
+                group.create_task(self._exchange([one]))
+
+
+def _as_fault(error: BaseException) -> BaseException:
+    """Turn a cancellation of ours into a fault: as it is, it would cancel the caller's task."""
+    if isinstance(error, asyncio.CancelledError):
+        return ChainUnavailable("The connection to the chain was closed.")
+    return error
+
 
 LIMIT_EXCEEDED = -32005
 FAIL_OVER_CODES = frozenset({LIMIT_EXCEEDED, -32603})
@@ -140,7 +276,7 @@ class RpcEndpoint:
         self._limits = limits
         self._ids = ids
         self._costs = costs
-        self._turns = read_turns(limits.concurrency)
+        self._turns = _read_turns(limits.concurrency)
         self._verified_at: float | None = None
         self._batches = BatchLoader(self.ask, self._send_batch)
 
@@ -304,3 +440,74 @@ def _raise_for_rate_limit(reply: JsonValue) -> None:
         error = error_of(reply["error"])
         if error.code == LIMIT_EXCEEDED:
             raise EndpointFault(f"batch: {error.code} {error.message}", refusal=error)
+
+
+STALE_BLOCKS_MAX = 128
+"""How far an endpoint may be behind the highest block seen: the states a full node keeps, 25
+minutes on Ethereum, half a minute on the fastest chains. Source: geth, `--history.state`."""
+
+HEAD_FORGOTTEN_S = 900.0
+"""How long a height is compared with others."""
+
+BLOCKS_PER_S_MAX = 100
+"""More than any chain produces; the fastest produce one in 10 milliseconds."""
+
+BLOCK_AGE_MAX_S = 120.0
+"""Largest difference between the newest block's time and ours, where that decides: ten slots of
+Ethereum, some of which stay empty."""
+
+SHOWN_S = 60.0
+"""How long a shown block vouches for those that follow it."""
+
+_NEWEST = ("eth_getBlockByNumber", ("latest", False))
+
+
+async def believe_height(
+    endpoint: RpcEndpoint, block: int, others: Sequence[RpcEndpoint], deadline_s: float
+) -> None:
+    """Record the height an endpoint reports. Raises `EndpointFault` if it is not credible."""
+    now = endpoint.clock.monotonic_s()
+    own = _recent(endpoint, now)
+    if own is not None and block < own[0] - STALE_BLOCKS_MAX:
+        raise EndpointFault(f"block {block} is stale: it told of {own[0]} before")
+    known = [head for one in others if (head := _recent(one, now)) is not None]
+    known += [] if own is None else [own]
+    if any(_contradict(block, seen, now - at) for seen, at in known) and not _was_shown(
+        endpoint, block, now
+    ):
+        await _require_new(endpoint, block, deadline_s)
+        endpoint.shown = (block, now)
+    endpoint.head = (block, now)
+
+
+def _recent(endpoint: RpcEndpoint, now: float) -> tuple[int, float] | None:
+    head = endpoint.head
+    return head if head is not None and now - head[1] <= HEAD_FORGOTTEN_S else None
+
+
+def _contradict(block: int, seen: int, age_s: float) -> bool:
+    """Return whether both cannot be heights of one chain, `seen` being `age_s` older."""
+    return not -STALE_BLOCKS_MAX <= block - seen <= STALE_BLOCKS_MAX + age_s * BLOCKS_PER_S_MAX
+
+
+def _was_shown(endpoint: RpcEndpoint, block: int, now: float) -> bool:
+    if endpoint.shown is None:
+        return False
+    seen, at = endpoint.shown
+    return now - at <= SHOWN_S and not _contradict(block, seen, now - at)
+
+
+async def _require_new(endpoint: RpcEndpoint, block: int, deadline_s: float) -> None:
+    """Raise `EndpointFault` unless its newest block is near that number and recent."""
+    answer = await endpoint.ask(_NEWEST, deadline_s)
+    shown: JsonObject = {}
+    if not isinstance(answer, NodeError) and is_shaped(*_NEWEST, answer.value):
+        shown = answer.value if is_object(answer.value) else {}
+    if not shown:
+        raise EndpointFault(f"it tells of block {block}, and does not show it")
+    number = hex_number(shown.get("number"), 64)
+    if abs(number - block) > STALE_BLOCKS_MAX:
+        raise EndpointFault(f"it tells of block {block}, and shows {number}")
+    made_s = hex_number(shown.get("timestamp"), 64)
+    if abs(endpoint.clock.now().timestamp() - made_s) > BLOCK_AGE_MAX_S:
+        raise EndpointFault(f"block {block} is stale: it was made at {made_s}")

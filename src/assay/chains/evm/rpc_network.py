@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
-from assay.chains.evm.caller_turns import contract_turns
 from assay.chains.evm.calls import (
     BlockUnknown,
     ask_all,
@@ -16,11 +15,16 @@ from assay.chains.evm.calls import (
     read_capped,
     read_newest,
 )
-from assay.chains.evm.rpc_batching import Asked
-from assay.chains.evm.rpc_endpoint import EndpointFault, RpcEndpoint, RpcLimits, identity_of
-from assay.chains.evm.rpc_heights import believe_height
-from assay.chains.evm.rpc_shapes import is_shaped
-from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, revert_of
+from assay.chains.evm.rpc_endpoint import (
+    Asked,
+    EndpointFault,
+    RpcEndpoint,
+    RpcLimits,
+    believe_height,
+    contract_turns,
+    identity_of,
+)
+from assay.chains.evm.rpc_wire import NodeError, RpcResponse, RpcResult, is_shaped, revert_of
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, RpcRefused
 from assay.common.cache import BoundedMap
@@ -292,7 +296,7 @@ def _hold_against(endpoint: RpcEndpoint, fault: EndpointFault) -> None:
     if fault.no_reply and endpoint.untrusted:
         fault.blame = False  # It may be a contract that keeps the node from answering.
     if fault.blame:
-        fault.blame = False  # One exchange, whoever shared it.
+        fault.blame = False  # One exchange, however many shared it.
         endpoint.doubt()
         endpoint.breaker.failed()
     elif fault.refusal is not None:

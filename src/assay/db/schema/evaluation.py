@@ -1,4 +1,11 @@
-"""Tables of evaluations and snapshots."""
+"""Tables of evaluations, snapshots, visits and deposited credentials.
+
+Tables of evaluations and snapshots.
+
+Visits to agents, their schedule, and the parties that requested them.
+
+Credentials that owners deposited for evaluations of their agents' services.
+"""
 
 from sqlalchemy import (
     BigInteger,
@@ -7,6 +14,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Table,
     Text,
@@ -125,4 +133,106 @@ removed_snapshots = Table(
     # The hash of a subject's last removed snapshot: the start of the chain that is kept.
     Column("subject_key", String(160), primary_key=True),
     Column("snapshot_hash", String(66), nullable=False),
+)
+
+
+visits = Table(
+    "visits",
+    METADATA,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("subject_key", String(160), nullable=False),
+    Column("at_us", BigInteger, nullable=False),
+    Column("timing", String(10), nullable=False),
+    Column("label", String(12), nullable=False),
+    Column("rung", Integer, nullable=False),
+    # Whether it saw a critical finding: frequent requests must not push those out.
+    Column("is_critical", Integer, nullable=False),
+    # JSON: outcomes by check, states by service, fingerprints, facts and changes.
+    Column("seen", Text, nullable=False),
+    Index("ix_visits_subject", "subject_key", "at_us"),
+    Index("ix_visits_at", "at_us"),
+)
+
+visit_schedule = Table(
+    "visit_schedule",
+    METADATA,
+    Column("subject_key", String(160), primary_key=True),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("has_control", Integer, nullable=False),
+    # 1: enrolled by its owner, 2: requested, 3: the rest, visited as capacity allows.
+    Column("rank", Integer, nullable=False),
+    Column("reason", String(24), nullable=False),
+    Column("due_us", BigInteger, nullable=False),
+    # When it was due before visible events postponed it: they may do so for a bounded time.
+    Column("planned_us", BigInteger, nullable=False),
+    Column("confirms", Integer, nullable=False),
+    Column("tries", Integer, nullable=False),
+    # The last visit, and the last time any caller requested the agent.
+    Column("visited_us", BigInteger, nullable=False),
+    Column("asked_us", BigInteger, nullable=False),
+    Column("lease_us", BigInteger, nullable=False),
+    # No unannounced visit happens before then: a visible event occurred shortly before.
+    Column("quiet_us", BigInteger, nullable=False, server_default="0"),
+    Index("ix_visit_schedule_due", "has_control", "rank", "due_us"),
+    Index("ix_visit_schedule_asked", "rank", "asked_us"),
+)
+
+visit_requests = Table(
+    "visit_requests",
+    METADATA,
+    # `owner`, `operator` or `seller` (of a paid wrapper that checks the agent).
+    Column("kind", String(8), primary_key=True),
+    # The owner's address or the operator's id.
+    Column("holder", String(64), primary_key=True),
+    Column("subject_key", String(160), primary_key=True),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    Index("ix_visit_requests_subject", "subject_key"),
+)
+
+host_visits = Table(
+    "host_visits",
+    METADATA,
+    # Scheduled visits to a host on a UTC day, of agents with and without proven control there.
+    Column("host", String(255), primary_key=True),
+    Column("day", Integer, primary_key=True),
+    Column("has_control", Integer, primary_key=True),
+    Column("visits", Integer, nullable=False),
+    Index("ix_host_visits_day", "day"),
+)
+
+visit_seeds = Table(
+    "visit_seeds",
+    METADATA,
+    # The hash of a visit's seed, stored when it starts, so that no seed is chosen afterwards.
+    Column("commitment", String(64), primary_key=True),
+    Column("subject_key", String(160), nullable=False),
+    Column("at_us", BigInteger, nullable=False),
+    Index("ix_visit_seeds_at", "at_us"),
+)
+
+
+service_credentials = Table(
+    "service_credentials",
+    METADATA,
+    Column("id", String(36), primary_key=True),
+    Column("subject_key", String(160), nullable=False),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    # The agent's owner at that time; a transfer invalidates earlier deposits.
+    Column("owner", String(64), nullable=False),
+    Column("url", String(1024), nullable=False),
+    Column("place", String(8), nullable=False),
+    Column("name", String(64), nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created_us", BigInteger, nullable=False),
+    # The last visit that used it, and the result there.
+    Column("used_us", BigInteger),
+    Column("outcome", String(12)),
+    UniqueConstraint("subject_key", "url", name="uq_service_credentials_url"),
+    Index("ix_service_credentials_owner", "owner"),
+    Index("ix_service_credentials_used", "used_us", "created_us"),
 )

@@ -39,26 +39,31 @@ from assay.db.schema.analytics import (
     endpoint_days,
     endpoint_totals,
 )
+from assay.db.schema.budgets import daily_costs, egress_usage
 from assay.db.schema.control import (
     agent_identities,
     content_bands,
     control_keys,
     open_findings,
 )
-from assay.db.schema.costs import daily_costs
-from assay.db.schema.egress import egress_usage
 from assay.db.schema.evaluation import (
     course_calls,
     course_runs,
     evaluations,
+    host_visits,
     personhood,
     removed_snapshots,
+    service_credentials,
     snapshots,
+    visit_requests,
+    visit_schedule,
+    visit_seeds,
+    visits,
     wrapper_conduct,
 )
-from assay.db.schema.gas import daily_budgets, gas_accounts
 from assay.db.schema.metadata import METADATA
 from assay.db.schema.paid_calls import paid_calls
+from assay.db.schema.payments import daily_budgets, gas_accounts, transfer_transactions, transfers
 from assay.db.schema.reputation import (
     attested_people,
     chain_feedback,
@@ -68,15 +73,6 @@ from assay.db.schema.reputation import (
     chain_proofs,
     chain_transfers,
     index_streams,
-)
-from assay.db.schema.service_credentials import service_credentials
-from assay.db.schema.transfers import transfer_transactions, transfers
-from assay.db.schema.visits import (
-    host_visits,
-    visit_requests,
-    visit_schedule,
-    visit_seeds,
-    visits,
 )
 from assay.db.schema.webhooks import (
     webhook_agents,

@@ -13,7 +13,7 @@ from assay.common.json import JsonObject
 from assay.evaluation.model import Attestation, Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 SURE = 0.8
 HANDLES_FULL = 2

@@ -12,7 +12,7 @@ from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnav
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.personhood.model import Personhood
 from assay.probing.ports import Probe
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 SURE = 0.9
 WORTH: Mapping[str, float] = {"orb": 100.0}

@@ -14,11 +14,9 @@ from assay.evaluation.earlier_signals import feedback_weighed
 from assay.evaluation.model import Cap, Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
-from assay.registries.model import Feedback
-from assay.registries.subject import Subject
+from assay.registries.model import Feedback, Subject
 from assay.reputation.evidence import DAY_S, entries_of, evidence_of
-from assay.reputation.facts import INDEXING, AgentFacts, NotIndexed
-from assay.reputation.model import RULES, reputation_of
+from assay.reputation.model import INDEXING, RULES, AgentFacts, NotIndexed, reputation_of
 from assay.reputation.rules import ReputationValue, assess
 
 REGISTRATION_S = 2.0

@@ -1,11 +1,17 @@
 """How an agent behaves when its declared services are called: one visit.
 
+Checks with three requests whether an agent is present and unchanged, if a visit has no room.
+
+A re-check proves nothing and earns nothing. It confirms the evaluation before it, or requests a
+scheduled visit. Source: evidence.md#reuse-of-evaluations.
+
 All requests of a visit share one budget and one deadline. `behaviour` judges what it saw. Source:
 conventions.md#behavioural-evidence.
 """
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -13,32 +19,103 @@ from secrets import token_hex
 from typing import ClassVar, Final
 
 from assay.common.egress_budget import EGRESS_BUDGET
-from assay.common.json import JsonObject, JsonValue
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.control.identity import Control
 from assay.control.ports import ControlledEndpoint
 from assay.evaluation.behaviour import betrayed, ceiling_data, status_of, weigh
-from assay.evaluation.caller_verdict import judged_conduct
+from assay.evaluation.checks import judged_conduct
 from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
-from assay.evaluation.ports import Signal, SignalDependencies
-from assay.evaluation.recheck import RECHECK_REQUESTS, recheck
-from assay.evaluation.signal_sources import Sources, conduct_of
-from assay.net.egress.host_timeout import BLAMED_FROM_S, OwnWaits, count_own_waits
-from assay.probing.closed_services import closed_to, deposited_for, entered_row, without_entry
-from assay.probing.control_reader import VisitReader
+from assay.evaluation.ports import Signal, SignalDependencies, Sources, conduct_of
+from assay.evaluation.visits import RECHECK
+from assay.net.egress.request_slots import BLAMED_FROM_S, OwnWaits, count_own_waits
 from assay.probing.declared_services import as_spoken, declared_services, service_row
 from assay.probing.deposited_access import CLOSED, NOT_ENTERED, CredentialEntry
 from assay.probing.findings import finding_rows
 from assay.probing.fingerprints import collect_fingerprints, evidence_of
-from assay.probing.function import collect_function, function_rows
+from assay.probing.function.service import collect_function, function_rows
 from assay.probing.judge import TextJudge
-from assay.probing.ports import Probe, ProbeSession, VisitedService
-from assay.probing.probe_rounds import UNFINISHED, RoundResult, run_probes
-from assay.probing.robots_consent import allowed
+from assay.probing.ports import BudgetExhausted, Probe, ProbeSession, VisitedService
 from assay.probing.session import VisitHttp
 from assay.probing.shared_dialers import HANG_UP_S, FunctionDialers, SharedDialers
 from assay.probing.unannounced import Manner, commitment, some_unannounced
+from assay.probing.visit_steps import (
+    UNFINISHED,
+    RoundResult,
+    VisitReader,
+    allowed,
+    closed_to,
+    deposited_for,
+    entered_row,
+    run_probes,
+    wants_none,
+    without_entry,
+)
+from assay.registries.model import Subject
 from assay.registries.ports import OVER_BUDGET
-from assay.registries.subject import Subject
+
+RECHECK_REQUESTS: Final = 3
+"""Source: evidence.md#reuse-of-evaluations."""
+
+REACHABLE: Final = "reachable"
+"""The probe that checks whether services answer."""
+
+
+async def recheck(subject: Subject, needs: SignalDependencies, left_s: float) -> Evidence:
+    """Return what the requests show within `left_s`; inconclusive if the host had no room for them.
+
+    Services are asked in random order, so that none can rely on being left out.
+    """
+    nonce = token_hex(16)
+    http = VisitHttp(needs.http, needs.clock, RECHECK_REQUESTS, left_s)
+    declared = declared_services(subject)[0]
+    random.Random(nonce).shuffle(declared)  # noqa: S311 - the nonce is the secret
+    rows: list[JsonValue] = []
+    facts: JsonObject = {}
+    async with asyncio.TaskGroup() as group:
+        dialers = SharedDialers(needs.dialers, group, None)
+        services = await _open(declared, http, needs)
+        visit = ProbeSession(subject, services, http, dialers, "", nonce=nonce, slices=needs.slices)
+        if services:
+            facts = evidence_of(await collect_fingerprints(visit, services, left_s))
+        for service in services:
+            rows += await _answers(needs, replace(visit, services=(service,)))
+        dialers.hang_up()
+    if not rows:
+        return Evidence({"status": "inconclusive", "why": EGRESS_BUDGET, "probes": {}})
+    is_there = any(is_object(row) and row["answers"] for row in rows)
+    data: JsonObject = {
+        "status": "tested" if is_there else "inconclusive",
+        "why": None if is_there else "unreachable",
+        "services": [service_row(v, "visited") for v in services],
+        "probes": {REACHABLE: {"services": rows}},
+        "visit": {"label": "announced"},
+        RECHECK: True,
+    }
+    return Evidence({**data, **facts} if is_there else data, interactions=http.sent)
+
+
+async def _open(
+    declared: list[VisitedService], http: VisitHttp, needs: SignalDependencies
+) -> tuple[VisitedService, ...]:
+    """Return the services that robots.txt allows, as far as it is known or can be read."""
+    visits = needs.sources.visits
+    found: list[VisitedService] = []
+    for service in declared:
+        known = None if visits is None else await visits.may_visit(service.service.endpoint)
+        if known or (known is None and not await wants_none(service, http, visits)):
+            found.append(service)
+    return tuple(found)
+
+
+async def _answers(needs: SignalDependencies, visit: ProbeSession) -> list[JsonValue]:
+    """Return the row of one service; none if the requests were used up before it."""
+    try:
+        seen = await needs.probes[REACHABLE].collect(visit)
+    except BudgetExhausted:
+        return []
+    rows = seen.get("services") if seen is not None else None
+    return [*rows] if is_array(rows) else []
+
 
 REQUESTS_MAX = 60
 """Requests one evaluation may cost an agent. Source: checks.md#rules-of-a-visit."""

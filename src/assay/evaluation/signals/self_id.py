@@ -11,7 +11,7 @@ from assay.common.errors import Unavailable as UnavailableError
 from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 SURE = 0.9
 AGENTS_FULL = 3

@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import ClassVar, Final
 
 from assay.common.json import JsonObject
-from assay.common.money import MICRO
+from assay.common.numbers import MICRO
 from assay.evaluation.earlier_signals import wallet_weighed
 from assay.evaluation.model import Evidence, SignalName, SignalScore, SignalUnavailable
 from assay.evaluation.ports import Signal, SignalDependencies
 from assay.probing.ports import Probe
-from assay.registries.subject import Subject
+from assay.registries.model import Subject
 
 RULES = 2
 """Version of the evidence; version 1 was age, transactions and balance, and has no `rules`."""

@@ -1,15 +1,49 @@
-"""Decides which IP addresses we connect to for other parties. Pure.
+"""Decides which addresses and ports we connect to for other parties. Pure.
+
+The ports that we call at addresses that other parties gave us.
+
+Decides which IP addresses we connect to for other parties.
 
 Source: interface.md#blocked-addresses. The tables are explicit because `ipaddress.is_global` lets
 NAT64, 6to4, mapped, unassigned and documentation (3fff::/20) ranges through and changes between
 versions of Python.
+
+Private addresses that `ASSAY_UPSTREAM_ALLOW` opens to upstreams of named operators.
 """
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, TypeAlias
 
 from typing_extensions import override
+
+PORT_MAX: Final = 65535
+
+UNPRIVILEGED_PORT = 1024
+"""Ports below it, other than 80 and 443, belong to other protocols. Source: RFC 6335, section 6."""
+
+SERVICE_PORTS = frozenset(
+    {1433, 1434, 1521, 1719, 1720, 1723, 1883, 2049, 2181, 2375, 2376, 2379, 2380, 3260, 3306}
+    | {3389, 3659, 4045, 4190, 4369, 5060, 5061, 5432, 5433, 5672, 5900, 5901, 5902, 5903, 5984}
+    | {5985, 5986, 6000, 6379, 6380, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 7199, 7474}
+    | {7687, 8086, 8125, 8300, 8301, 8500, 9042, 9092, 9160, 9200, 9300, 9418, 10080, 10250, 10255}
+    | {11211, 15672, 16379, 25672, 26257, 26379, 27017, 27018, 27019, 28015, 28017}
+)
+"""Databases, queues, caches, cluster and remote-desktop services, which are not public HTTP
+endpoints.
+Sources: IANA port registry, the Fetch standard's bad ports, egress.md#ports."""
+
+_WEB_PORTS: Final = frozenset({80, 443})
+
+
+def is_called(port: int) -> bool:
+    """Return whether this port may belong to a public HTTP endpoint."""
+    if port in _WEB_PORTS:
+        return True
+    return UNPRIVILEGED_PORT <= port <= PORT_MAX and port not in SERVICE_PORTS
+
 
 Address = IPv4Address | IPv6Address
 
@@ -191,3 +225,172 @@ def _judge_ipv6(address: IPv6Address) -> tuple[BlockReason | None, BlockReason |
 
 def _ipv4_at(number: int, shift: int, flip: int) -> IPv4Address:
     return IPv4Address(((number >> shift) & 0xFFFFFFFF) ^ flip)
+
+
+AllowedNetwork: TypeAlias = IPv4Network | IPv6Network
+
+_NEVER: Final = frozenset(
+    {
+        BlockReason.MALFORMED,
+        BlockReason.UNSPECIFIED,
+        BlockReason.MULTICAST,
+        BlockReason.BROADCAST,
+        BlockReason.ZONE,
+    }
+    | {
+        BlockReason.MAPPED,
+        BlockReason.COMPATIBLE,
+        BlockReason.TRANSLATED,
+        BlockReason.NAT64,
+        BlockReason.SIX_TO_FOUR,
+    }
+    | {BlockReason.TEREDO, BlockReason.ISATAP}
+)
+"""No host has these, or they embed another address: even an exact entry does not open them."""
+
+_BY_NAME: Final = frozenset({BlockReason.PRIVATE, BlockReason.CGNAT})
+"""What a listed name may resolve to. Loopback only for `localhost`: a party that controls a name's
+DNS must not reach what listens on this machine."""
+
+_BY_NAME_HERE: Final = frozenset({*_BY_NAME, BlockReason.LOOPBACK})
+_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+    r"(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
+)
+_NUMBER: Final = re.compile(r"([0-9]+|0x[0-9a-f]*)")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedEntry:
+    """A network or a host name, and its port.
+
+    Without a port, every port that is normally called.
+    """
+
+    where: AllowedNetwork | str
+    port: int | None = None
+
+    def opens(self, host: str, address: Address, denial: BlockedAddress) -> bool:
+        """Return whether it opens a blocked address that `host` resolves to."""
+        if isinstance(self.where, str):
+            kinds = _BY_NAME_HERE if is_localhost(host) else _BY_NAME
+            return host == self.where and denial.reason in kinds
+        # Metadata, link-local and reserved addresses only if written exactly.
+        return address in self.where and (denial.is_own_network or self.where.num_addresses == 1)
+
+    @property
+    def is_network(self) -> bool:
+        """Return whether it is a network, of one address or more."""
+        return not isinstance(self.where, str)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAddresses:
+    """The entries of `ASSAY_UPSTREAM_ALLOW`."""
+
+    entries: tuple[OpenedEntry, ...] = ()
+    own_ports: frozenset[int] = frozenset()
+    """Ports of this service and its stores: opened only by an entry that names the port."""
+
+    def opens(self, host: str, address: str | Address, port: int) -> bool:
+        """Return whether a URL with this host may connect to this private address.
+
+        `address` is the one dialled. A network opens what it contains, whatever the name; a name
+        opens ordinary private addresses that it resolves to.
+        """
+        denial = classify(address) if self.entries else None
+        if denial is None or denial.reason in _NEVER:
+            return False
+        found = ip_address(address) if isinstance(address, str) else address
+        return any(
+            self._has_port(entry, port) and entry.opens(host, found, denial)
+            for entry in self.entries
+        )
+
+    def may_lead(self, host: str, port: int) -> bool:
+        """Return whether a host name can resolve to an opened address; the dial decides which.
+
+        Any name can if a network is opened at this port.
+        """
+        return any(
+            self._has_port(entry, port) and (entry.where == host or entry.is_network)
+            for entry in self.entries
+        )
+
+    def _has_port(self, entry: OpenedEntry, port: int) -> bool:
+        if entry.port is None:
+            return is_called(port) and port not in self.own_ports
+        return entry.port == port
+
+
+NOTHING: Final = OpenedAddresses()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedForOperators:
+    """The opened addresses, and the ids of the accounts whose wrappers may use them."""
+
+    addresses: OpenedAddresses = NOTHING
+    operators: frozenset[str] = frozenset()
+
+
+NO_OPERATORS: Final = OpenedForOperators()
+
+
+def opened_entry(text: str) -> OpenedEntry:
+    """Parse one entry of the setting: `10.0.3.0/24`, `[fd12::7]:8443`, `api.internal:8443`.
+
+    Raises `ValueError` with an explanation.
+    """
+    host, port = _split(text.strip().lower().removesuffix("."))
+    network = _network(text, host)
+    if network is None and not _is_name(host):
+        raise ValueError(f"{text!r} is not a network, an address or a host name")
+    return OpenedEntry(host if network is None else network, port)
+
+
+def is_localhost(host: str) -> bool:
+    """Return whether a name is this machine by definition. Source: RFC 6761, section 6.3."""
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _split(text: str) -> tuple[str, int | None]:
+    if text.startswith("["):
+        host, closed, tail = text[1:].partition("]")
+        if not closed or (tail and not tail.startswith(":")):
+            raise ValueError(f"{text!r}: write an IPv6 network with a port as [fd12::/64]:8443")
+        return host, _port(text, tail[1:]) if tail else None
+    if text.count(":") > 1:
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, _port(text, port) if colon else None
+
+
+def _port(text: str, port: str) -> int:
+    if not _PORT.fullmatch(port) or not 1 <= int(port) <= PORT_MAX:
+        raise ValueError(f"{text!r}: the port must be 1 to {PORT_MAX}")
+    return int(port)
+
+
+def _network(text: str, host: str) -> AllowedNetwork | None:
+    """Return the network, or None if the text can only be a name."""
+    if "%" in host:
+        return None  # `ip_network` would drop the zone, and no name has one.
+    try:
+        network = ip_network(host)
+    except ValueError as error:
+        if "/" in host or ":" in host:
+            raise ValueError(f"{text!r}: {error}") from None
+        return None
+    ends = classify(network.network_address), classify(network.broadcast_address)
+    reasons = {end.reason for end in ends if end is not None}
+    if len(reasons) == 1 and reasons <= _NEVER:
+        raise ValueError(f"{text!r} is {reasons.pop()}, which is never opened")
+    return network
+
+
+def _is_name(host: str) -> bool:
+    # A name whose last label is a number is read as an IPv4 address. Source: WHATWG URL,
+    # section 3.5.
+    return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rpartition(".")[2])

@@ -1,18 +1,27 @@
 """The egress budget of outbound requests: claimed before they are sent, counted while they run.
 
+Claims on egress budgets, and the queue for them: open requests claim more than they use.
+
 A request claims the budget of its host's domain before the name is resolved, and that of the
 address before the connection, so that a thousand names of one address share one budget. Bytes are
 counted on the connection itself, TLS included. Source: ADR 0016.
+
+A daily number of requests to one site from all callers, on top of the egress budget.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from assay.common.egress_budget import (
+    ACCOUNT_PART,
+    SHARED_PART,
     BudgetLedger,
     BudgetRules,
+    BudgetSpent,
     Ceiling,
     EgressClaim,
     EgressUse,
@@ -23,11 +32,156 @@ from assay.common.errors import Unavailable
 from assay.common.ids import new_id
 from assay.http1.model import Target
 from assay.net.egress.address import classify
-from assay.net.egress.budget_claims import ClaimQueue, refused_for_budget
 from assay.net.egress.consent import Consent, Consents, origin_of
-from assay.net.egress.domain import domain_of, is_exempt, network_of
-from assay.net.egress.ports import EgressError, Limits
-from assay.net.egress.url import EgressPolicy
+from assay.net.egress.ports import (
+    EgressClient,
+    EgressError,
+    EgressResponse,
+    Failure,
+    Limits,
+    OutboundRequest,
+)
+from assay.net.egress.request_slots import Holder, Slots, SlotShare, current_party, own_wait
+from assay.net.egress.url import EgressPolicy, domain_of, is_exempt, network_of
+
+BYTES_EACH = 64 * 1024
+"""A budget needs this many bytes for each open request of this process, so the small budget allows
+four. With more, every request could hold part of what all need to finish. The shared class may use
+half of them, and one account of it a quarter, so that slow answers to strangers leave room for a
+gate."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """The open requests of this process on one budget, and the requests that wait for them."""
+
+    active: int = 0
+    waiting: int = 0
+    """How many of the active requests wait for more bytes."""
+    waiters: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+
+class ClaimQueue:
+    """Claims of the requests of one process; only open requests take memory."""
+
+    def __init__(self, ledger: BudgetLedger) -> None:
+        self._ledger = ledger
+        self._slots = Slots()
+        self._busy: dict[str, _Busy] = {}
+        self._placed: dict[tuple[str, str], Holder] = {}
+
+    async def claim(self, claim: EgressClaim, kept: tuple[EgressClaim, ...], wait_s: float) -> None:
+        """Add a claim to those `kept`, waiting for open requests of this process if necessary.
+
+        Raises `EgressError` if there is still no room after that.
+        """
+        ends_s = asyncio.get_running_loop().time() + wait_s
+        places = _places(claim)
+        holder = Holder(claim.use.use_class is UseClass.SHARED, current_party())
+        with self._waiting(kept):
+            while True:
+                await self._slots.take(places, holder, ends_s)
+                spent = None
+                try:
+                    spent = await self._count(claim)
+                    if spent is None:
+                        self._busy.setdefault(claim.key, _Busy()).active += 1
+                        self._placed[claim.exchange, claim.key] = holder
+                        return
+                finally:
+                    if (claim.exchange, claim.key) not in self._placed:
+                        self._slots.give_back(places, holder)
+                if not await self._one_ends(self._movable([claim.key]), ends_s):
+                    why = "its host has had its share of requests"
+                    raise _refused_for_budget(why, spent.retry_s)
+
+    async def _count(self, claim: EgressClaim) -> BudgetSpent | None:
+        with own_wait():
+            try:
+                return await self._ledger.claim(claim)
+            except Unavailable as error:
+                raise _refused_for_budget("the budget cannot be read", 1.0) from error
+
+    async def extend(self, claims: tuple[EgressClaim, ...], wanted_bytes: int) -> int:
+        """Claim more bytes for an open request; return 0 if there are none."""
+        if not claims:
+            return wanted_bytes
+        ends_s = asyncio.get_running_loop().time() + claims[0].ends_s
+        with self._waiting(claims):
+            while True:
+                try:
+                    with own_wait():
+                        granted = await self._ledger.extend(claims, wanted_bytes)
+                except Unavailable:
+                    return 0
+                movable = self._movable([claim.key for claim in claims])
+                if granted or not await self._one_ends(movable, ends_s):
+                    return granted
+
+    def release(self, claims: tuple[EgressClaim, ...]) -> None:
+        """End the request on these claims, and let waiting requests try again."""
+        for claim in claims:
+            self._slots.give_back(_places(claim), self._placed.pop((claim.exchange, claim.key)))
+            busy = self._busy[claim.key]
+            busy.active -= 1
+            for waiter in busy.waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            if not busy.active:
+                del self._busy[claim.key]
+
+    @contextmanager
+    def _waiting(self, kept: tuple[EgressClaim, ...]) -> Generator[None]:
+        """Count a request as waiting in the block.
+
+        It keeps its claims, so not all requests may wait for one another.
+        """
+        busy = [self._busy[claim.key] for claim in kept]
+        for one in busy:
+            one.waiting += 1
+        try:
+            yield
+        finally:
+            for one in busy:
+                one.waiting -= 1
+
+    def _movable(self, keys: list[str]) -> _Busy | None:
+        """Return one budget's requests if at least one of them is not waiting itself."""
+        found = (self._busy.get(key) for key in keys)
+        return next((busy for busy in found if busy and busy.active > busy.waiting), None)
+
+    @staticmethod
+    async def _one_ends(busy: _Busy | None, ends_s: float) -> bool:
+        """Wait for one of the open requests to end; return whether it ended by `ends_s`."""
+        if busy is None:
+            return False
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        busy.waiters.add(waiter)
+        try:
+            with own_wait():
+                async with asyncio.timeout_at(ends_s):
+                    await waiter
+        except TimeoutError:
+            return False
+        finally:
+            busy.waiters.discard(waiter)
+        return True
+
+
+def _places(claim: EgressClaim) -> dict[str, SlotShare]:
+    """Return the slots that a request on this claim takes."""
+    total = max(1, claim.ceiling.size_bytes // BYTES_EACH)
+    places = {claim.key: SlotShare(total, max(1, total // SHARED_PART))}
+    if claim.use.use_class is UseClass.SHARED and claim.use.account:
+        most = max(1, total // ACCOUNT_PART)
+        places[f"{claim.key} of account {claim.use.account}"] = SlotShare(most, most)
+    return places
+
+
+def _refused_for_budget(why: str, retry_s: float) -> EgressError:
+    """Return the error for a request refused before anything was sent."""
+    return EgressError(Failure.BUDGET, why, retry_s=retry_s)
+
 
 WINDOW_BYTES = 16 * 1024
 """Receive buffer of connections to a host that has not consented: the bytes that may be in transit
@@ -170,7 +324,7 @@ class BudgetedExchange:
         if window_bytes is not None:
             self._window_bytes = max(self._window_bytes, window_bytes)
         elif self.window_bytes is not None:
-            raise refused_for_budget("its connection was made while its host consented", 1.0)
+            raise _refused_for_budget("its connection was made while its host consented", 1.0)
 
     async def open(self, target: Target) -> None:
         """Claim the budget of the host's name. Raises `EgressError`."""
@@ -178,7 +332,7 @@ class BudgetedExchange:
         try:
             self._consent = await self._budget.consent_of(origin, self._use)
         except Unavailable as error:
-            raise refused_for_budget("the budget cannot be read", 1.0) from error
+            raise _refused_for_budget("the budget cannot be read", 1.0) from error
         self._any_network = self._budget.is_configured(origin, self._use)
         self._domain = domain_of(target.host)
         rules = self._budget.rules
@@ -323,3 +477,30 @@ _current: ContextVar[BudgetedExchange | None] = ContextVar("assay_egress_exchang
 def current_exchange() -> BudgetedExchange | None:
     """Return the exchange in which this task sends."""
     return _current.get()
+
+
+class SiteBudgetHttp:
+    """Limits another `net.egress.ports.EgressClient` to a daily number of requests per site.
+
+    Every request counts, including each hop of a redirect, so that no site can make us call a third
+    host often. Requests to the IPFS gateway have a budget of their own and pass.
+    """
+
+    def __init__(self, http: EgressClient, take: Callable[[str], Awaitable[bool]]) -> None:
+        """Create it.
+
+        `take` counts a request to a registrable domain, False if none are left today.
+        """
+        self._http = http
+        self._take = take
+
+    async def send(self, request: OutboundRequest, limits: Limits = Limits()) -> EgressResponse:  # noqa: B008 - frozen
+        """Send like the wrapped client; raises `Failure.BUDGET` if the site's day is used up."""
+        if not current_use().is_document:
+            try:
+                host = urlsplit(request.url).hostname or ""
+            except ValueError:
+                host = ""
+            if not await self._take(domain_of(host)):
+                raise EgressError(Failure.BUDGET, "the site has had its share of files today")
+        return await self._http.send(request, limits)

@@ -14,7 +14,7 @@ from assay.common.clock import Clock
 from assay.common.json import JsonValue, is_array, is_object
 from assay.common.shared_state import SharedState
 from assay.http1.model import Target
-from assay.net.egress.domain import network_of
+from assay.net.egress.url import network_of
 
 CONSENT_S: Final = 3600.0
 """Lifetime of a consent; every visit to the agent it names reads it again."""

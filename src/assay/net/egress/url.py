@@ -1,24 +1,37 @@
 """Parses addresses that other parties gave us, so strictly that they have one reading.
 
 Connections use the parsed `Target`, never the original text. Pure.
+
+Determines the domain that an egress budget belongs to. Pure.
+
+Determines the address of an A2A interface that speaks gRPC. Pure.
+
+Cards give such interfaces as URLs, or in the form of gRPC's own clients: `host:port`, without a
+scheme. Source: A2A 1.0, section 5.8; gRPC name resolution (`dns:`).
 """
 
 import re
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address
-from typing import cast
-from urllib.parse import quote
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final, cast
+from urllib.parse import quote, urlsplit
 
 import idna
+from publicsuffixlist import PublicSuffixList
 
+from assay.common.egress_budget import BudgetRules
 from assay.http1.model import DEFAULT_PORTS, Scheme, Target
-from assay.net.egress.address import Address, BlockedAddress, classify
-from assay.net.egress.called_ports import is_called
-from assay.net.egress.upstream_allowlist import (
+from assay.net.egress.address import (
     NO_OPERATORS,
     NOTHING,
+    Address,
+    BlockedAddress,
+    BlockReason,
     OpenedAddresses,
     OpenedForOperators,
+    classify,
+    is_called,
 )
 
 URL_CHARS_MAX = 8192
@@ -250,3 +263,103 @@ def _path_and_query(text: str) -> str:
     if not text.startswith("/"):
         text = "/" + text
     return quote(text, safe="/?%:@!$&'()*+,;=-._~[]")
+
+
+_NETWORK_BITS = 64
+
+
+def domain_of(host: str) -> str:
+    """Return the registrable domain of a host name, or the network of an IP address.
+
+    Uses the Public Suffix List with its private section, as bundled with the library (never
+    fetched): `a.b.example.co.uk` belongs to `example.co.uk`, `x.github.io` to itself. A name that
+    is a public suffix or has one label is returned unchanged, as is an IPv4 address. For an IPv6
+    address it is the network of 64 bits. `host` is lower-case ASCII without brackets.
+    """
+    try:
+        return network_of(host)
+    except ValueError:
+        name = host.rstrip(".").lower()
+        return _suffixes().privatesuffix(name) or name
+
+
+def registered_domain(host: str) -> str:
+    """Like `domain_of`, without the list's private section.
+
+    `x.github.io` belongs to `github.io`: the party that rents out names below it registered it.
+    """
+    try:
+        return network_of(host)
+    except ValueError:
+        name = host.rstrip(".").lower()
+        return _registries().privatesuffix(name) or name
+
+
+def network_of(address: str) -> str:
+    """Return an IPv4 address itself, or an IPv6 address's network (`2001:db8::/64`).
+
+    An IPv4 address embedded in an IPv6 one (`::ffff:192.0.2.1`) counts as IPv4. Raises `ValueError`
+    for an invalid address.
+    """
+    parsed = ip_address(address.partition("%")[0])
+    if isinstance(parsed, IPv4Address):
+        return str(parsed)
+    mapped = IPv6Address(parsed).ipv4_mapped
+    if mapped is not None:
+        return str(mapped)
+    return str(IPv6Network((int(parsed), _NETWORK_BITS), strict=False))
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> PublicSuffixList:
+    """Load the list on first use: it takes 60 ms."""
+    return PublicSuffixList()
+
+
+@lru_cache(maxsize=1)
+def _registries() -> PublicSuffixList:
+    return PublicSuffixList(only_icann=True)
+
+
+def is_exempt(host: str, policy: EgressPolicy, rules: BudgetRules) -> bool:
+    """Return whether a host can only be on one's own network, opened by a setting: no budget."""
+    if not policy.allow_private or rules.holds_private:
+        return False
+    denial = classify(host)
+    if denial is None:
+        return False
+    return is_inside_name(host) if denial.reason is BlockReason.MALFORMED else denial.is_own_network
+
+
+GRPC: Final = "GRPC"
+"""The name of the binding in cards of 0.3 and of 1.0."""
+
+_GRPC_SCHEME = re.compile(r"(?:(https?|grpcs?)://|dns:(?:/{2,3})?)?", re.IGNORECASE)
+_BROKEN_SCHEME = re.compile(r"(?:https?|grpcs?|dns):", re.IGNORECASE)
+"""A scheme in place of a host: `grpcs:/host` would be the host `grpcs`, called without TLS."""
+
+
+def grpc_origins(url: str) -> tuple[str, ...]:
+    """Return the origins to try in order, as http(s) URLs without a path.
+
+    If the address does not mention TLS, that is tried first; without TLS, only addresses that the
+    egress guard allows in plain text are called. Empty for an invalid address.
+    """
+    found = _GRPC_SCHEME.match(url)
+    scheme = (found[1] or "").lower() if found else ""
+    rest = url[found.end() :] if found else url
+    if not scheme and _BROKEN_SCHEME.match(rest):
+        return ()
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    try:
+        parts = urlsplit(f"https://{authority}")
+        _ = parts.port
+    except ValueError:
+        return ()
+    if not parts.hostname or parts.username is not None:
+        return ()
+    if scheme in {"https", "grpcs"}:
+        return (f"https://{authority}",)
+    if scheme == "http":
+        return (f"http://{authority}",)
+    return (f"https://{authority}", f"http://{authority}")

@@ -1,24 +1,35 @@
 """MPP charges on Tempo, by the protocol's own library (`pympp`).
 
+MPP credentials as strangers send them: read by the library, bounded and checked here.
+
+What an MPP challenge asks for, and what it is bound to.
+
 The library makes and reads challenges and credentials; the ledger, not its store, is what keeps a
 credential from being used twice. It is imported when the first challenge is asked for: its EVM
 parts take most of a second. Source: mpp.md#challenge-and-credential.
 """
 
 import base64
+import copy
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from assay.chains.evm.abi import AbiReader, BadAnswer, address_word
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
+from assay.common.addresses import keccak256
 from assay.common.clock import Clock, iso
 from assay.common.errors import Unavailable
-from assay.common.keccak import keccak256
+from assay.common.json import JsonObject, canonical_bytes, is_array, is_nested_beyond, is_object
+from assay.common.numbers import DECIMALS
 from assay.payments.model import (
+    DirectFee,
     Fees,
     LedgerEntry,
     Payment,
@@ -27,30 +38,203 @@ from assay.payments.model import (
     PaymentsUnavailable,
     Quote,
 )
-from assay.payments.mpp.credentials import (
-    as_asked,
-    at_realm,
-    authorization_of,
-    kept_credential,
-    present_credential,
-    read_credential,
-)
-from assay.payments.mpp.envelope import attempt_of_entry
 from assay.payments.mpp.library import Library, LibraryLoader
-from assay.payments.mpp.outcomes import EXPIRED, MppOutcomes
-from assay.payments.mpp.tempo_fees import Validity, fees_of, validity_of
-from assay.payments.mpp.terms import meta_of, terms_of
-from assay.payments.mpp.validity import (
+from assay.payments.mpp.tempo import (
+    EXPIRED,
+    MppOutcomes,
+    Validity,
+    attempt_of_entry,
     bounded_validity,
     challenge_life,
     challenge_needed_s,
+    fees_of,
     require_challenge_time,
     require_transaction_time,
+    validity_of,
     work_left_s,
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
-from assay.payments.ports import Balances, Note
-from assay.payments.requests import PresentedPayment
+from assay.payments.ports import Balances, Note, PresentedPayment
+
+DEPTH_MAX = 12
+"""Nesting of a credential; a real one has 3 levels."""
+
+KEPT_BYTES_MAX = 16 * 1024
+"""Largest credential that is kept. A challenge of ours and a payment take 4 KiB."""
+
+FEE_RATE = "fee_rate"
+"""Where a challenge keeps the rate that its split was made with, beside what it is bound to."""
+
+_ADDRESS = re.compile(r"0x[0-9a-f]{40}")
+_RATE = re.compile(r"[01](\.[0-9]{1,30})?")
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_AMOUNT = re.compile(r"[0-9]{1,30}")
+_NO_HASH = "0x" + "00" * 32
+
+
+def read_credential(library: Library, credential: str) -> tuple[Any, str]:
+    """The credential by the library, and the digest it is known by. Raises `PaymentRefused`."""
+    _require_shallow(credential)
+    try:
+        parsed = library.credential.from_authorization(credential)
+    except Exception as error:
+        raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
+    payload: object = parsed.payload
+    if (
+        not is_object(payload)
+        or not isinstance(parsed.challenge.id, str)
+        or not _is_hash(payload.get("hash", _NO_HASH))
+    ):
+        raise PaymentRefused("malformed-credential", "The credential is malformed.")
+    content = {"id": parsed.challenge.id, "payload": payload}
+    try:
+        return parsed, hashlib.sha256(canonical_bytes(content)).hexdigest()
+    except ValueError as error:  # an integer beyond 2^53, an infinity, half a character
+        raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
+
+
+def kept_credential(parsed: Any) -> JsonObject:  # noqa: ANN401 - the library's own
+    """`{challenge, payload, source}`: all that is kept of a credential, at most `KEPT_BYTES_MAX`.
+
+    Nothing of how its sender has spelled it, nor the challenge's description, which no id covers.
+    Raises `PaymentRefused` for a larger one.
+    """
+    echoed = replace(parsed.challenge, description=None)
+    written = replace(parsed, challenge=echoed).to_authorization()
+    text = _bytes(written.partition(" ")[2])
+    if len(text) > KEPT_BYTES_MAX:
+        raise PaymentRefused("malformed-credential", "The Payment credential is too large.")
+    return json.loads(text)
+
+
+def authorization_of(kept: JsonObject) -> str:
+    """The header's value that says what is kept; older rows keep the header itself."""
+    if "authorization" in kept:
+        return str(kept["authorization"])
+    text = json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
+    return "Payment " + base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def _present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: ANN401 - the library's own
+    """What the challenge that a credential echoes asks for; whose challenge it is, is not known."""
+    asked = _decoded(str(parsed.challenge.request))
+    details = asked.get("methodDetails")
+    chain = details.get("chainId") if is_object(details) else None
+    amount = str(asked.get("amount"))
+    return PresentedPayment(
+        protocol="mpp",
+        network=f"tempo:{chain}",
+        amount=int(amount) if _AMOUNT.fullmatch(amount) else -1,
+        pay_to=str(asked.get("recipient")).lower(),
+        expires_s=_expires_s(parsed.challenge.expires),
+        digest=digest,
+        token="",
+        parsed=parsed,
+    )
+
+
+def as_asked(quote: Quote, parsed: Any) -> Quote:  # noqa: ANN401 - the library's own
+    """The quote with the platform's fee as the echoed challenge has it: of when it was asked.
+
+    Its taker has to require that the challenge is ours: its id is a MAC over all of this.
+    """
+    details = _decoded(str(parsed.challenge.request)).get("methodDetails")
+    splits = details.get("splits") if is_object(details) else None
+    if splits is None:
+        rate = None if quote.direct_fee else quote.fee_rate
+        return replace(quote, direct_fee=None, fee_rate=rate)
+    split = splits[0] if is_array(splits) and len(splits) == 1 else None
+    found: JsonObject = split if is_object(split) else {}
+    payee, amount = str(found.get("recipient")), str(found.get("amount"))
+    rate = str(_decoded(str(parsed.challenge.opaque)).get(FEE_RATE))
+    if not (_ADDRESS.fullmatch(payee) and _AMOUNT.fullmatch(amount) and _RATE.fullmatch(rate)):
+        return quote  # not one of ours
+    return replace(quote, direct_fee=DirectFee(payee, int(amount)), fee_rate=Decimal(rate))
+
+
+def _at_realm(engine: Any, parsed: Any) -> Any:  # noqa: ANN401 - the library's own
+    """The engine as it was at the public address where the challenge was made.
+
+    A challenge's id is a MAC that covers its realm: at whatever address, it is one of ours.
+    """
+    if engine.realm == parsed.challenge.realm:
+        return engine
+    made = copy.copy(engine)
+    made.realm = parsed.challenge.realm
+    return made
+
+
+def _decoded(member: str) -> JsonObject:
+    """An object that stands in a credential as base64url; empty for anything else."""
+    try:
+        text = _bytes(member)
+        value: object = None if is_nested_beyond(text, DEPTH_MAX) else json.loads(text)
+    except ValueError:
+        return {}
+    return value if is_object(value) else {}
+
+
+def _bytes(encoded: str) -> bytes:
+    """Raises `ValueError` for text that is not base64url."""
+    return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+
+
+def _expires_s(text: object) -> float:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _require_shallow(credential: str) -> None:
+    """Refuse deep text before a parser recurses into it. Raises `PaymentRefused`."""
+    encoded = credential.partition(" ")[2].strip()
+    try:
+        text = _bytes(encoded)
+    except ValueError:
+        return  # the library refuses it
+    if is_nested_beyond(text, DEPTH_MAX):
+        raise PaymentRefused("malformed-credential", "The credential is nested too deeply.")
+
+
+def _is_hash(value: object) -> bool:
+    """Asked for anything else, a node fails in words that cannot be told from an outage."""
+    return isinstance(value, str) and _HASH.fullmatch(value) is not None
+
+
+_PATH_CHARS_MAX = 1024
+"""Longest path that a challenge names; of a longer one its hash, so that credentials fit."""
+
+
+def _terms_of(quote: Quote) -> dict[str, Any]:
+    """Who is paid how much, and in what."""
+    fee = quote.direct_fee
+    splits = {"splits": [{"recipient": fee.payee, "amount": str(fee.amount)}]} if fee else {}
+    return {
+        **splits,
+        "amount": f"{Decimal(quote.amount).scaleb(-DECIMALS):f}",
+        "recipient": quote.pay_to,
+        "currency": quote.network.asset.address,
+        "chain_id": quote.network.chain_id,
+    }
+
+
+def meta_of(quote: Quote) -> dict[str, str]:
+    """What a challenge is bound to, and the rate of its fee.
+
+    The library does not look at its own scope where a credential is read apart from a handler.
+    Source: mpp.md#library.
+    """
+    path = quote.path if len(quote.path) <= _PATH_CHARS_MAX else _hashed(quote.path)
+    about = {"path": path, "query": _hashed(quote.query), "method": quote.method}
+    if quote.direct_fee is not None and quote.fee_rate is not None:
+        about[FEE_RATE] = f"{quote.fee_rate:f}"
+    return {"wrapper": quote.wrapper_id, **about}
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
 
 LATE = timedelta(minutes=10)
 """How long after its challenge a transaction may be valid; then it is looked for once more."""
@@ -82,7 +266,7 @@ class TempoCharges:
     async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
         library = await self._loader.get()
         handler = library.engines[quote.network.id][0].tempo.charge(
-            **terms_of(quote), meta=meta_of(quote), description=quote.description or None,
+            **_terms_of(quote), meta=meta_of(quote), description=quote.description or None,
             body=quote.body or None, expires_in=challenge_life(quote, self._challenge_ttl),
         )  # fmt: skip
         asked = await handler(library.server.Request(quote.method, quote.url))
@@ -115,7 +299,7 @@ class TempoCharges:
 
     async def present(self, credential: str) -> PresentedPayment:
         library = await self._loader.get()
-        return present_credential(*read_credential(library, credential))
+        return _present_credential(*read_credential(library, credential))
 
     async def read(self, presented: PresentedPayment, quote: Quote) -> Payment:
         library = await self._loader.get()
@@ -162,10 +346,10 @@ class TempoCharges:
         try:
             return await library.by_any(
                 quote.network.id,
-                lambda engine: at_realm(engine, parsed).validate_credential(
+                lambda engine: _at_realm(engine, parsed).validate_credential(
                     parsed,
                     intent="charge",
-                    request=terms_of(quote),
+                    request=_terms_of(quote),
                     meta=meta_of(quote),
                     body=quote.body or None,
                 ),
@@ -210,7 +394,7 @@ class TempoCharges:
             parsed = library.credential.from_authorization(authorization)
             receipt = await library.by_any(
                 entry.network,
-                lambda engine: at_realm(engine, parsed).broadcast_credential(
+                lambda engine: _at_realm(engine, parsed).broadcast_credential(
                     authorization, intent="charge"
                 ),
             )

@@ -12,7 +12,7 @@ from typing import Any
 from assay.chains.model import Network
 from assay.chains.rpc import Rpc
 from assay.common.keyring import SecretRing
-from assay.common.money import DECIMALS
+from assay.common.numbers import DECIMALS
 from assay.common.shared_state import SharedState
 from assay.payments.model import PaymentNetwork
 

@@ -18,8 +18,14 @@ from assay.payments.model import (
     Quote,
 )
 from assay.payments.outcomes import PaymentOutcome
-from assay.payments.ports import Balances, Note, PaidRequest, PaymentProtocol, ProtocolDependencies
-from assay.payments.requests import PresentedPayment
+from assay.payments.ports import (
+    Balances,
+    Note,
+    PaidRequest,
+    PaymentProtocol,
+    PresentedPayment,
+    ProtocolDependencies,
+)
 
 HEADER_BYTES_MAX = 64 * 1024
 """Largest credential read. Source: mpp.md#credential."""

@@ -18,8 +18,7 @@ from pydantic_core import to_json
 from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue, is_nested_beyond, is_object
 from assay.payments.model import PaymentRefused, Quote
-from assay.payments.ports import Authorization
-from assay.payments.requests import ECHOED
+from assay.payments.ports import ECHOED, Authorization
 
 HEADER_BYTES_MAX = 16 * 1024
 """Largest payment header read; a real one has 1 KiB.

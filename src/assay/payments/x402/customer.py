@@ -15,7 +15,7 @@ from typing import Final
 from assay.common.json import JsonObject, JsonValue, is_array, is_nested_beyond, is_object
 from assay.net.egress.ports import EgressResponse
 from assay.payments.model import PaymentNetwork
-from assay.payments.payees import checksummed
+from assay.payments.networks import checksummed
 from assay.payments.ports import Authorization
 
 CHARS_MAX: Final = 65_536

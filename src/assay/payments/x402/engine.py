@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.chains.evm.abi import AbiReader, BadAnswer
-from assay.chains.evm.transactions import TransactionSigner
+from assay.chains.evm.signing import TransactionSigner
 from assay.chains.model import ChainUnavailable, Network
 from assay.chains.rpc import ContractCall, Returned, Reverted, Rpc
 from assay.common.clock import Clock
@@ -36,15 +36,9 @@ from assay.payments.outcomes import (
 )
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
-from assay.payments.x402.eip3009_contract import (
-    balance_of,
-    pays,
-    state_of,
-    transfer_data,
-)
+from assay.payments.x402.eip3009 import balance_of, pays, state_of, transfer_data
 from assay.payments.x402.eip3009_outcomes import Outcomes, burnt
-from assay.payments.x402.gas_price import GasPrices
-from assay.payments.x402.transaction_sender import TransactionSender
+from assay.payments.x402.transaction_sender import GasPrices, TransactionSender
 
 POLL_S = 0.02
 POLL_MAX_S = 0.5
@@ -143,7 +137,7 @@ class X402Engine:
             return Undecided(error.detail or error.message)
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
-        """Whoever sent it: what the asset's contract says of this payer's nonce."""
+        """Whatever its sender: what the asset's contract says of this payer's nonce."""
         try:
             (found,) = await self._outcomes.find([entry])
         except Unavailable as error:

@@ -1,5 +1,7 @@
 """A remote x402 facilitator: somebody's service verifies and settles, and the chain is the witness.
 
+What a facilitator lists in its answer to `GET /supported`. Source: x402 specification v2.
+
 Nothing that it says of a settlement counts: a success is believed when the chain shows this
 authorisation and this transfer, a refusal when the chain shows that nothing has moved. Source: x402
 specification v2, "Facilitator interface"; x402.md#facilitator; ADR 0019.
@@ -8,14 +10,14 @@ specification v2, "Facilitator interface"; x402.md#facilitator; ADR 0019.
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import httpx2
 
 from assay.common.clock import Clock
-from assay.common.json import JsonObject, JsonValue, is_object
-from assay.net.bounded_post import get, post_json
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.net.body import get, post_json
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -25,6 +27,7 @@ from assay.payments.model import (
     PaymentSighting,
     PaymentsUnavailable,
 )
+from assay.payments.networks import network_id
 from assay.payments.outcomes import (
     PaymentOutcome,
     Rejected,
@@ -32,9 +35,31 @@ from assay.payments.outcomes import (
     Undecided,
     is_unused,
 )
-from assay.payments.ports import Facilitator, Note
-from assay.payments.requests import unmarked
-from assay.payments.x402.supported import networks_listed
+from assay.payments.ports import Facilitator, Note, unmarked
+
+KINDS_MAX = 1000
+_NAME_CHARS_MAX = 64
+
+
+def networks_listed(body: bytes, known: Container[str]) -> frozenset[str] | None:
+    """The known networks on which it settles the scheme that we sell, `exact`.
+
+    None for an answer of another form, or with more kinds than are read.
+    """
+    try:
+        said: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    kinds = said.get("kinds") if is_object(said) else None
+    if not is_array(kinds) or len(kinds) > KINDS_MAX:
+        return None
+    found: set[str] = set()
+    for kind in kinds:
+        name = kind.get("network") if is_object(kind) and kind.get("scheme") == "exact" else None
+        if isinstance(name, str) and len(name) <= _NAME_CHARS_MAX:
+            found.add(network_id(name) or "")
+    return frozenset(one for one in found if one in known)
+
 
 TIMEOUT_S = 20.0
 ANSWER_BYTES_MAX = 64 * 1024
@@ -73,7 +98,7 @@ class RemoteFacilitator:
         self._client: httpx2.AsyncClient | None = None
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
-        # The chain first: what is used after this was used by whoever was shown it here.
+        # The chain first: what is used after this was used by those who were shown it here.
         balance_units = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
         quote = payment.quote

@@ -27,9 +27,10 @@ from assay.payments.ports import (
     Note,
     PaidRequest,
     PaymentProtocol,
+    PresentedPayment,
     ProtocolDependencies,
+    token_of,
 )
-from assay.payments.requests import PresentedPayment, token_of
 from assay.payments.x402.codec import (
     V1,
     V2,

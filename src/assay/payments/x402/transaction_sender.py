@@ -1,4 +1,19 @@
-"""Sending settlements from our key: all that wait on a network take their nonces in one turn.
+"""Sends settlements from our key: all that wait on a network take their nonces in one turn.
+
+When a transaction has to be replaced, and what its replacement offers at least.
+
+Source: EIP-1559.
+
+What gas costs now, what one settlement may offer for it, and what our key has to pay it with.
+
+What a node's answer to a sent transaction means, in whatever words it says it.
+
+Nonces of our key that are spent on nothing, so that what waits behind them is mined.
+
+The payment that signed a transaction may have ended, or may not offer more for it; every later
+transaction of the key waits for its nonce all the same. Source: EIP-1559; ADR 0018.
+
+Sending settlements from our key: all that wait on a network take their nonces in one turn.
 
 Nonces are asked for, never counted from one turn to the next: a transaction that was refused leaves
 no gap. What cannot be mined at its price is replaced under its nonce. However many of a payment's
@@ -8,18 +23,30 @@ payment-safety.md#nonces-of-the-settling-key; ADR 0018.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 
-from assay.chains.evm.transactions import EvmTransaction, TransactionSigner, transaction_of
+from assay.chains.evm.signing import EvmTransaction, TransactionSigner, transaction_of
 from assay.chains.model import ChainUnavailable, Network
-from assay.chains.rpc import Rpc
-from assay.common.cache import SingleFlight
+from assay.chains.rpc import Rpc, RpcRefused
+from assay.common.cache import Cache, SingleFlight
+from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.common.json import JsonValue, is_object
 from assay.common.numbers import NotANumber, hex_number
 from assay.common.tasks import all_results
-from assay.payments.gas_rules import GAS_MAX, NO_FEE, FeePerGas
+from assay.payments.gas import (
+    GAS_MAX,
+    NO_FEE,
+    FeePerGas,
+    GasRules,
+    KeyNonces,
+    KeyState,
+    fee_per_gas,
+)
 from assay.payments.model import LedgerEntry
 from assay.payments.outcomes import (
     ATTEMPTS_MAX,
@@ -29,11 +56,223 @@ from assay.payments.outcomes import (
 )
 from assay.payments.ports import Note
 from assay.payments.x402.codec import authorization_of
-from assay.payments.x402.eip3009_contract import transfer_data
-from assay.payments.x402.gas_price import FeeAboveCap, GasPrices, believable
-from assay.payments.x402.offered_fees import can_be_mined, replacing
-from assay.payments.x402.send_answers import Again, meaning
-from assay.payments.x402.stuck_nonces import KeyNow, StuckNonces
+from assay.payments.x402.eip3009 import transfer_data
+
+BUMP = 8
+"""A replacement offers an eighth more of both, 12.5 %. Nodes want 10 %. Source: geth and reth,
+`--txpool.pricebump`."""
+
+
+def replacing(offered: FeePerGas) -> FeePerGas:
+    """The least that replaces a transaction that offered so much."""
+    return FeePerGas(*(wei + wei // BUMP + 1 for wei in offered))
+
+
+def can_be_mined(most: int, base_fee: int) -> bool:
+    """Whether it can be in the next block, whose base fee may be an eighth higher."""
+    return most * BUMP >= base_fee * (BUMP + 1)
+
+
+GAS_PRICE_MAX: Final = 10**12
+"""Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
+come near. What is offered is taken, so a node that lies could spend our key's money."""
+
+GAS_OF_NOTHING: Final = 21_000
+"""Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
+
+KNOWN_S: Final = 5.0
+"""How long an answer is believed."""
+FAILED_S: Final = 1.0
+"""How long a failure is: nobody who waits for a node makes it busier."""
+
+
+class FeeAboveCap(ChainUnavailable):
+    """A replacement would have to offer more than its settlement may cost."""
+
+
+class GasPrices:
+    """Implements `payments.gas.SettlingKey`: one exchange every few seconds while payments come."""
+
+    def __init__(
+        self,
+        rpc: Rpc,
+        networks: Mapping[str, Network],
+        address: str,
+        rules: GasRules,
+        clock: Clock,
+    ) -> None:
+        self.address = address
+        self._rpc = rpc
+        self._networks = networks
+        self.rules = rules
+        self._clock = clock
+        self._states: Cache[KeyState | ChainUnavailable] = Cache(
+            clock, lambda found: KNOWN_S if isinstance(found, KeyState) else FAILED_S
+        )
+        self._sent: dict[str, int] = {}
+        """The highest nonce that was sent, by network."""
+
+    async def state(self, network: str) -> KeyState:
+        found = await self._states.get(network, lambda: self._ask(self._networks[network]))
+        if isinstance(found, ChainUnavailable):
+            raise found
+        return found
+
+    def note_sent(self, network: str, nonce: int) -> None:
+        """Note that a node has taken a transaction with that nonce."""
+        self._sent[network] = max(nonce, self._sent.get(network, -1))
+
+    async def nonces(self, network: str) -> KeyNonces:
+        asked = [("eth_getTransactionCount", (self.address, tag)) for tag in ("latest", "pending")]
+        counts = await self._rpc.request_all(self._networks[network], asked)
+        try:
+            mined, following = (hex_number(one, 64) for one in counts)
+        except NotANumber:
+            raise ChainUnavailable("The chain gave no number.") from None
+        gap = self._sent.get(network, -1) + 1 - max(mined, following)
+        return KeyNonces(max(0, following - mined), max(0, gap))
+
+    async def price(self, network: str) -> int:
+        """Wei for a unit of gas. Raises `ChainUnavailable`."""
+        return (await self.state(network)).gas_price
+
+    def fees(self, entry: LedgerEntry, price: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
+        """What settling an entry offers at a price of gas: never more than it may cost.
+
+        Raises `FeeAboveCap` when that is less than the price, or than `at_least`, which a
+        replacement has to offer.
+        """
+        return _fees(price, self.rules.cap_per_gas(entry.network, entry.amount), at_least)
+
+    def fees_of_nothing(self, network: str, price: int, at_least: FeePerGas) -> FeePerGas:
+        """The same for a transaction that does nothing: it may cost what the cheapest call may."""
+        return _fees(price, self.rules.cap_wei(network, 0) // GAS_OF_NOTHING, at_least)
+
+    async def _ask(self, network: Network) -> KeyState | ChainUnavailable:
+        read_at = self._clock.now()
+        asked = (("eth_gasPrice", ()), ("eth_getBalance", (self.address, "latest")))
+        try:
+            price, balance = await self._rpc.request_all(network, asked)
+            return _state(price, balance, read_at)
+        except ChainUnavailable as error:
+            return error
+
+
+def _fees(price: int, cap: int, at_least: FeePerGas) -> FeePerGas:
+    fee = fee_per_gas(price, cap, at_least)
+    if fee.most < max(price, at_least.most) or fee.priority < at_least.priority:
+        detail = f"{max(price, at_least.most)} wei per gas are needed, {cap} allowed"
+        raise FeeAboveCap("Settling would cost more than it may.", detail=detail)
+    return fee
+
+
+def _state(price: JsonValue, balance: JsonValue, read_at: datetime) -> KeyState:
+    try:
+        return KeyState(_believable(hex_number(price, 64)), hex_number(balance, 256), read_at)
+    except NotANumber:
+        detail = ascii((price, balance))[:200]
+        raise ChainUnavailable("The chain gave no number.", detail=detail) from None
+
+
+def _believable(price: int) -> int:
+    """A price of gas. Raises `ChainUnavailable` for one that cannot be."""
+    if price > GAS_PRICE_MAX:
+        raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
+    return price
+
+
+_NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
+"""What nodes say when another process with our key was faster; in whatever words around it."""
+
+_CHEAP = ("underpriced", "base fee", "basefee", "fee too low", "price too low", "price below")
+"""What they say of a price at which nothing is mined now."""
+
+_ALREADY_SENT = ("already known", "already imported", "known transaction")
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The nonce was somebody else's, or the price too low: another turn."""
+
+    problem: str
+    is_cheap: bool = False
+
+
+def meaning(transaction: str, answer: object) -> str | Undecided | Again:
+    """What became of a transaction, by its hash, when sending it was answered or raised that."""
+    if isinstance(answer, RpcRefused):
+        problem = answer.rpc_message.lower()
+        if any(words in problem for words in _ALREADY_SENT):
+            return transaction
+        if any(words in problem for words in _NONCE_TROUBLE):
+            return Again(problem)
+        if any(words in problem for words in _CHEAP):
+            return Again(problem, is_cheap=True)
+        return Undecided(f"not sent: {problem}")  # the node will not have it: no gas money, say
+    if isinstance(answer, Unavailable):
+        return Undecided(answer.detail or answer.message)
+    return Undecided(repr(answer)) if isinstance(answer, Exception) else transaction
+
+
+STUCK_S: Final = 10
+"""How long the lowest nonce may wait while blocks are made, by their times: longer than a payment
+takes to offer more for its own, and than three blocks of any network we settle on."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNow:
+    """Our key's nonces, and the newest block."""
+
+    used: int
+    """Mined."""
+    next: int
+    """The first behind those that wait."""
+    base_fee: int
+    time_s: int
+
+
+@dataclass(slots=True)
+class StuckNonces:
+    """Those of one key on one network. At most one is spent each `STUCK_S`."""
+
+    rpc: Rpc
+    network: Network
+    signer: TransactionSigner
+    prices: GasPrices
+    _lowest: int = -1
+    _since_s: int = 0
+    _offered: FeePerGas = field(default=NO_FEE)
+    """What was offered for it before."""
+
+    async def spend(self, nonce: int, fees: FeePerGas) -> None:
+        """Send a transaction that does nothing; one that a node will not have is left."""
+        raw, _ = self.signer.sign(self._nothing(nonce, fees))
+        with suppress(ChainUnavailable):
+            await self.rpc.request(self.network, "eth_sendRawTransaction", (raw,))
+
+    async def free(self, now: KeyNow) -> None:
+        """Spend the lowest nonce that is not mined where it has not moved for `STUCK_S`.
+
+        Raises `ChainUnavailable`.
+        """
+        if now.used >= now.next or now.used != self._lowest:
+            self._lowest, self._since_s, self._offered = now.used, now.time_s, NO_FEE
+            return
+        if now.time_s - self._since_s < STUCK_S:
+            return
+        price = max(await self.prices.price(self.network.slug), now.base_fee)
+        # Each time more than the last: nobody knows what is offered by the one that is stuck.
+        try:
+            fees = self.prices.fees_of_nothing(self.network.slug, price, replacing(self._offered))
+        except FeeAboveCap:
+            return  # until gas costs less
+        self._since_s, self._offered = now.time_s, fees
+        await self.spend(now.used, fees)
+
+    def _nothing(self, nonce: int, fees: FeePerGas) -> EvmTransaction:
+        to, chain_id = self.signer.address, self.network.chain_id
+        return EvmTransaction(chain_id, nonce, fees.priority, fees.most, GAS_OF_NOTHING, to, b"")
+
 
 AT_ONCE = 32
 """Transactions of one turn."""
@@ -78,7 +317,7 @@ class TransactionSender:
     async def send(self, entry: LedgerEntry, note: Note) -> str | Undecided:
         """The hash of the transaction that went out; `Undecided` when perhaps none did.
 
-        Whoever is cancelled before his turn began is left out of it.
+        One that is cancelled before its turn began is left out of it.
         """
         problem, price, cheap = "", 0, 0
         for signed in range(NONCE_TRIES):
@@ -105,9 +344,9 @@ class TransactionSender:
         raw = entry.attempt.raw
         if not self.signer.has_signed(raw) or transaction_of(raw).nonce < chain.used:
             return None
-        mended = await self._mended(entry, note, chain)
-        if mended is not None:
-            return mended
+        fixed = await self._fixed(entry, note, chain)
+        if fixed is not None:
+            return fixed
         (refused,) = await all_results([self._ask("eth_sendRawTransaction", entry.attempt.raw)])
         found = meaning(entry.attempt.transaction, refused)
         return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
@@ -118,11 +357,9 @@ class TransactionSender:
         None where nothing is to be done, or nothing may be signed any more. Raises
         `ChainUnavailable`.
         """
-        return await self._mended(entry, note, await self._chain_now())
+        return await self._fixed(entry, note, await self._chain_now())
 
-    async def _mended(
-        self, entry: LedgerEntry, note: Note, chain: KeyNow
-    ) -> str | Undecided | None:
+    async def _fixed(self, entry: LedgerEntry, note: Note, chain: KeyNow) -> str | Undecided | None:
         signed = transaction_of(entry.attempt.raw)
         is_ours = self.signer.has_signed(entry.attempt.raw)
         if not is_ours or signed.nonce < chain.used or len(entry.attempt.earlier) >= ATTEMPTS_MAX:
@@ -227,7 +464,7 @@ class TransactionSender:
                     fine.append(one)
             if len(fine) == len(some):
                 break
-            some = fine  # signed anew: who is left out must leave no gap
+            some = fine  # signed again: one that is left out must leave no gap
         return some
 
     def _sign(self, one: _Waiting) -> None:
@@ -274,7 +511,7 @@ class TransactionSender:
         if not is_object(block):
             raise ChainUnavailable("The chain gave no block.")
         base_fee, time_s = (quantity(block.get(name)) for name in ("baseFeePerGas", "timestamp"))
-        now = KeyNow(quantity(used), quantity(following), believable(base_fee), time_s)
+        now = KeyNow(quantity(used), quantity(following), _believable(base_fee), time_s)
         await self._stuck.free(now)
         return now
 

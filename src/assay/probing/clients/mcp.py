@@ -1,32 +1,154 @@
-"""MCP conversations through the official client library, over guarded egress."""
+"""MCP conversations through the official client library, over guarded egress.
+
+MCP's older transport (HTTP with server-sent events), over guarded egress.
+
+The stream is one request through the visit's `EgressClient`: its address is checked, and its bytes
+and its time are bounded and counted like those of any other answer.
+Source: MCP 2024-11-05, transports.
+"""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
 import httpx2
 import mcp_types as types
 from mcp.client import Client, Transport
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import BaseModel, TypeAdapter
+from typing_extensions import override
 
 from assay.common.json import JsonObject
-from assay.net.egress.guarded_transport import SafeHttpTransport2
-from assay.net.egress.ports import EgressClient, Failure
-from assay.probing.clients.sse import sse_transport
+from assay.net.egress.guarded_transport import SafeHttpTransport2, plain_headers
+from assay.net.egress.ports import EgressClient, EgressResponse, Failure, Limits, OutboundRequest
 from assay.probing.clients.transport import (
     LIMITS,
     RecordingTransport,
     TransportLog,
     failed,
+    is_readable,
     note_call,
 )
 from assay.probing.ports import AgentCallFailed, BudgetExhausted, McpTool
 from assay.probing.unannounced import PAUSE_S_MAX
+
+STREAM_LIMITS = Limits(connect_s=2.0, total_s=120.0, body_bytes_max=1024 * 1024)
+"""Limits of one stream. A visit ends it sooner."""
+
+_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+def _sse_transport(url: str, http: EgressClient) -> Transport:
+    """Return the official client's transport, for its `Client`.
+
+    Messages are sent only to the stream's own origin, each through `http`.
+    """
+
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            transport=_StreamTransport(http),
+            trust_env=False,
+            headers=headers,
+            timeout=timeout,
+            auth=auth,
+        )
+
+    return sse_client(url, httpx_client_factory=client)
+
+
+class _StreamTransport(httpx2.AsyncBaseTransport):
+    """Streams the body of an event stream, and returns every other reply whole."""
+
+    def __init__(self, http: EgressClient) -> None:
+        self._wire = RecordingTransport(http)
+        self._whole = SafeHttpTransport2(self._wire, LIMITS)
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method != "GET":
+            return await self._whole.handle_async_request(request)
+        events = _Events()
+        outgoing = OutboundRequest("GET", str(request.url), dict(request.headers), tap=events)
+        reading = asyncio.get_running_loop().create_task(self._wire.send(outgoing, STREAM_LIMITS))
+        reading.add_done_callback(lambda _: events.end())
+        try:
+            status, headers = await events.head_of(reading)
+        except BaseException:
+            reading.cancel()
+            raise
+        return httpx2.Response(
+            status, headers=headers, stream=_Body(events, reading), request=request
+        )
+
+
+class _Events:
+    """A `Tap` that passes on whole events, which the libraries' parsers can handle safely."""
+
+    def __init__(self) -> None:
+        self._head: asyncio.Future[tuple[int, list[tuple[str, str]]]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._open = b""
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+        if not self._head.done():
+            self._head.set_result((status, plain_headers(headers)))
+
+    def add(self, piece: bytes) -> None:
+        *whole, self._open = _BLANK_LINE.split(self._open + piece)
+        for event in whole:
+            if not is_readable(event):
+                self.end()
+                return
+            self._queue.put_nowait(event + b"\n\n")
+
+    def end(self) -> None:
+        """Signal the end."""
+        self._queue.put_nowait(None)
+
+    async def head_of(
+        self, reading: "asyncio.Task[EgressResponse]"
+    ) -> tuple[int, list[tuple[str, str]]]:
+        """Return status and headers.
+
+        The host's, or those of a reply that represents its failure.
+        """
+        await asyncio.wait([self._head, reading], return_when=asyncio.FIRST_COMPLETED)
+        if self._head.done():
+            return self._head.result()
+        reply = reading.result()
+        return reply.status, plain_headers(reply.headers)
+
+    async def next(self) -> bytes | None:
+        """Return the next event; None at the end."""
+        return await self._queue.get()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, events: _Events, reading: "asyncio.Task[EgressResponse]") -> None:
+        self._events, self._reading = events, reading
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (event := await self._events.next()) is not None:
+            yield event
+
+    @override
+    async def aclose(self) -> None:
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+
 
 PAGES_MAX = 10
 """Pages of tools/list that are read: more tools than any model is given."""
@@ -196,7 +318,7 @@ async def _over_http(
 async def _over_events(
     url: str, http: EgressClient, client_name: str | None, log: TransportLog
 ) -> AsyncGenerator[StockMcp]:
-    async with _opened(sse_transport(url, http), client_name, log) as server:
+    async with _opened(_sse_transport(url, http), client_name, log) as server:
         yield server
 
 

@@ -1,15 +1,122 @@
-"""Decides whether a request asks for an act; in doubt it does. Pure.
+"""Decides whether a request or a message asks for an act; in doubt it does. Pure.
+
+Words by which descriptions of tools, operations and skills say that they only inform. Data.
+
+By language: verbs as descriptions have them (infinitive, third person, imperative), and nouns of
+information. None of them is a word of an act in any of these languages.
+
+Decides whether a request asks for an act; in doubt it does.
 
 Source: evidence.md#no-acts: no request of a visit buys, sends, books, transfers, deletes, posts,
 signs or calls anything, in any language of a card.
+
+Decides whether a message orders an act, or is a question.
+
+Source: evidence.md#no-acts: no request of a visit asks for an act.
+
+Recognises operations that take a message in words, by name and arguments.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
-from assay.probing.function.verbs import MORE_ACT_PARTS, MORE_ACTS, NAMES_THING, TELLS, TELLS_PARTS
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.words import has_part, words_of
+
+_TEXT: Final = """
+returns yields displays reports reads determines decides tests measures evaluates assesses
+abbreviates abridges annotates anonymises anonymizes anonymise anonymize capitalises capitalizes
+categorises categorizes conjugates condense condenses decode decodes decompose diff digest
+digests distill encode encodes expand expands factor factorise factorises factorize factorizes
+hash hashes highlight hyphenates infers interpret interprets lemmatizes lint mask masks
+normalise normalises normalize normalizes paraphrase paraphrases pluralize proofread proofreads
+pseudonymises redact redacts rephrase rephrases reverses rewrite rewrites romanize romanizes
+rounds shorten shortens simplify simplifies sorts spell spells stems tokenize tokenizes
+transcribes transliterate transliterates word words validates verifies inspects looks names
+tells knows lists sums subtracts divides averages converts converter calculator
+dictionary glossary lookup encyclopedia code codes meanings synonyms conversion calculation
+weekday distance;
+gibt liefert zeigt nennt berechnet ermittelt findet sucht übersetzt erklärt beschreibt prüft
+vergleicht zählt listet rechnet wandelt bestimmt schätzt fasst sagt kennt erkennt analysiert
+misst berechnen ermitteln finden suchen übersetzen erklären beschreiben prüfen vergleichen
+zählen umrechnen auskunft wetter preis preise vorwahl einwohner entfernung umrechnung bedeutung
+verzeichnis liste;
+devuelve muestra calcula convierte busca encuentra traduce explica describe compara indica
+informa obtiene lista cuenta verifica comprueba resume analiza dice consulta obtener mostrar
+calcular convertir buscar encontrar traducir describir comparar indicar consultar capital código
+precios significado distancia;
+renvoie retourne affiche montre calcule convertit cherche trouve traduit explique décrit compare
+indique donne liste compte vérifie résume analyse afficher calculer convertir chercher trouver
+traduire expliquer décrire comparer indiquer donner vérifier résumer analyser prix signification
+définition horaires;
+restituisce mostra calcola converte cerca trova traduce spiega descrive confronta indica elenca
+conta verifica riassume analizza dice calcolare convertire cercare trovare tradurre spiegare
+mostrare confrontare prezzo prezzi significato distanza definizione;
+retorna devolve mostra calcula converte procura encontra traduz explica descreve compara indica
+lista conta verifica resume analisa diz calcular converter procurar encontrar traduzir explicar
+mostrar comparar preço preços significado distância definição;
+zwraca pokazuje oblicza przelicza znajduje szuka tłumaczy wyjaśnia opisuje porównuje podaje
+sprawdza liczy wyświetla streszcza analizuje obliczyć przeliczyć znaleźć wyszukać wyszukuje
+przetłumaczyć cena ceny kod pogoda znaczenie odległość definicja;
+döndürür gösterir hesaplar bulur arar çevirir açıklar listeler karşılaştırır verir dönüştürür
+özetler söyler sayar hesaplamak bulmak fiyat fiyatı anlamı mesafe tanım;
+geeft toont berekent zoekt vindt vertaalt verklaart beschrijft vergelijkt controleert telt
+rekent samenvat prijs prijzen betekenis afstand definitie;
+возвращает показывает вычисляет считает рассчитывает находит ищет объясняет описывает сравнивает
+определяет сообщает выводит даёт дает проверяет конвертирует анализирует код коды цена цены
+значение расстояние определение справка список;
+повертає показує обчислює рахує розраховує знаходить шукає пояснює описує порівнює визначає
+повідомляє виводить дає перевіряє перетворює аналізує перекладає код коди телефонний телефонні
+ціна ціни значення відстань визначення довідка список погода
+"""  # noqa: RUF001 - Turkish
+TELLS: Final = frozenset(_TEXT.replace(";", " ").split())
+
+_PARTS_TEXT: Final = (
+    "返回 显示 換算 换算 转换 查看 搜索 列出 判断 检查 計算 返します 表示 変換 検索 判定 一覧"
+    " 調べる"
+    " 求め 확인 변환 계산합니다 검색 보여 반환 목록 يعرض يحسب يعيد يبحث يترجم يشرح يصف يقارن"
+    " يوضح قائمة سعر दिखा गणना खोज सूची แสดง คำนวณ ค้นหา แปลง"
+)
+TELLS_PARTS: Final = tuple(_PARTS_TEXT.split())
+
+_MORE_ACTS_TEXT: Final = """
+sendet schickt bucht kauft bestellt zahlt bezahlt überweist löscht veröffentlicht storniert
+erstellt anlegen legt speichert ändert startet stoppt schaltet kündigt meldet reserviert envía
+compra paga borra elimina publica firma llama cancela crea guarda modifica actualiza envoie
+achète paie supprime publie signe annule crée enregistre modifie réserve lance invia paga
+elimina firma crea salva modifica aggiorna prenota annulla avvia compra exclui apaga assina liga
+cria salva altera atualiza agenda reserva cancela wysyła kupuje płaci usuwa rezerwuje zamawia
+anuluje tworzy zapisuje zmienia publikuje dzwoni gönderir satar öder siler oluşturur kaydeder
+değiştirir yayınlar iptal başlatır verstuurt koopt betaalt verwijdert boekt bestelt annuleert
+maakt bewaart wijzigt plaatst отправляет покупает платит оплачивает удаляет бронирует заказывает
+отменяет создает создаёт сохраняет изменяет публикует подписывает переводит звонит запускает
+надсилає купує платить оплачує видаляє бронює замовляє скасовує створює зберігає змінює публікує
+підписує переказує телефонує запускає надіслати видалити забронювати замовити оплати сплати
+видали забронюй замов переказати
+"""  # noqa: RUF001 - Turkish
+MORE_ACTS: Final = frozenset(_MORE_ACTS_TEXT.split())
+MORE_ACT_PARTS: Final = (
+    "يرسل",
+    "يشتري",
+    "يدفع",
+    "يحجز",
+    "يحذف",
+    "ينشر",
+    "يلغي",
+    "作成",
+    "保存",
+    "创建",
+)
+
+NAMES_THING = re.compile(
+    r"(?!(?:requ|inv|dig|t|prot|harv|arr|sugg|cont|att|manif|ing|cong|div|mol|inf|det)est\b)"
+    r"[^\W\d_]{3,}(?:est|bility|icity|osity|ality|arity|ness|ology|istics)\b(?! (?:an?|the)\b)",
+    re.IGNORECASE,
+)
+"""A description without a verb: `Nearest station of a place`, `Readability of a text`."""
+
 
 TEXT_CHARS_MAX = 2_000
 _SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
@@ -298,3 +405,103 @@ _SAYS_IN_OTHER_WORDS = re.compile(
 
 
 ACTS, ACT_PARTS, LEADS_TO_ORDER, JOINED_WORDS = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT
+
+
+_SENTENCE_END = re.compile(r"[.!?;\n]+(?:\s|$)")
+_ADDRESS = re.compile(r"[^\d,:]{2,30},\s*")
+_COURTESY_TEXT: Final = (
+    "please kindly now then and so also hi hello hey dear can would could will you i we want need"
+    " to like just go let us me must should ok okay bitte und dann jetzt kannst können könnten"
+    " würden du sie ich will möchte mir hallo por favor y luego ahora puede puedes podría quiero"
+    " hola plaît vous il s te plait et puis maintenant pouvez peux tu je veux voudrais bonjour e"
+    " poi adesso ora puoi può vorrei ciao per favore agora então pode quero olá en dan nu kun kunt"
+    " je ik wil i teraz proszę możesz chcę lütfen şimdi ve и затем теперь пожалуйста можешь можете"
+    " хочу та потім тепер будь ласка можете"
+)
+_COURTESY: Final = frozenset(_COURTESY_TEXT.split())
+_LEADS_TEXT: Final = (
+    "bitte und dann y luego et puis poi agora então en dan lütfen ve и затем та потім"
+)
+_LEADS: Final = LEADS_TO_ORDER | frozenset(_LEADS_TEXT.split())
+_ASKS_POLITELY = re.compile(
+    r"\W*(?:(?:can|could|would|will|won't|may) (?:you|i|we)|(?:kannst|könntest|würdest|willst) du"
+    r"|(?:können|könnten|würden|wollen) sie|puedes?|podrías?|quieres?|(?:peux|pourrais|veux)-tu"
+    r"|(?:pouvez|pourriez|voulez)-vous|tu peux|vous pouvez|puoi|può|potresti|potrebbe|vuoi|pode"
+    r"|podes|poderia|(?:kun|kunt|wil|wilt) (?:je|u)|(?:czy )?możesz|może pan|можешь|можете"
+    r"|могли бы|можна|ти можеш|ви можете)\b",
+    re.IGNORECASE,
+)
+
+
+def orders(message: str) -> bool:
+    """Return whether a sentence of a message orders its reader to act, as far as words tell.
+
+    It does if it begins with a word of an act, after words of courtesy or an addressed name, or has
+    one after a word that leads to it (`and send it`). In `a track of 2 m, drop 180 cm` nothing is
+    to be dropped. In scripts without such words any word of an act counts.
+    """
+    cut = message[:TEXT_CHARS_MAX]
+    if has_part(cut, ACT_PARTS):
+        return True
+    return any(map(_is_order, _SENTENCE_END.split(cut)))
+
+
+def _is_order(sentence: str) -> bool:
+    plain = sentence.strip()
+    both = (plain, _ADDRESS.sub("", plain, count=1) if _ADDRESS.match(plain) else plain)
+    for text in both:
+        words = words_of(JOINED_WORDS.sub(" ", text))
+        while words and words[0] in _COURTESY and words[0] not in ACTS:
+            words = words[1:]
+        if words and words[0] in ACTS:
+            return True
+    words = words_of(JOINED_WORDS.sub(" ", plain))
+    return any(a in _LEADS and b in ACTS for a, b in pairwise(words))
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text is a question that names no act: `Can you ...?` may ask for one."""
+    plain = text.strip()
+    return (
+        plain.endswith(("?", "\uff1f", "\u061f"))
+        and not names_act(plain)
+        and not _ASKS_POLITELY.match(plain)
+    )
+
+
+_SPLIT_NAME: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
+_TALKS_TEXT: Final = (
+    "chat ask question questions query answer answers talk prompt assistant converse"
+    " conversation frage fragen pregunta preguntar demander chiedi pergunta"
+)
+_TALKS: Final = frozenset({*_TALKS_TEXT.split(), "completions"})
+_MESSAGE: Final = re.compile(
+    r"^(?:user_?|chat_?)?(?:messages?|question|query|prompt|input|text|content|utterance|msg|q|ask"
+    r"|frage|pregunta|domanda|pergunta)$",
+    re.IGNORECASE,
+)
+LIST = "messages"
+"""Takes a list of messages with roles, like chat completions."""
+
+
+def is_for_talk(path: str, about: str) -> bool:
+    """Return whether a path ends like one that takes a message, and nothing says that it acts."""
+    last = words_of(_SPLIT_NAME.sub(" ", path.rstrip("/").rpartition("/")[2]))
+    return bool(last) and last[-1] in _TALKS and not names_act(path) and not names_act(about)
+
+
+def message_in(schema: JsonObject) -> str:
+    """Return the required argument that takes the message; empty without one."""
+    properties, needed = schema.get("properties"), schema.get("required")
+    declared: JsonObject = properties if is_object(properties) else {}
+    required = [str(name) for name in needed] if is_array(needed) else []
+    texts = [name for name in required if _is_text(declared.get(name), name)]
+    named = [name for name in texts if _MESSAGE.match(name)]
+    return next(iter(named), texts[0] if len(texts) == len(required) == 1 else "")
+
+
+def _is_text(declared: JsonValue, name: str) -> bool:
+    if not is_object(declared) or declared.keys() & {"enum", "const", "format", "pattern"}:
+        return False
+    kind = declared.get("type")
+    return kind == "string" or (kind == "array" and name == LIST)

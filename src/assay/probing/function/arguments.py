@@ -1,24 +1,264 @@
 """Builds arguments for tools and operations from their documentation. Pure.
 
+Requests and values for services that show none, chosen by the words of their descriptions.
+
+An agent whose card gives no example, and a tool whose argument has no known name, still describe
+themselves in a sentence. A row has words of such sentences, a question, and its values.
+
+Makes arguments of one call consistent: what one names occurs in another.
+
+A way leads between points of the network, a key is one of the record's, a word is searched in the
+given text: independent values for each argument find nothing.
+
 Sources of a value, the best first: inputs the owner publishes for tests, enumerations, results of
 other calls, examples (varied), names that tell their content, plain types.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Literal
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.probing.function.domains import value_about, word_or_passage
 from assay.probing.function.examples import shown_value, with_examples
-from assay.probing.function.fitting import NAMES_PART, part_of
-from assay.probing.function.formats import FORMATS, in_order, named_format, notation_values
-from assay.probing.function.from_pattern import text_for
-from assay.probing.function.known_values import named_value, topics
-from assay.probing.function.numbers_for import number_for
-from assay.probing.function.shapes import DEPTH_MAX, fits
+from assay.probing.function.formats import (
+    FORMATS,
+    SHAPE_DEPTH_MAX,
+    fits,
+    in_order,
+    named_format,
+    notation_values,
+    number_for,
+    text_for,
+)
+from assay.probing.function.generated_texts import passage, some_date
+from assay.probing.function.known_values import (
+    ADJECTIVES,
+    CITIES,
+    COINS,
+    COUNTRIES,
+    DISHES,
+    ELEMENTS,
+    KNOWN_FIRST,
+    PLANETS,
+    PLANTS,
+    THINGS,
+    TICKERS,
+    named_value,
+    topics,
+)
 from assay.probing.function.variation import figures_varied
+from assay.probing.function.words import leaves
+
+DESCRIPTION_CHARS_MAX = 600
+
+
+def _one_of(known: tuple[str, ...]) -> Callable[[Random], str]:
+    return lambda random: random.choice(known[:KNOWN_FIRST])
+
+
+def _money(random: Random) -> str:
+    base, quote = random.sample(("USD", "EUR", "GBP", "JPY"), 2)
+    return f"{random.randint(11, 980)} {base} in {quote}"
+
+
+def _loan(random: Random) -> str:
+    months = 12 * random.randint(2, 20)
+    return f"{1000 * random.randint(5, 90)} over {months} months at {random.randint(20, 69) / 10} %"
+
+
+def _length(random: Random) -> str:
+    one, other = random.sample(("km", "miles", "feet", "meters"), 2)
+    return f"{random.randint(3, 80)} {one} in {other}"
+
+
+def _odd(random: Random) -> str:
+    return str(2 * random.randint(20, 400) + 1)
+
+
+def _radius(random: Random) -> str:
+    return str(random.randint(2, 60))
+
+
+def _hex(random: Random) -> str:
+    return f"#{random.randrange(16**6):06x}"
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectArea:
+    """A topic that a service may have."""
+
+    words: tuple[str, ...]
+    question: str
+    value: Callable[[Random], str]
+
+
+_TEXTS: Final = (
+    "summar",
+    "condens",
+    "extract",
+    "sentiment",
+    "keyword",
+    "text",
+    "document",
+    "letter",
+    "sentence",
+    "paragraph",
+    "passage",
+    "article",
+    "prompt",
+    "spam",
+    "readability",
+    "prose",
+)
+
+_SUBJECTS: Final = (
+    SubjectArea(("synonym", "thesaurus", "antonym"), "Which words mean the same as {}?",
+            _one_of(ADJECTIVES)),
+    SubjectArea(("circle", "radius", "sphere"), "What do you get for a radius of {}?", _radius),
+    SubjectArea(("loan", "mortgage", "annuity"), "What do you get for {}?", _loan),
+    SubjectArea(("colour", "color", "palette", "hexadecimal"), "What is {} as numbers?", _hex),
+    SubjectArea(("weather", "forecast", "temperature", "climate", "town", "city"),
+            "How is it in {} now?", _one_of(CITIES)),
+    SubjectArea(("currenc", "exchange rate", "forex"), "What does {} come to?", _money),
+    SubjectArea(("time zone", "timezone", "local time", "world clock"), "What time is it in {}?",
+            _one_of(CITIES)),
+    SubjectArea(("ticker", "stocks", "stock price", "equities"), "What do you know about {}?",
+            _one_of(TICKERS)),
+    SubjectArea(("crypto", "token price", "coin"), "What do you know about {}?", _one_of(COINS)),
+    SubjectArea(("countr", "nation", "capital"), "What do you know about {}?", _one_of(COUNTRIES)),
+    SubjectArea(("chemical", "periodic", "atomic", "element"), "What do you know about {}?",
+            _one_of(ELEMENTS)),
+    SubjectArea(("planet", "orbit", "solar system", "astronom"), "What do you know about {}?",
+            _one_of(PLANETS)),
+    SubjectArea(("plant", "garden", "watered", "flower"), "What does a {} need?", _one_of(PLANTS)),
+    SubjectArea(("recipe", "ingredient", "dish", "cook"), "What is needed for {}?",
+            _one_of(DISHES)),
+    SubjectArea(("weekday", "calendar", "date"), "Which day was {}?", some_date),
+    SubjectArea(("metric", "imperial", "length", "distance"), "What does {} come to?", _length),
+    SubjectArea(("prime", "divisor", "factor"), "What do you find for {}?", _odd),
+    SubjectArea(("translat", "dictionary", "language"), "What is '{}' in French?",
+            _one_of(THINGS)),
+    SubjectArea(_TEXTS, "What does the following say? {}", passage),
+)  # fmt: skip
+
+
+def _subjects_of(text: str) -> list[SubjectArea]:
+    """Return the topics that a description names, in order."""
+    plain = text[:DESCRIPTION_CHARS_MAX].casefold()
+    found = [(min(_places(plain, row)), n, row) for n, row in enumerate(_SUBJECTS)
+             if _places(plain, row)]  # fmt: skip
+    return [row for _, _, row in sorted(found, key=lambda entry: entry[:2])]
+
+
+def reads_texts(about: str) -> bool:
+    """Return whether a skill of this description processes a text."""
+    return bool(_places(about[:DESCRIPTION_CHARS_MAX].casefold(), _SUBJECTS[-1]))
+
+
+def _places(plain: str, row: SubjectArea) -> list[int]:
+    return [place for word in row.words if (place := plain.find(word)) >= 0]
+
+
+def questions_about(text: str, random: Random) -> Iterator[tuple[str, str]]:
+    """Yield (topic, question) for each topic of a description, with three values each."""
+    for row in _subjects_of(text)[:2]:
+        for _ in range(3):
+            yield row.words[0], row.question.format(row.value(random))
+
+
+def _value_about(text: str, random: Random, *, texts: bool = True) -> str | None:
+    """Return a value that a service of this description may know; None if its words tell none.
+
+    `texts`: whether it may be a text of several sentences.
+    """
+    found = [row for row in _subjects_of(text) if texts or row.words is not _TEXTS][:3]
+    return random.choice(found).value(random) if found else None
+
+
+_CONTACT = re.compile(r"\be-?mail|\bphone|personal (?:data|info)|\bPII\b", re.IGNORECASE)
+
+
+def _word_or_passage(name: str, random: Random, about: str = "") -> str | None:
+    """Return a passage for an argument that takes one, by its name.
+
+    It includes a person's address and number if the description mentions such.
+    """
+    plain = name.casefold()
+    takes = ("text", "content", "document", "passage", "paragraph", "body", "article", "sentence")
+    if not any(word in plain for word in takes):
+        return None
+    return passage(random, with_contact=bool(_CONTACT.search(about)))
+
+
+WORDS_MIN = 4
+"""A word is taken only from texts with at least this many words; shorter ones are values
+themselves."""
+
+_PARTS: Final = re.compile(r"[^\W_]+")
+_FIXED: Final = frozenset({"enum", "const", "format", "pattern"})
+
+
+Way = Literal["whole", "parts", "apart"]
+"""How short texts are taken from the call's other arguments; `apart`: they are not."""
+
+
+def tied(given: JsonObject, declared: JsonObject, random: Random, *, way: Way) -> JsonObject:
+    """Return the same call with its short texts taken from its other arguments.
+
+    They are members of a list whole or in part, keys of an object, words of a text. Texts that may
+    be one of a few stay.
+    """
+    whole, parts = _atoms(given)
+    if not whole or way == "apart":
+        return given
+    of = (way == "parts" and parts) or whole
+    return {
+        name: random.choice(of) if _is_free(name, value, declared) else value
+        for name, value in given.items()
+    }
+
+
+def way_of(given: JsonObject) -> Way:
+    """Return how the short texts of a call were taken from its other arguments."""
+    whole, parts = _atoms(given)
+    short = [value for name, value in given.items() if _is_free(name, value, {})]
+    if not short or not any(value in whole or value in parts for value in short):
+        return "apart"
+    return "whole" if all(value in whole for value in short) else "parts"
+
+
+def _part_of(given: JsonObject, random: Random) -> str | None:
+    """Return a key of an object or a member of a list in the input; None without one."""
+    named = [value for value in given.values() if not isinstance(value, str)]
+    whole, _ = _atoms({str(n): value for n, value in enumerate(named)})
+    return random.choice(whole) if whole else None
+
+
+NAMES_PART: Final = re.compile(r"^(?:key|path|field|member)(?:_?name)?$", re.IGNORECASE)
+"""Arguments that name a part of another one, if there is one with parts."""
+
+
+def _atoms(given: JsonObject) -> tuple[list[str], list[str]]:
+    """Return the contents of lists, objects and texts, and those parts that are words."""
+    whole: list[str] = []
+    for value in given.values():
+        if is_object(value):
+            whole += list(value)
+        elif is_array(value) and not isinstance(value, str):
+            whole += leaves(value)
+        elif isinstance(value, str) and len(value.split()) >= WORDS_MIN:
+            whole += [word for word in _PARTS.findall(value) if len(word) >= WORDS_MIN]
+    parts = [part for one in whole for part in _PARTS.findall(one)]
+    return whole, [part for part in parts if not part.isdigit()]
+
+
+def _is_free(name: str, value: JsonValue, declared: JsonObject) -> bool:
+    schema = declared.get(name)
+    is_fixed = is_object(schema) and bool(_FIXED & schema.keys())
+    return isinstance(value, str) and len(value.split()) < WORDS_MIN and not is_fixed
+
 
 PROPERTIES_MAX = 12
 """A tool with more required arguments is skipped."""
@@ -73,7 +313,7 @@ def arguments_for(
         declared = _described(properties.get(name), about if is_only else "")
         value = _value(name, declared, root, pools, random)
         if value is None and NAMES_PART.search(name):
-            value = part_of(chosen, random)
+            value = _part_of(chosen, random)
         if value is None:
             return None
         chosen[name] = value
@@ -119,7 +359,7 @@ def _beside(value: JsonValue, random: Random) -> list[JsonValue]:
 
 
 def _gather(value: JsonValue, name: str, pools: dict[str, list[JsonValue]], depth: int) -> None:
-    if depth > 2 * DEPTH_MAX:
+    if depth > 2 * SHAPE_DEPTH_MAX:
         return
     if is_object(value):
         # A text under an uninformative name is an answer, not a list.
@@ -182,7 +422,7 @@ def _composite(
     depth: int,
 ) -> JsonValue:
     """Return a short list, or an object; one without named members gets some."""
-    if depth >= DEPTH_MAX:
+    if depth >= SHAPE_DEPTH_MAX:
         return None
     about = f"{name.replace('_', ' ')}. {declared.get('description') or ''}"
     if _type(declared) == "array":
@@ -231,7 +471,7 @@ def _resolved(declared: JsonValue, root: JsonValue) -> JsonObject:
     """Return the schema behind one reference, or its first alternative that is not null."""
     if not is_object(declared):
         return {}
-    for _ in range(DEPTH_MAX):
+    for _ in range(SHAPE_DEPTH_MAX):
         reference = declared.get("$ref")
         if isinstance(reference, str) and is_object(root):
             found = root.get(reference.rpartition("/")[2])
@@ -290,9 +530,9 @@ def _string(name: str, declared: JsonObject, random: Random) -> str | None:
     if named is not None:
         return random.choice(FORMATS[named])
     values_given = notation_values(f"{name}. {about}".replace("_", " "), random)[1]
-    text = values_given[0] if values_given else word_or_passage(name, random, about)
+    text = values_given[0] if values_given else _word_or_passage(name, random, about)
     text = text or named_value(name, random, about)
-    text = text or value_about(f"{name}. {about}", random, texts=not _SHORT.search(name))
+    text = text or _value_about(f"{name}. {about}", random, texts=not _SHORT.search(name))
     text = text or topics(random, 1, about)[0]
     bound = declared.get("maxLength")
     return text[:bound] if isinstance(bound, int) else text

@@ -1,4 +1,7 @@
-"""Chooses the next arguments of a tool or operation, from its earlier answers. Pure."""
+"""Chooses the next arguments of a tool or operation, from its earlier answers. Pure.
+
+Reads what a refusal says about known values, and about how to ask.
+"""
 
 import json
 import re
@@ -8,19 +11,139 @@ from random import Random
 from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_object
-from assay.probing.function.addresses import values_at
 from assay.probing.function.arguments import (
+    POOL_MAX,
     UNKNOWABLE,
     Pools,
+    Way,
     arguments_for,
     stem_of,
+    tied,
+    way_of,
 )
-from assay.probing.function.fitting import Way, tied, way_of
-from assay.probing.function.refusals import bounds_in, offered_in, shown_in, tells_known
+from assay.probing.function.examples import BETWEEN, EXAMPLE, values_at
+from assay.probing.function.formats import named_format
 from assay.probing.function.shown_calls import calls_shown
 from assay.probing.function.variation import varied
 from assay.probing.function.words import leaves, words_of
 from assay.probing.probe_client import decode
+
+OFFERED_CHARS_MAX, OFFERED_WORDS_MAX = 40, 4
+_LEADS_TO_LIST = re.compile(
+    r":\s|\b(?:one of|try|choose|among|are|sind|son|sont|sono"
+    r"|são)\b",
+    re.IGNORECASE,
+)
+
+
+def offered_in(said: str) -> list[str]:
+    """Return the short names that a refusal lists, and its examples: values the service knows."""
+    shown = [text.strip() for text in EXAMPLE.findall(said[:900])[:2]]
+    listed = _LEADS_TO_LIST.split(said[:2000].strip(" .?!"))[-1]
+    names = [name.strip("'\"` .") for name in BETWEEN.split(listed)]
+    is_list = 1 < len(names) <= POOL_MAX and all(map(_is_name, names))
+    return [name for name in (*shown, *(names if is_list else ())) if name]
+
+
+_SENTENCE = re.compile(r"(?<=[?!.。\uff01\uff1f])\s*|\n")
+_AND: Final = "and|or|und|oder|y|o|et|ou|e|en|of|i|lub|ve|veya|и|или|та|або"  # noqa: RUF001
+_JOINS = re.compile(rf"\s*[,;、،\uff0c]\s*(?:(?:{_AND})\s+)?|\s+(?:{_AND})\s+")
+LISTED_MIN, NAMES_MAX = 3, 6
+
+
+def listed_in(said: str) -> list[str]:
+    """Return the short names of the first list of three or more in an answer, in any language.
+
+    The first name counts only after a colon: otherwise the words leading to the list are unknown.
+    """
+    for sentence in _SENTENCE.split(said[:1000]):
+        _, colon, rest = sentence.rpartition(":")
+        parts = [p.strip(" .!?。'\"`«»“”„") for p in _JOINS.split(rest if colon else sentence)]
+        names = parts if colon else parts[1:]
+        if len(parts) >= LISTED_MIN and all(p and _is_name(p) for p in names):
+            return [name for name in names if not any(c.isdigit() for c in name)][:NAMES_MAX]
+    return []
+
+
+_QUOTED_DATA = re.compile(r"[`'\"“«„]([^`'\"“”«»„\n]{2,60})[`'\"”»“]")
+_DATA = re.compile(
+    r"(?<![\w#₹$€£])[#₹$€£]?(?=[^\s]*\d)[A-Za-z\d]+(?:[-/.:,+#@][A-Za-z\d]+)+%?(?![\w-])"
+    r"|\b[A-Z]{1,4}\d{2,10}\b"
+)
+
+
+def notations_in(said: str) -> list[str]:
+    """Return parts of a refusal or help text that show a notation: quoted, or with digits."""
+    cut = said[:900]
+    quoted = [q.strip() for q in _QUOTED_DATA.findall(cut)]
+    data = [found[0].strip(".,:") for found in _DATA.finditer(cut)]
+    return [*dict.fromkeys(text for text in (*quoted, *data) if text)][:SHOWN_MAX]
+
+
+def shown_in(said: str) -> list[str]:
+    """Return the requests that an answer shows as examples; few and short."""
+    shown = [part for text in _HOW_TO_ASK.findall(said[:900]) for part in _EITHER.split(text)]
+    shown = [*shown[:SHOWN_MAX], *_filled_in(said[:900])]
+    return [*dict.fromkeys(text.strip(" .") for text in shown if text.strip(" ."))]
+
+
+_STANDS_FOR = re.compile(r"(?<![\w#])#?(?:([A-Za-z])\1+|[-/.:]|\d+)+(?![\w])")
+_RUN_OF = re.compile(r"([A-Za-z])\1+")
+RUNS_MIN = 2
+
+
+def _filled_in(said: str) -> list[str]:
+    """Return values of the form that repeated letters stand for: `#rrggbb`, `AAA-nnn`.
+
+    Small letters become digits, which most fields accept; capitals become letters.
+    """
+    random = Random(said)  # noqa: S311 - an example, varied before it is asked
+    found = [m[0] for m in _STANDS_FOR.finditer(said) if len(_RUN_OF.findall(m[0])) >= RUNS_MIN]
+    forms = [form for form in found if not named_format(form)]
+
+    def filled(run: re.Match[str]) -> str:
+        signs = "23456789" if run[0].islower() else "ABCDEFHK"
+        return "".join(random.choice(signs) for _ in run[0])
+
+    return [_RUN_OF.sub(filled, form) for form in dict.fromkeys(forms)][:1]
+
+
+SHOWN_MAX = 3
+_EITHER = re.compile(r"\s+(?:or|oder|ou|ofwel|lub|или|veya)\s+")
+_HOW_TO_ASK = re.compile(
+    r"(?:e\.g\.|for example|for instance|such as|examples?:"
+    r"|(?:writt?en?|give|enter|put|spell) (?:(?:it|them|that|this|one|each \w+) )?(?:as|like)"
+    r"|(?:be|looks?) (?:written |given )?(?:like|as)|in the (?:form|format|notation)(?: of)?"
+    r"|schreib\w* (?:sie )?(?:es|sie|das) (?:als|wie|so)|écri\w+(?:-l[ea]s?)? comme"
+    r"|escr[ií]b\w* como|scriv\w+ come|escreva\w*(?:-[oa])? como"
+    r"|(?:напишите|запишите) как|(?:напишіть|запишіть) як"
+    r"|z\. ?B\.|zum Beispiel|p\. ?ej\.|por ejemplo|por exemplo|par exemple|per esempio|ad esempio"
+    r"|например|örneğin|例えば|例如)[:,\uff1a]?\s*['\"`“(]?([^\s'\"`”)][^\n]{0,118}?)"
+    r"(?=['\"`”)]?(?:[.?!。]?\s*$|[.!。]\s))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def tells_known(said: str) -> bool:
+    """Return whether a refusal says what is known, or within which bounds."""
+    return bool(offered_in(said)) or _bounds_in(said) is not None
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= OFFERED_CHARS_MAX and len(text.split()) <= OFFERED_WORDS_MAX
+
+
+def _bounds_in(said: str) -> tuple[int, int] | None:
+    """Return the bounds in a short refusal: its only two numbers, the lower one first."""
+    numbers = [
+        int(n) for n in re.findall(r"(?<![\w.,-])\d{1,9}(?![\w,-]|\.\d)", said[:BOUNDS_CHARS])
+    ]
+    is_range = len(numbers) == 2 and numbers[0] < numbers[1]  # noqa: PLR2004 - from and to
+    return (numbers[0], numbers[1]) if is_range and len(said) <= BOUNDS_CHARS else None
+
+
+BOUNDS_CHARS = 200
+
 
 DRAWS_MAX = 4
 
@@ -50,7 +173,7 @@ def other_arguments(
     had = {str(row["asked"]) for row in rows}
     mine = [row for row in rows if row.get("tool") == one.name[:200]]
     answers = [str(row.get("answer")) for row in mine if row["class"] == "not_found"]
-    shown = calls_described(one, [one.about, *dict.fromkeys(answers)])
+    shown = _calls_described(one, [one.about, *dict.fromkeys(answers)])
     schema = _with_described(_as_refusals_say(one.schema, mine), shown)
     made: list[JsonObject | None] = []
     for _ in range(DRAWS_MAX):  # Of two known values, the second is drawn too.
@@ -80,7 +203,7 @@ def other_arguments(
     return choose(new, key=lambda a: _nearest(asked_as(one.name, a), answered), default=None)
 
 
-def calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
+def _calls_described(one: Takes, texts: Sequence[str]) -> list[JsonObject]:
     """Return the arguments of its calls that a description or a refusal shows."""
     properties = one.schema.get("properties")
     names = properties.keys() if is_object(properties) else frozenset[str]()
@@ -237,7 +360,7 @@ def _offered(
     texts = [n for n in free if _kind(declared[n]) == "string"]
     texts = [n for n in texts if stem_of(n) in said] or texts
     numbers = [n for n in free if _kind(declared[n]) in {"integer", "number"}]
-    names, bounds = offered_in(said_last), bounds_in(said_last)
+    names, bounds = offered_in(said_last), _bounds_in(said_last)
     if len(declared) == len(texts) == 1:
         return [{texts[0]: name} for name in names]
     known = [a for a in made if a is not None]

@@ -13,32 +13,46 @@ from assay.common.json import JsonObject
 from assay.probing.function.acts import (
     asks_for_act,
     does_act,
+    is_question,
     names_act,
     names_thing,
+    orders,
 )
-from assay.probing.function.check_digits import checks_numbers
-from assay.probing.function.grammar import Checkable
-from assay.probing.function.kin import ORDERS, kin_texts
-from assay.probing.function.known_values import topics
-from assay.probing.function.languages import asked_behind, is_known_language, put_as_question
-from assay.probing.function.material import has_names, material_in, retold
-from assay.probing.function.numbered import beside_it, names_code, runs_varied
-from assay.probing.function.ordering import is_question, orders
-from assay.probing.function.passages import SENTENCES
-from assay.probing.function.quotations import SortingRequest, sorted_texts
-from assay.probing.function.skills import examples_of, skills_of
-from assay.probing.function.slots import recombined, reslotted
-from assay.probing.function.statements import is_statement
-from assay.probing.function.symbols import is_notation, respelled
+from assay.probing.function.formats import checks_numbers
+from assay.probing.function.generated_texts import SENTENCES, Checkable
+from assay.probing.function.known_values import (
+    asked_behind,
+    is_known_language,
+    put_as_question,
+    topics,
+)
+from assay.probing.function.text_variation import (
+    ORDERS,
+    SortingRequest,
+    has_names,
+    kin_texts,
+    material_in,
+    retold,
+    sorted_texts,
+)
 from assay.probing.function.variation import (
     about_passage,
+    beside_it,
     checked_varied,
+    examples_of,
     figures_varied,
+    is_notation,
+    names_code,
+    recombined,
+    reslotted,
+    respelled,
+    runs_varied,
+    skills_of,
     swapped,
     varied,
     without_quotation,
 )
-from assay.probing.function.words import words_of
+from assay.probing.function.words import is_statement, words_of
 
 VARIANTS_MAX = 6
 """Requests made of one example with known values."""
@@ -188,7 +202,7 @@ def _varied_in_turn(example: str, others: Others, random: Random) -> list[str]:
     return [*first, *names, *figures[1:], *runs, *rest, *beside]
 
 
-def takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
+def _takes_values(example: str, examples: Sequence[str], random: Random) -> bool:
     """Return whether an example has values of which we know others."""
     if figures_varied(example, random) is not None or varied(example, random) is not None:
         return True
@@ -219,7 +233,7 @@ def kin_in(card: JsonObject, random: Random) -> list[list[Request]]:
     found: list[list[Request]] = []
     tells = [not does_act(name, about) for name, about in skills_of(card)]
     for skill, (is_act, examples) in enumerate(examples_of(card)):
-        plain = [e for e in examples if not takes_values(e, examples, random)]
+        plain = [e for e in examples if not _takes_values(e, examples, random)]
         if len(plain) > 1 and not is_act and tells[skill]:
             one, other = random.sample(plain, 2)
             found.append(kin_of((one, other), skill, random))

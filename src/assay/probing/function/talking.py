@@ -1,28 +1,207 @@
-"""Decides what a transcript proves of an agent that takes messages in words. Pure."""
+"""Decides what a transcript proves of an agent that takes messages in words. Pure.
 
-from itertools import combinations
-from typing import Final, Literal
+Helpers that read transcripts for the rules of every kind of service.
 
-from assay.common.json import JsonObject
-from assay.probing.function.answered import (
-    DENIES,
-    PICKED_MIN,
-    is_right_row,
-    keeps_most,
-    picks_own,
-    replaced_in,
-)
-from assay.probing.function.declines import declines
-from assay.probing.function.quotations import TEXTS
-from assay.probing.function.rows import FunctionVerdict, asked, is_cut, judge_failures, text, texts
+Detects answers that rearrange their input, which a template cannot do.
+
+A reference, a name card or a date in another notation may contain only words of the request. Parts
+of a value in another order, and initials in place of names, still cannot result from inserting
+values into a text.
+
+Evaluates one answer of a conversation against its own request.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Final, Literal, cast
+
+from assay.common.json import JsonObject, JsonValue, is_array, is_object
+from assay.probing.function.generated_texts import Checkable, is_right
+from assay.probing.function.text_variation import TEXTS
 from assay.probing.function.variation import LONG_QUOTED
 from assay.probing.function.words import (
     COUNTING,
     counts_in,
+    declines,
+    leaves,
+    replaced,
     selected,
     substance,
     words_of,
 )
+from assay.probing.probe_client import decode
+
+State = Literal[
+    "functional",
+    "not_functional",
+    "refuses",
+    "unreachable",
+    "unfinished",
+    "not_callable",
+    "closed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionVerdict:
+    """What is proven of a service, and the reason as a slug."""
+
+    state: State
+    why: str
+
+
+def judge_failures(transcript: JsonObject) -> FunctionVerdict:
+    """Return the verdict on a service without valid answers, from its mildest failure."""
+    rows = asked(transcript)
+    classes = {str(row["class"]) for row in rows} | set(texts(transcript.get("greeting")))
+    if "cut" in classes or transcript.get("cut") or "busy_for" in classes:
+        return FunctionVerdict("unfinished", "answers_missing")
+    if "closed" in classes:
+        if transcript.get("security"):
+            return FunctionVerdict("closed", "credentials_needed")
+        return FunctionVerdict("refuses", "refuses_everything")
+    for wanted, verdict in _FAILURES.items():
+        if wanted in classes:
+            return verdict
+    return FunctionVerdict("not_functional", "no_valid_answer")
+
+
+_FAILURES: Final[Mapping[str, FunctionVerdict]] = {
+    "no_grpc": FunctionVerdict("unfinished", "grpc_extra_missing"),
+    "no_callback": FunctionVerdict("unfinished", "no_callback_address"),
+    "ok": FunctionVerdict("not_functional", "no_valid_answer"),
+    "timeout": FunctionVerdict("unfinished", "no_answer_in_time"),
+    "broken": FunctionVerdict("not_functional", "server_errors"),
+    "busy": FunctionVerdict("refuses", "refuses_everything"),
+    "not_found": FunctionVerdict("refuses", "refuses_everything"),
+    "refused": FunctionVerdict("refuses", "refuses_everything"),
+    "protocol": FunctionVerdict("not_functional", "protocol_not_spoken"),
+    "error": FunctionVerdict("not_functional", "protocol_errors"),
+    "unreachable": FunctionVerdict("unreachable", "no_connection"),
+}
+
+
+def asked(transcript: JsonObject) -> list[JsonObject]:
+    """Return the requests in order."""
+    rows = transcript.get("asked")
+    return [row for row in rows if is_object(row)] if is_array(rows) else []
+
+
+def is_cut(rows: Sequence[JsonObject]) -> bool:
+    """Return whether our time, requests or means ended before an answer came."""
+    return any(row["class"] in _CUT for row in rows)
+
+
+_CUT: Final = frozenset({"cut", "timeout", "busy", "busy_for", "broken", "no_grpc", "no_callback"})
+
+
+def text(row: JsonObject) -> str:
+    """Return an answer's text; empty if there was none."""
+    return cast("str", row.get("answer")) if isinstance(row.get("answer"), str) else ""
+
+
+def texts(value: JsonValue) -> list[str]:
+    """Return a list's members as texts; none for anything else."""
+    return [str(item) for item in value] if is_array(value) else []
+
+
+VALUE_WORDS_MAX: Final = 12
+
+
+def initials_in(answer: str, given: str) -> frozenset[str]:
+    """Return initials beside their original neighbour word, where names were left out.
+
+    `Doe, J.` of `Jane Doe`; each is marked, because it is not literal.
+    """
+    had, said = words_of(given), words_of(answer)
+    pairs = {frozenset(pair) for pair in pairwise(said)}
+    return frozenset(
+        f"~{first[0]} {last}"
+        for first, last in pairwise(had)
+        if len(first) > 1 < len(last)
+        and first not in said
+        and first[0].isalpha()
+        and frozenset((first[0], last)) in pairs
+    )
+
+
+def rearranged(answer: str, value: str) -> frozenset[str]:
+    """Return the words of one value as they occur together in an answer, if only reordered."""
+    own, said = words_of(value), words_of(answer)
+    count = len(own)
+    if not 1 < count <= VALUE_WORDS_MAX or len(set(own)) < count:
+        return frozenset()
+    runs = [said[n : n + count] for n in range(len(said) - count + 1)]
+    if own in runs:
+        return frozenset()
+    return frozenset("~" + " ".join(run) for run in runs if sorted(run) == sorted(own))
+
+
+def given_of(row: JsonObject) -> str:
+    """Return what a call was given, as it stands in a transcript after the call's name."""
+    return str(row.get("asked")).partition(" ")[2]
+
+
+def values_of(row: JsonObject) -> list[str]:
+    """Return each argument of a call, with everything in it."""
+    given = decode(given_of(row).encode())
+    return [" ".join(leaves(v)) for v in given.values()] if is_object(given) else []
+
+
+def arranged_in(row: JsonObject) -> frozenset[str]:
+    """Return what an answer made of its arguments and does not say in other words."""
+    found: set[str] = set()
+    for value in values_of(row):
+        found |= rearranged(text(row), value) | initials_in(text(row), value)
+    return frozenset(found)
+
+
+DENIES: Final = re.compile(
+    r"\b(?:not?|n[’']t|isn.t|invalid|false|wrong|incorrect|fail\w*|bad|mismatch|nicht|nein|falsch"  # noqa: RUF001
+    r"|ungültig|kein\w*|non?|faux|invalide|incorrecte?|inválid[oa]|incorrect[oa]|não|errad[oa]|nie"
+    r"|niepoprawn\w+|nieprawid\w+|błędn\w+|ongeldig|niet|geçersiz|yanlış|değil|non valido|errato"  # noqa: RUF001 - Turkish
+    r"|sbagliato|не|нет|ні|неверн\w*|неправильн\w*|недейств\w*|недійсн\w*|хибн\w*)\b"
+    r"|无效|不正确|错误|不|無効|正しくない|誤り|ません|غير|خطأ|ليس|유효하지|잘못|अमान्य|नहीं|ไม่",
+    re.IGNORECASE,
+)
+
+PICKED_MIN = 2
+"""Least words picked from a text, and least answers that pick some."""
+
+KIN_SHARE = 0.6
+"""Least share of an example's words that a similar request keeps."""
+
+
+def _replaced_in(row: JsonObject) -> frozenset[str]:
+    """Return what an answer replaced in its input; marked, because it is not literal."""
+    given = str(row.get("asked"))
+    words = frozenset(f"-{word}" for word in replaced(text(row), given))
+    return words | initials_in(text(row), given)
+
+
+def _keeps_most(row: JsonObject) -> bool:
+    """Return whether a request keeps most words of the example that it is made of."""
+    example = frozenset(words_of(str(row.get("family"))))
+    return len(example.intersection(words_of(str(row["asked"])))) >= KIN_SHARE * len(example)
+
+
+def _picks_own(row: JsonObject) -> bool:
+    """Return whether it has words of the agent's own text, and none of ours beside it."""
+    own, ours = frozenset(words_of(str(row["own"]))), frozenset(words_of(str(row["ours"])))
+    said = frozenset(words_of(text(row)))
+    return len(said & (own - ours)) >= PICKED_MIN and not said & (ours - own)
+
+
+def _is_right_row(row: JsonObject) -> bool:
+    """Return whether the right answer is known and was given."""
+    expected, excluded = texts(row.get("expected")), texts(row.get("excluded"))
+    if not expected:
+        return False
+    request = Checkable(str(row.get("sort")), "", tuple(expected), tuple(excluded))
+    return is_right(request, text(row))
+
 
 KEPT_SHARE = 0.4
 """Share of the words unique to a request's answer that its rewording must get again."""
@@ -49,7 +228,7 @@ def judge_conversation(transcript: JsonObject) -> FunctionVerdict:
         return judge_failures(transcript)
     wanted = missing(transcript)
     if wanted is None:
-        right = any(is_right_row(row) or "fits" in row for row in rows)
+        right = any(_is_right_row(row) or "fits" in row for row in rows)
         return FunctionVerdict("functional", "checked_answer" if right else "answers_vary")
     if is_cut(rows) or transcript.get("cut"):
         return FunctionVerdict("unfinished", "answers_missing")
@@ -116,7 +295,7 @@ class _Answers:
         said = [row for row in self.rows if row["role"] in _OWN and text(row)]
         self.own = [row for row in said if "fits" in row or not declines(text(row))]
         self._card = frozenset(texts(transcript.get("known")))
-        self._gaps = {id(row): replaced_in(row) for row in self.rows}
+        self._gaps = {id(row): _replaced_in(row) for row in self.rows}
         self._asked = {id(row): self._known_of(str(row.get("asked"))) for row in self.rows}
 
     def _known_of(self, request: str) -> frozenset[str]:
@@ -125,7 +304,7 @@ class _Answers:
 
     def said(self, row: JsonObject, *others: JsonObject) -> frozenset[str]:
         """Return what an answer says beyond the words of the card, its request and the others'."""
-        if is_right_row(row):
+        if _is_right_row(row):
             return frozenset(texts(row.get("expected")))
         known = self._card.union(self._asked[id(row)], *(self._asked[id(o)] for o in others))
         return substance(text(row), known) | self._gaps[id(row)]
@@ -159,7 +338,7 @@ class _Answers:
         """
         by_example: dict[tuple[str, str], list[JsonObject]] = {}
         for row in self.own:
-            if isinstance(row.get("skill"), int) and not row.get("literal") and keeps_most(row):
+            if isinstance(row.get("skill"), int) and not row.get("literal") and _keeps_most(row):
                 key = str(row.get("skill")), str(row.get("family"))
                 by_example.setdefault(key, []).append(row)
         if sum(row.get("kin") is True for row in self.own) < KIN_MIN - 2:
@@ -196,7 +375,7 @@ class _Answers:
         mixed = [row for row in rows if row.get("own")]
         begin = {str(r["asked"]).find(str(r["own"])) < str(r["asked"]).find(str(r["ours"]))
                  for r in mixed}  # fmt: skip
-        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(picks_own, mixed))
+        return len(begin) > 1 and len(mixed) > PICKED_MIN and all(map(_picks_own, mixed))
 
     def pairs(self) -> list[tuple[JsonObject, JsonObject]]:
         """Return pairs of one example with two foreign values, answered differently."""
@@ -224,7 +403,7 @@ class _Answers:
     def is_confirmed(self, row: JsonObject) -> bool:
         """Return whether an answer was checked and is right, or was repeated in other words."""
         again = self._again(row)
-        return is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
+        return _is_right_row(row) or (bool(again) and all(self._keeps(row, r) for r in again))
 
     def is_spoilt(self, row: JsonObject) -> bool:
         """Return whether the same request in other words got another answer."""
@@ -236,7 +415,7 @@ class _Answers:
 
     def any_right(self) -> bool:
         """Return whether an answer was checked, and is right."""
-        return any(is_right_row(row) for row in self.own)
+        return any(_is_right_row(row) for row in self.own)
 
     def count(self) -> int:
         """Return how many messages were answered."""

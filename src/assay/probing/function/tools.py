@@ -10,16 +10,21 @@ from random import Random
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.probing.function.acts import does_act
 from assay.probing.function.arguments import pools_of
-from assay.probing.function.check_digits import checks_numbers
 from assay.probing.function.choosing import Takes, asked_as, other_arguments
-from assay.probing.function.conversation import ANSWER_WAIT_S, RETRIES_MAX, RETRY_WAIT_S
-from assay.probing.function.declines import declines
+from assay.probing.function.conversation import (
+    ANSWER_WAIT_S,
+    RETRIES_MAX,
+    RETRY_WAIT_S,
+    Transcript,
+    random_for,
+    spoken,
+)
+from assay.probing.function.examples import is_offered, published_inputs
+from assay.probing.function.formats import checks_numbers, is_valid
 from assay.probing.function.identify import Address, failure_of
-from assay.probing.function.material import unquoted
-from assay.probing.function.published import is_offered, published_inputs
-from assay.probing.function.shapes import is_valid
-from assay.probing.function.transcript import Transcript, random_for, spoken
+from assay.probing.function.text_variation import unquoted
 from assay.probing.function.verdicts import judge
+from assay.probing.function.words import declines
 from assay.probing.ports import (
     AgentCallFailed,
     BudgetExhausted,

@@ -2,25 +2,42 @@
 
 Source: evidence.md#conversations, #announced-and-unannounced-visits: requests vary the agent's own
 examples, so that answers prepared for the examples on the card prove nothing.
+
+Varies an example's digits: neighbours of its number, or each run of digits.
+
+Varies examples of one shape: the same words around other values, which are exchanged.
+
+`Which bay holds A-17?` and `Which bay holds B-20?` show that a bay is identified by a capital, a
+hyphen and two digits. So values that only its owner knows can be asked for.
+
+Varies examples that are not a sentence but a notation.
+
+`Aa x aa` works as well with the letter t or with its sides exchanged, and `B+` with a minus: an
+agent that computes answers each separately.
+
+Reads the skills of an agent's card, bounded.
 """
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
 from random import Random
+from typing import Final
 
-from assay.probing.function.acts import is_question_word
-from assay.probing.function.check_digits import another, checked_number
-from assay.probing.function.grammar import Checkable
+from assay.common.json import JsonObject, is_array, is_object
+from assay.probing.function.acts import is_question_word, names_act
+from assay.probing.function.formats import another, checked_number
+from assay.probing.function.generated_texts import Checkable, notice, passage, some_date
 from assay.probing.function.known_values import (
     IN_KINDS,
     KINDS,
     THINGS,
+    is_common,
     kinds_in,
     named_value,
     topics,
 )
-from assay.probing.function.languages import is_common
-from assay.probing.function.passages import notice, passage, some_date
 from assay.probing.function.words import words_of
 
 EXAMPLE_CHARS_MAX = 600
@@ -294,3 +311,255 @@ def _replaced(text: str, known: Sequence[str], random: Random, chosen: list[str]
             others.remove(chosen[-1])
             text = re.sub(pattern, chr(_MARKS + len(chosen) - 1), text, count=1)
     return text
+
+
+_IDENTIFIER = re.compile(r"(?<![A-Za-z\d])[A-Z]{1,5}[-/ ]?\d{3,12}(?![\w.,:/-]*\d)|(?<=#)\d{2,9}\b")
+"""Matches what identifies one thing of many: letters and a number, or a number after its sign."""
+_WHOLE = re.compile(r"(?<![\w.,:/#-])\d{2,12}(?![\w/:%-]|[.,]\d)")
+
+
+def runs_varied(example: str, random: Random, *, at_once: bool = False) -> list[str]:
+    """Return the example with one run of digits changed in each; or with all, twice.
+
+    Digits become as many other digits; everything between them stays.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    runs = [run for run in _DIGITS_RUN.finditer(text) if len(run[0]) <= RUN_DIGITS_MAX]
+    if at_once:
+        return [_DIGITS_RUN.sub(lambda run: _other_run(run[0], random), text) for _ in runs[:2]]
+    random.shuffle(runs)
+    return [
+        text[: run.start()] + _other_run(run[0], random) + text[run.end() :]
+        for run in runs[:RUNS_MAX]
+    ]
+
+
+_DIGITS_RUN = re.compile(r"\d+", re.ASCII)
+RUNS_MAX, RUN_DIGITS_MAX = 4, 12
+
+
+def _other_run(digits: str, random: Random) -> str:
+    """Return other digits with a first digit not larger: hours, months and shares have bounds."""
+    first = random.randint(0 if digits[0] == "0" else 1, max(1, int(digits[0])))
+    rest = "".join(str(random.randint(0, 9)) for _ in digits[1:])
+    made = f"{first}{rest}"
+    return made if made != digits else f"{digits[:-1]}{(int(digits[-1]) + 1) % 10}"
+
+
+def names_code(example: str) -> bool:
+    """Return whether an example identifies one thing by a code that ends in a number."""
+    return bool(_IDENTIFIER.search(example[:EXAMPLE_CHARS_MAX]))
+
+
+def beside_it(example: str, random: Random) -> list[str]:
+    """Return the example with neighbours of its last code or number, if that is its only one.
+
+    A service that knows few things often numbers them consecutively.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    found = list(_IDENTIFIER.finditer(text)) or list(_WHOLE.finditer(text))
+    if len(found) != 1:
+        return []
+    code = re.search(r"\d+$", found[0][0])
+    assert code is not None  # noqa: S101 - both patterns end in digits
+    end, digits = found[0].end(), code[0]
+    steps = random.sample((1, -1), 2)
+    made = [f"{int(digits) + step:0{len(digits)}}" for step in steps]
+    fitting = [number for number in made if len(number) == len(digits)]
+    return [text[: end - len(digits)] + number + text[end:] for number in fitting]
+
+
+MADE_MAX = 2
+"""Values generated from one notation."""
+
+_TOKEN: Final = re.compile(
+    r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[A-Za-z\d]+(?:[./:@#+-][A-Za-z\d]+)*|[^\W\d_]+|\S"
+)
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
+
+_Slots = dict[tuple[int, int], list[str]]
+"""Values by their position in an example, its own first."""
+
+
+def reslotted(example: str, examples: Sequence[str], random: Random) -> list[str]:
+    """Return the example with one of its values changed; none if no other has its shape.
+
+    First with values of the others, then with new ones of their notation. All but one value stay:
+    an agent prepared for one of them answers all of these alike, or none.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    slots: _Slots = {}
+    for other in examples:
+        for place, value in _differences(text, other[:EXAMPLE_CHARS_MAX]).items():
+            values = slots.setdefault(place, [text[slice(*place)]])
+            values += [value] if value not in values else []
+    places = random.sample(list(slots), len(slots))
+    had = {one.casefold() for one in examples}
+    theirs = [_with(text, place, value) for place in places for value in slots[place][1:]]
+    made = [_with(text, place, v) for place in places for v in _made_like(slots[place], random)]
+    return [t for t in dict.fromkeys((*theirs, *made)) if t.casefold() not in had]
+
+
+def recombined(example: str, examples: Sequence[str], random: Random) -> list[str]:
+    """Return the example with one value exchanged for another's: each text in another place.
+
+    None if fewer than two places have such: an agent that looks up one value would pass.
+    """
+    text = example[:EXAMPLE_CHARS_MAX]
+    had = {one.casefold() for one in examples}
+    by_place: dict[tuple[int, int], list[str]] = {}
+    for other in random.sample([*examples], len(examples)):
+        for place, value in _differences(text, other[:EXAMPLE_CHARS_MAX]).items():
+            made = _with(text, place, value)
+            if made.casefold() not in had and made != text:
+                by_place.setdefault(place, []).append(made)
+    made = [texts[0] for texts in by_place.values()]
+    random.shuffle(made)
+    return made if len(made) > 1 else []
+
+
+def _with(text: str, place: tuple[int, int], value: str) -> str:
+    return text[: place[0]] + value + text[place[1] :]
+
+
+def _differences(text: str, other: str) -> dict[tuple[int, int], str]:
+    """Return what another text has in place of parts of this one; none if the shapes differ."""
+    here, there = list(_TOKEN.finditer(text)), list(_TOKEN.finditer(other))
+    one, two = [t[0] for t in here], [t[0] for t in there]
+    steps = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
+    kept = sum(step[2] - step[1] for step in steps if step[0] == "equal")
+    is_shape = {step[0] for step in steps} == {"equal", "replace"}
+    if not is_shape or 2 * kept < max(len(one), len(two)):
+        return {}
+    return {
+        (here[a].start(), here[b - 1].end()): other[there[c].start() : there[d - 1].end()]
+        for step, a, b, c, d in steps
+        if step == "replace"
+    }
+
+
+def _made_like(values: Sequence[str], random: Random) -> list[str]:
+    """Return new values of the notation that some of these share; none for words."""
+    by_form: dict[str, list[list[str]]] = {}
+    for value in values:
+        runs = ["".join(run) for _, run in groupby(value, _kind)]
+        by_form.setdefault("".join(_kind(run[0]) for run in runs), []).append(runs)
+    form, alike = max(by_form.items(), key=lambda item: len(item[1]))
+    if len(alike) < 2 or not ("9" in form or form.isupper()):  # noqa: PLR2004 - to be shared
+        return []
+    figures = figures_varied(values[0], random) if not set(form) & {"A", "a"} else None
+    if figures is not None:
+        return [figures]
+    return ["".join(_run(parts, random) for parts in zip(*alike, strict=True))
+            for _ in range(MADE_MAX)]  # fmt: skip
+
+
+def _kind(char: str) -> str:
+    if char.isdigit():
+        return "9"
+    if char.isalpha():
+        return "A" if char.isupper() else "a"
+    return char
+
+
+def _run(given: Sequence[str], random: Random) -> str:
+    """Return characters like those of the values in one place; shared ones stay."""
+    first, kind = given[0], _kind(given[0][0])
+    if kind not in {"9", "A", "a"} or len(set(given)) == 1:
+        return first
+    length = random.randint(min(map(len, given)), max(map(len, given)))
+    if kind == "9":
+        head = random.choice("123456789") if all(run[0] != "0" for run in given) else "0"
+        return head + "".join(str(random.randint(0, 9)) for _ in range(length - 1))
+    seen = "".join(given)
+    letters = _ALPHABET if seen.isascii() else seen.casefold()
+    return "".join(
+        random.choice(letters.upper() if kind == "A" else letters) for _ in range(length)
+    )
+
+
+def relettered(value: str, random: Random) -> str | None:
+    """Return the value with other digits; single capitals become others of a few."""
+    changed = figures_varied(value, random)
+    is_sentence = len(value.split()) >= SENTENCE_WORDS_MIN
+    letters = changed or value
+    if not is_sentence:
+        letters = _ALONE.sub(lambda _: random.choice(_CAPITALS), letters)
+    return letters if letters != value else None
+
+
+SENTENCE_WORDS_MIN = 4
+"""Least words of a possible sentence, in which `I` means the speaker."""
+
+_ALONE: Final = re.compile(r"(?<![A-Za-z\d])[A-Z](?![A-Za-z\d])")
+_CAPITALS: Final = "ABCD"
+
+
+SYMBOLS_MAX = 60
+_LETTERS_MAX = 4
+_LETTERS_RUN = re.compile(r"[^\W\d_]+")
+_SYMBOL_LETTERS = "abdegkrt"
+
+
+def is_notation(text: str) -> bool:
+    """Return whether a short text has letters and no whole word."""
+    runs = _LETTERS_RUN.findall(text)
+    is_short = len(text) <= SYMBOLS_MAX and bool(runs) and max(map(len, runs)) <= _LETTERS_MAX
+    return is_short and text.isascii()
+
+
+def respelled(example: str, random: Random) -> list[str]:
+    """Return the example with other letters, signs or order; nothing if it has whole words."""
+    if not is_notation(example):
+        return []
+    tokens = example.split()
+    made = [
+        example.translate(str.maketrans("+-", "-+")),
+        " ".join(reversed(tokens)),
+        _with_other_letters(example, random),
+    ]
+    return [text for text in dict.fromkeys(made) if text != example]
+
+
+def _with_other_letters(example: str, random: Random) -> str:
+    """Replace consistently each letter that occurs in both cases."""
+    both = [c for c in dict.fromkeys(example) if c.islower() and c.upper() in example]
+    free = [c for c in _SYMBOL_LETTERS if c not in example.casefold()]
+    others = random.sample(free, min(len(free), len(both)))
+    pairs = dict(zip(both, others, strict=False))
+    pairs |= {one.upper(): other.upper() for one, other in pairs.items()}
+    return example.translate(str.maketrans(pairs))
+
+
+SKILLS_MAX = 16
+SKILL_EXAMPLES_MAX = 12
+
+
+def skills_of(card: JsonObject) -> list[tuple[str, str]]:
+    """Return name and description of each skill."""
+    return [
+        (str(row.get("name") or row.get("id"))[:80], str(row.get("description") or "")[:400])
+        for row in skill_rows(card)
+    ]
+
+
+def examples_of(card: JsonObject) -> list[tuple[bool, list[str]]]:
+    """Return for each skill whether it acts, and its examples."""
+    found: list[tuple[bool, list[str]]] = []
+    for skill in skill_rows(card):
+        rows = skill.get("examples")
+        texts = [e for e in rows if isinstance(e, str)] if is_array(rows) else []
+        kept = [e[:EXAMPLE_CHARS_MAX] for e in texts[:SKILL_EXAMPLES_MAX] if e.strip()]
+        found.append((does_act_in(skill), kept))
+    return found
+
+
+def does_act_in(skill: JsonObject) -> bool:
+    """Return whether a skill says that it acts."""
+    return names_act(f"{skill.get('name')} {skill.get('description')}")
+
+
+def skill_rows(card: JsonObject) -> list[JsonObject]:
+    """Return the skills that are read of a card."""
+    listed = card.get("skills")
+    return [row for row in listed[:SKILLS_MAX] if is_object(row)] if is_array(listed) else []

@@ -1,30 +1,192 @@
 """Decides what a service's transcript proves. Pure and deterministic.
 
+Checks whether a repeated call gets the same answer: invented answers change.
+
+Decides whether the answers of one tool or operation vary with its inputs.
+
+Source: evidence.md#operations.
+
 A transcript is JSON: the kind of service, the requests and the answers (cut and without secrets).
 Source: evidence.md#proof-of-function.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.probing.deposited_access import NOT_ENTERED
-from assay.probing.function.differing import one_operation, one_tool
-from assay.probing.function.rows import (
+from assay.probing.function.talking import (
+    KEPT_SHARE,
     FunctionVerdict,
+    arranged_in,
     asked,
+    given_of,
     is_cut,
+    judge_conversation,
     judge_failures,
     text,
     texts,
+    values_of,
 )
-from assay.probing.function.talking import judge_conversation
 from assay.probing.function.words import (
+    COUNTING,
+    TEXT_CHARS_MAX,
+    counts_in,
+    identifiers,
+    leaves,
+    reorders,
     substance,
     words_of,
 )
+from assay.probing.probe_client import decode
+
+LONG_WORDS = 12
+"""Number of words unique to an answer from which fewer need to be repeated: a model rewords."""
+
+LONG_KEPT_SHARE = 0.2
+NEAR_SHARE = 0.1
+"""How far a figure may move, relative to its distance from other calls' answers."""
+
+_FIGURE: Final = re.compile(r"(?<![\w.])-?\d{1,15}(?:[.,]\d{1,15})?(?!\w)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyAnswer:
+    """An answer of a tool or operation."""
+
+    asked: str
+    said: str
+    substance: frozenset[str]
+    """Its content beyond the words of all requests."""
+
+
+def _comes_again(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
+    """Return whether `again` repeats what only `first` had among the answers.
+
+    Words are repeated; figures are repeated or close, as prices and clocks move.
+    """
+    if not first.substance:
+        return True
+    own = first.substance.difference(*(other.substance for other in others))
+    if not own:
+        return bool(first.substance & again.substance)
+    if all(word.isdigit() for word in own):
+        return _are_near(first, again, others)  # Parts of figures are equal by chance.
+    kept = len(own & again.substance) / len(own)
+    if kept >= KEPT_SHARE:
+        return True
+    theirs = [other.substance - first.substance for other in others]
+    strayed = max((len(t & again.substance) / len(t) for t in theirs if t), default=0.0)
+    if len(own) >= LONG_WORDS and kept >= max(LONG_KEPT_SHARE, 2 * strayed):
+        return True
+    return _are_near(first, again, others)
+
+
+def _are_near(first: SteadyAnswer, again: SteadyAnswer, others: Sequence[SteadyAnswer]) -> bool:
+    """Return whether most figures that differ between calls stayed close."""
+    given = frozenset(_figures(first.asked)).union(*(_figures(other.said) for other in others))
+    here, there = _figures(first.said), _figures(again.said)
+    apart = [f for o in others if len(f := _figures(o.said)) == len(here)]
+    if first.said == again.said:
+        return True
+    if len(here) != len(there) or not apart:
+        return bool(set(here) & set(there) - given)
+    moved: list[bool] = []
+    for place, figure in enumerate(here):
+        distances = [abs(figure - other[place]) for other in apart if other[place] != figure]
+        if distances and figure not in given:
+            moved.append(abs(there[place] - figure) <= NEAR_SHARE * min(distances))
+    if not moved:
+        return bool(first.substance & again.substance)
+    return sum(moved) >= KEPT_SHARE * len(moved)
+
+
+def _figures(text: str) -> list[float]:
+    return [float(f.replace(",", ".")) for f in _FIGURE.findall(text[:TEXT_CHARS_MAX])]
+
+
+def one_tool(calls: Sequence[JsonObject], known: frozenset[str]) -> str:
+    """Return `varies`, `same`, `no_input`, `unsteady` or, if undecidable, `unknown`.
+
+    Identifiers and the order of the input count if the same call was answered identically twice:
+    then they were not invented.
+    """
+    sent = known | frozenset(word for row in calls for word in words_of(str(row.get("asked"))))
+    if not known & COUNTING:
+        sent |= frozenset(count for row in calls for count in _counts_of(row))
+    results = [substance(text(row), sent) - _numbered(calls) | arranged_in(row) for row in calls]
+    if all(not row.get("input") for row in calls):
+        return "no_input" if any(substance(text(row), known) for row in calls) else "same"
+    by_input: dict[str, list[int]] = {}
+    for place, row in enumerate(calls):
+        by_input.setdefault(str(row.get("asked")), []).append(place)
+    again = [places for places in by_input.values() if len(places) > 1]
+    said = [
+        SteadyAnswer(str(row.get("asked")), text(row), result)
+        for row, result in zip(calls, results, strict=True)
+    ]
+    if any(_is_unsteady(places, said) for places in again):
+        return "unsteady"
+    if len(by_input) == 1:
+        return "unknown"
+    if len(set(results)) > 1 and any(results):
+        return "varies"
+    is_steady = any(len({text(calls[place]) for place in places}) == 1 for places in again)
+    return "varies" if is_steady and _is_worked_out(calls, by_input) else "same"
+
+
+def _one_operation(calls: Sequence[JsonObject], known: frozenset[str], *, refuses: bool) -> str:
+    """Like `one_tool`; `unknown` if only the owner's shown inputs have answers of their own.
+
+    If other values are refused, as by a service that knows few things, the shown ones count.
+    """
+    found = one_tool(calls, known)
+    own = [row for row in calls if row["role"] != "shown"]
+    if found != "varies" or len(own) == len(calls):
+        return found
+    if len({str(row.get("asked")) for row in own}) > 1:
+        varies = one_tool(own, known)
+        return "unknown" if varies == "same" else varies
+    return found if refuses else "unknown"
+
+
+def _numbered(calls: Sequence[JsonObject]) -> frozenset[str]:
+    """Return numbers as long as identifiers of the tool: a hexadecimal one may be all digits."""
+    said = [frozenset(words_of(text(row))) for row in calls]
+    lengths = {len(name) for row in calls for name in identifiers(text(row))}
+    long = [word for words in said for word in words if len(word) >= IDENTIFIER_MIN]
+    return frozenset(word for word in long if word.isdigit() and len(word) in lengths)
+
+
+IDENTIFIER_MIN = 6
+
+
+def _counts_of(row: JsonObject) -> frozenset[str]:
+    """Return counts of each text of a call, of all of them together, and of its request."""
+    sizes = frozenset(texts(row.get("sizes")))
+    given = given_of(row)
+    found = counts_in(given).union(*(counts_in(text) for text in leaves(decode(given.encode()))))
+    return found | sizes | {str(len(given)), str(len(given.encode("utf-8", "replace")))}
+
+
+def _is_unsteady(places: Sequence[int], said: Sequence[SteadyAnswer]) -> bool:
+    """Return whether an answer that was requested again was different."""
+    first, *again = [said[place] for place in places]
+    others = [one for one in said if one.asked != first.asked]
+    return any(not _comes_again(first, one, others) for one in again)
+
+
+def _is_worked_out(calls: Sequence[JsonObject], by_input: Mapping[str, Sequence[int]]) -> bool:
+    """Return whether answers have other identifiers, or reordered words, for each input."""
+    asked_once = [calls[places[0]] for places in by_input.values()]
+    made = {identifiers(text(row)) - identifiers(str(row.get("asked"))) for row in asked_once}
+    if len(made) > 1 and all(made):
+        return True
+    return sum(any(reorders(text(r), v) for v in values_of(r)) for r in asked_once) > 1
 
 
 def judge(transcript: JsonObject) -> FunctionVerdict:
@@ -40,7 +202,7 @@ def judge(transcript: JsonObject) -> FunctionVerdict:
     return judge_conversation(talk)
 
 
-def judge_tools(transcript: JsonObject) -> FunctionVerdict:
+def _judge_tools(transcript: JsonObject) -> FunctionVerdict:
     """Judge an MCP server: tools that answer by their input, or resources and prompts to read."""
     rows = asked(transcript)
     if transcript.get("listed") is None:
@@ -106,7 +268,7 @@ def judge_http(transcript: JsonObject) -> FunctionVerdict:
     documented = frozenset(texts(transcript.get("known")))
     refusing = {str(row.get("tool")) for row in rows if row["class"] == "not_found"}
     verdicts = {
-        one_operation(calls, documented, refuses=name in refusing)
+        _one_operation(calls, documented, refuses=name in refusing)
         for name, calls in by_operation.items()
     }
     if "varies" in verdicts:
@@ -164,7 +326,7 @@ _ENDS: Final[Mapping[str, FunctionVerdict]] = {
 }
 
 
-def judge_payment(transcript: JsonObject) -> FunctionVerdict:
+def _judge_payment(transcript: JsonObject) -> FunctionVerdict:
     """Judge a demand that a client can pay, and what is free without paying.
 
     What a payment buys is not seen here: the ladder decides by who paid on chain. A service without
@@ -242,7 +404,7 @@ def _number(value: JsonValue) -> Decimal:
 
 _RULES: Final = {
     "a2a": judge_conversation,
-    "mcp": judge_tools,
+    "mcp": _judge_tools,
     "http": judge_http,
-    "x402": judge_payment,
+    "x402": _judge_payment,
 }

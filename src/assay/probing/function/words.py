@@ -1,9 +1,23 @@
-"""Compares words of answers without understanding them. Pure; texts are cut before reading.
+"""Reads words of answers and pages without understanding them. Pure; texts are cut before reading.
+
+Compares words of answers without understanding them. Pure; texts are cut before reading.
 
 Source: evidence.md#conversations: an answer counts for what it says beyond the words of the request
 and of the agent's own card.
+
+Recognises texts that state something and ask for nothing.
+
+Source: evidence.md#conversations.
+
+Extracts the visible text of a page, in one pass whatever the page.
+
+Detects answers that say that a request is unreadable, or how to write it.
+
+Services refuse in results that look like success: such an answer is not a result, whatever it
+quotes.
 """
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -220,3 +234,125 @@ def known_words(texts: Iterable[str]) -> list[str]:
         if len(found) > CARD_WORDS_MAX:
             break
     return sorted(found)[:CARD_WORDS_MAX]
+
+
+TEXT_CHARS: Final = 2_000
+_BEGINS: Final = (
+    *("i we you he", "she it they", "there the a an", "my our your", "its his her", "these those"),
+    *("this that their", "der die das ein", "eine mein meine", "unser unsere", "dieser diese"),
+    *("dieses ich wir", "er sie es el la", "los las un una", "mi mis nuestro", "nuestra este"),
+    *("esta le les", "une mon ma mes", "notre nos ce", "cette il elle", "lo gli uno mio"),
+    *(
+        "mia nostro",
+        "questo questa",
+        "o os as um uma",
+        "meu minha nosso",
+        "het een mijn",
+        "ons onze",
+    ),
+)
+_RELATES: Final = (
+    "for from with without since until between in on at of by over under before after"
+    " für von mit ohne aus seit bis zwischen auf an bei nach pour de du des avec sans depuis entre"
+    " dans sur chez para con sin desde en per di da senza tra su com sem em voor van met zonder"
+    " tussen op dla od z bez między w na для от с без до между в из від між"  # noqa: RUF001
+)
+"""Prepositions and conjunctions: no order begins with one."""
+_TELLING: Final = frozenset(" ".join(_BEGINS).split()) | frozenset(_RELATES.split())
+_NAMED_DATA: Final = re.compile(r"(?:[^\W\d_]+ ){0,4}[^\W\d_]+ ?: +\S")
+_PLURAL_OF: Final = re.compile(
+    r"[a-z]{2,30}[a-rt-z]s (?:along|at|between|for|from|in|near|of|on|under|with) ", re.IGNORECASE
+)
+
+
+def is_statement(text: str) -> bool:
+    """Return whether a text begins like a statement, or names what follows after a colon.
+
+    An order in unknown words begins with a verb.
+    """
+    first = words_of(text[:TEXT_CHARS])[:1]
+    if first and first[0][0].isdigit():
+        return True
+    return bool(frozenset(first) & _TELLING or _NAMED_DATA.match(text) or _PLURAL_OF.match(text))
+
+
+_HIDDEN: Final = ("script", "style")
+_BLOCKS_TEXT: Final = "p br li ul ol div tr pre h1 h2 h3 h4 h5 h6 dt dd section"
+_BLOCKS: Final = frozenset(_BLOCKS_TEXT.split())
+"""Tags that begin or end a line."""
+
+_NAME_MAX: Final = 12
+
+
+def visible_text(page: str) -> str:
+    """Return the page without tags, comments, scripts and styles; an unfinished one ends it."""
+    low, parts, place = page.lower(), list[str](), 0
+    while (start := page.find("<", place)) >= 0:
+        parts.append(page[place:start])
+        following = page[start + 1 : start + 2]
+        if not (following.isalpha() or following in {"/", "!"}):
+            parts.append("<")
+            place = start + 1
+            continue
+        hidden = next((name for name in _HIDDEN if low.startswith(name, start + 1)), None)
+        ends = start if hidden is None else low.find(f"</{hidden}", start)
+        close = -1 if ends < 0 else page.find(">", ends)
+        if close < 0:
+            break
+        name = low[start + 1 : start + 1 + _NAME_MAX].lstrip("/").split(">")[0].split()
+        parts.append("\n" if name and name[0].rstrip("/") in _BLOCKS else " ")
+        place = close + 1
+    else:
+        parts.append(page[place:])
+    return html.unescape("".join(parts))
+
+
+CHARS_MAX = 300
+"""A refusal is short; a longer answer may be about reading and writing."""
+
+_CANNOT_READ: Final = re.compile(
+    r"(?:can(?:no|['’]?)t|could ?n(?:o|['’])t|unable to|failed to) (?:be )?"  # noqa: RUF001
+    r"(?:read|pars|underst|interpret|recogni[sz]e|decode|make sense)"
+    r"|\bunreadable\b|\bunparsea?ble\b|\bmalformed\b|\bnot (?:readable|understood)\b"
+    r"|nicht (?:lesen|lesbar|verstehen|verstanden|deuten)\b|\bunlesbar"
+    r"|(?:impossible de|peux pas|pu) (?:lire|comprendre|interpréter)|\billisible"
+    r"|no (?:se )?pu(?:edo|ede|do) (?:leer|entender|interpretar)|\bilegible"
+    r"|non (?:riesco a|posso|è possibile) (?:leggere|capire|interpretare)|\billeggibile"
+    r"|não (?:consigo|foi possível|pude) (?:ler|entender|interpretar)|\bilegível"
+    r"|nie (?:mogę|można|udało się) (?:odczytać|zrozumieć)"
+    r"|niet (?:lezen|begrijpen)\b|\bonleesbaar"
+    r"|не (?:могу|удалось|удаётся) (?:прочитать|разобрать|понять)"
+    r"|не (?:можу|вдалося|вдається) (?:прочитати|розібрати|зрозуміти)"
+    r"|okunamadı|anlaşılamadı|okuyamıyorum|読み取れません|読めません|解釈できません|解析できません"  # noqa: RUF001 - Turkish
+    r"|无法(?:解析|读取|识别|理解)|읽을 수 없|해석할 수 없"
+    r"|لا يمكن (?:قراءة|فهم)|تعذر[ت]? (?:قراءة|فهم)"
+    r"|पढ़ा नहीं जा|समझ नहीं",
+    re.IGNORECASE,
+)
+_HOW_TO_WRITE: Final = re.compile(
+    r"\b(?:write|give|enter|put|spell|format)(?:ten)? (?:it|them|that|this|one|each \w+)"
+    r" (?:as|like|in the (?:form|format|notation))\b"
+    r"|\b(?:should|must|needs? to) (?:be|look) (?:like|(?:written|given|entered) (?:as|like|in)"
+    r"|of the form|in the (?:form|format|notation))\b"
+    r"|\b(?:fields?|values?|parts?|arguments?|numbers?|columns?|lines?|words?)"
+    r" (?:(?:are|is|were|was) )?(?:expected|required|needed)\b"
+    r"|\bexpected (?:hh|yyyy|mm|dd|the (?:form|format)|(?:a |an )?(?:form|format|notation)\b"
+    r"|\w+ (?:fields|values|parts|arguments|columns)\b|some\w+ like)"
+    r"|schreib\w* (?:sie )?(?:es|sie|das) (?:als|wie|so)\b|(?:felder|werte|teile) erwartet"
+    r"|écri(?:vez|re|s)(?:-l[ea]s?| l[ea]s?)? (?:comme|sous la forme|ainsi)"
+    r"|escr[ií]b\w* (?:como|así|en la forma)|se esperaban? (?:\w+\s)?(?:campos|valores|el formato)"
+    r"|scriv\w+ (?:come|così|nella forma)|escreva(?:-[oa])? (?:como|assim|na forma)"
+    r"|(?:zapisz|napisz|podaj) (?:to |je )?(?:jako|jak|w postaci)|schrijf (?:het )?(?:als|zoals)"
+    r"|(?:напишите|запишите|укажите) (?:это )?(?:как|в виде)"
+    r"|(?:напишіть|запишіть|вкажіть) (?:це )?(?:як|у вигляді)"  # noqa: RUF001 - Ukrainian
+    r"|(?:şeklinde|olarak|gibi) yaz|(?:のように|の形で|の形式で)(?:書|入力|指定)"
+    r"|(?:请写成|请按|格式应为|应写成)|형식으로 (?:쓰|입력)",
+    re.IGNORECASE,
+)
+
+
+def declines(said: str) -> bool:
+    """Return whether a short answer says that the request is unreadable, or how to write it."""
+    if len(said) > CHARS_MAX:
+        return False
+    return bool(_CANNOT_READ.search(said) or _HOW_TO_WRITE.search(said))

@@ -1,4 +1,7 @@
-"""Whether the agent obeys texts of strangers, or orders its readers."""
+"""Whether the agent obeys texts of strangers, or orders its readers.
+
+Collects all that an agent's services answered in a visit, for checks of texts.
+"""
 
 import asyncio
 import re
@@ -8,15 +11,37 @@ from dataclasses import dataclass
 
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.egress.ports import OutboundRequest
-from assay.probing.answers import says_it_fetches
-from assay.probing.collected_texts import collected_texts, said_by_agent
-from assay.probing.conversations import CONFIRMED_FROM, Obedience, a2a_talk
-from assay.probing.demands import TextInContext, is_beyond
-from assay.probing.description_demands import find_asks
-from assay.probing.duties import find_duties
+from assay.probing.conversations import (
+    CONFIRMED_FROM,
+    LabelledReply,
+    Obedience,
+    a2a_talk,
+    named_data,
+    parts_said,
+    provoked,
+    says_it_fetches,
+)
+from assay.probing.crossed_answers import repeated_by_takers
+from assay.probing.demands import (
+    Group,
+    TextInContext,
+    card_groups,
+    demanded,
+    described,
+    find_asks,
+    is_beyond,
+    openapi_groups,
+    own_words,
+    purpose,
+    registration_groups,
+    strings,
+    tool_group,
+)
+from assay.probing.orders import find_duties
 from assay.probing.poisoning import Poison, find_alike, judge_texts
 from assay.probing.ports import (
     AgentCallFailed,
+    BudgetExhausted,
     Finding,
     McpTool,
     OutOfBandUrl,
@@ -25,21 +50,57 @@ from assay.probing.ports import (
     probe,
 )
 from assay.probing.probe_client import ask, decode, first, text_of
-from assay.probing.purposes import (
-    Group,
-    card_groups,
-    demanded,
-    described,
-    openapi_groups,
-    own_words,
-    purpose,
-    registration_groups,
-    strings,
-    tool_group,
-)
 from assay.probing.session import VisitHttp
-from assay.probing.text_inputs import documented
-from assay.probing.text_tools import handed, listed_tools
+from assay.probing.shared_dialers import ListedOnce, SharedDialers, ToolCall
+from assay.probing.text_tools import documented, handed, listed_tools, mistaken, taker_replies
+from assay.probing.wrong_values import wrongly_asked
+
+
+async def collected_texts(visit: ProbeSession) -> Sequence[LabelledReply]:
+    """Return the answers to requests of all kinds, including those of the proof of function."""
+    await repeated_by_takers(visit)
+    first_ones = [*await provoked(visit), *await mistaken(visit), *(await handed(visit)).results]
+    first_ones += await wrongly_asked(visit)
+    return [*first_ones, *await taker_replies(visit), *await _called(visit)]
+
+
+async def _called(visit: ProbeSession) -> Sequence[LabelledReply]:
+    """Return the results of ordinary calls of tools."""
+    service = first(visit, "mcp")
+    if service is None:
+        return []
+    url = service.service.endpoint
+    try:
+        async with visit.dialers.mcp(url, visit.http) as server:
+            calls = [*server.called] if isinstance(server, ListedOnce) else []
+    except AgentCallFailed:
+        return []
+    return [_as_provoked(visit, url, call) for call in calls]
+
+
+def _as_provoked(visit: ProbeSession, url: str, call: ToolCall) -> LabelledReply:
+    async def again() -> str:
+        try:
+            async with visit.dialers.mcp(url, visit.http) as server:
+                result = await server.call_tool(call.name, call.arguments)
+        except (AgentCallFailed, BudgetExhausted):
+            return ""
+        return _text_of(result)
+
+    return LabelledReply("tools/call", _text_of(call.result), again)
+
+
+def _text_of(result: JsonObject) -> str:
+    """Return a result's text, and the names of its members."""
+    return "\n".join([*parts_said(result), *filter(None, [named_data(result)])])
+
+
+async def said_by_agent(visit: ProbeSession) -> Sequence[str]:
+    """Return what an A2A agent answered, also to the proof of function if the lines are shared."""
+    talk = await a2a_talk(visit)
+    if isinstance(visit.dialers, SharedDialers):
+        return ["\n".join(parts_said(answer)) for answer in visit.dialers.answers]
+    return talk.texts if talk else []
 
 
 def _weigh_injection_not_obeyed(seen: JsonObject) -> Finding:

@@ -4,25 +4,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.common.json import JsonObject, JsonValue, is_array
-from assay.probing.carried_over_input import repeated_by_takers
-from assay.probing.confidential_questions import secrets_disclosed
-from assay.probing.conversations import CONFIRMED_FROM, REPEATS_MAX, Talk, a2a_talk
-from assay.probing.malformed_requests import (
+from assay.probing.conversations import (
+    CONFIRMED_FROM,
     ENVIRONMENT,
+    REPEATS_MAX,
     REPOSITORY,
     LabelledReply,
+    Talk,
+    a2a_talk,
     provoked,
     public_pages,
     unanswered_kinds,
 )
-from assay.probing.patterns import find_internals
+from assay.probing.crossed_answers import mixed_by_takers, overheard, repeated_by_takers
 from assay.probing.ports import Finding, ProbeSession, Severity, probe
 from assay.probing.probe_client import host_of
-from assay.probing.secret_formats import environment_lines, find_secrets
-from assay.probing.settings_dumps import find_settings
-from assay.probing.shared_answers import overheard
-from assay.probing.swapped_results import mixed_by_takers
-from assay.probing.text_tools import handed, mistaken
+from assay.probing.secret_formats import (
+    environment_lines,
+    find_internals,
+    find_secrets,
+    find_settings,
+)
+from assay.probing.text_tools import handed, mistaken, secrets_disclosed
 from assay.probing.wrong_values import neighbours_disclosed, wrongly_asked
 
 ENVIRONMENT_FILE = "environment file"

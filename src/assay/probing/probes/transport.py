@@ -7,8 +7,7 @@ from urllib.parse import urljoin
 from assay.common.json import JsonObject, JsonValue
 from assay.net.egress.address import classify
 from assay.net.egress.ports import EgressError, EgressResponse, OutboundRequest
-from assay.probing.conversations import CONFIRMED_FROM
-from assay.probing.malformed_requests import SPLIT_HEADER, forwarding_request
+from assay.probing.conversations import CONFIRMED_FROM, SPLIT_HEADER, forwarding_request
 from assay.probing.ports import Finding, ProbeSession, Severity, probe
 from assay.probing.probe_client import LIMITS, answer_class, ask, first, host_of
 from assay.probing.session import VisitHttp

@@ -6,9 +6,8 @@ import json
 from assay.common.json import JsonObject
 from assay.net.egress.ports import OutboundRequest
 from assay.probing.ports import Finding, ProbeSession, Severity, probe
-from assay.probing.probe_client import answer_class, ask, canary, first
+from assay.probing.probe_client import answer_class, as_json, ask, asked, canary, first
 from assay.probing.session import VisitHttp
-from assay.probing.x402_reader import as_json, asked
 
 
 def _weigh_x402_challenge_valid(seen: JsonObject) -> Finding:

@@ -14,10 +14,15 @@ from assay.chains.rpc import Returned, Reverted, RpcRefused
 from assay.common.cache import Cache
 from assay.common.egress_budget import current_use
 from assay.registries import erc8004
-from assay.registries.file_cache import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
+from assay.registries.documents import URI_CHARS_MAX, RegistrationFiles, agent_ttl_s
 from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, WalletMatch
-from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
-from assay.registries.refusals import too_much_feedback, unbelievable
+from assay.registries.ports import (
+    ChainFamily,
+    ChainReader,
+    ReaderDependencies,
+    too_much_feedback,
+    unbelievable,
+)
 from assay.registries.wallet_index import WalletIndex
 
 AGENT_TTL_S = 30.0

@@ -13,27 +13,27 @@ from typing import ClassVar, Final, Literal
 
 from assay.chains.model import Account, ChainUnavailable, Family, Network
 from assay.chains.solana.clusters import CORE_PROGRAM, PROGRAMS, SYSTEM_PROGRAM
-from assay.common.base58 import decode, encode
+from assay.common.addresses import decode, encode
 from assay.common.cache import Cache
 from assay.common.egress_budget import current_use
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
-from assay.registries.file_cache import RegistrationFiles, agent_ttl_s
+from assay.registries.documents import RegistrationFiles, agent_ttl_s
 from assay.registries.model import AgentNotFound, Feedback, OnchainAgent, WalletMatch, sequential_id
-from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies
-from assay.registries.refusals import unbelievable
-from assay.registries.solana.accounts import (
+from assay.registries.ports import ChainFamily, ChainReader, ReaderDependencies, unbelievable
+from assay.registries.solana_accounts import (
     AGENT_DISCRIMINATOR,
     ASSET_AT,
     OWNER_AT,
     WALLET_AT,
     BadAccount,
+    Histories,
+    agent_address,
+    atom_address,
     is_burnt,
     read_agent,
     read_atom,
     read_core_owner,
 )
-from assay.registries.solana.addresses import agent_address, atom_address
-from assay.registries.solana.history import Histories
 
 AGENT_TTL_S = 30.0
 """As for EVM chains: after a sale, the former owner can act for the agent at most this long."""

@@ -1,32 +1,135 @@
 """To the upstream and back: what is passed on, what is added, what is dropped.
 
+Requests that come round: from a wrapper that leads back here, or from who says so.
+
+A wrapper whose upstream is a wrapper of this very service would else call itself until every
+connection is taken. Source: RFC 9110, section 7.6.3.
+
+Bodies of requests: held for the sake of a payment, sent at once, or passed on as they come.
+
 Source: RFC 9110, section 7; conventions.md#wrapper; payment-safety.md#upstream-responses.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
+from typing import Final
 from urllib.parse import quote
 
+from assay.common.errors import InvalidRequest, RequestTimeout
 from assay.common.http_heads import HeaderPairs
-from assay.http1.callers import Caller, agent_at, payer_at
+from assay.common.memory_budget import Reservation
 from assay.http1.model import (
+    Caller,
     PreparedUpstreamRequest,
     Upstream,
     UpstreamFailed,
     UpstreamRequest,
     UpstreamResponse,
+    agent_at,
+    payer_at,
 )
-from assay.net.egress.credentials import OwnCredentials
-from assay.net.egress.fields import REQUEST_FIELDS, as_gateways_read
+from assay.net.egress.credentials import REQUEST_FIELDS, OwnCredentials, as_gateways_read, via_mark
 from assay.payments.model import ClaimedPayment
-from assay.payments.requests import upstream_key
+from assay.payments.ports import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX
-from assay.wrappers.loop_detection import Rounds
-from assay.wrappers.model import AdmittedAgent, InboundRequest, PayableRequest, WrapperConfig
+from assay.wrappers.model import (
+    AdmittedAgent,
+    InboundRequest,
+    PayableRequest,
+    WrapperConfig,
+    WrapperTooLarge,
+)
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.ports import FastPathCall
-from assay.wrappers.request_body import body_to_send
 from assay.wrappers.response_fields import ResponseFields, exceptions, is_command
+
+ROUNDS_MAX: Final = 4
+"""How often a request may have been here: wrappers of wrappers are odd, but no harm."""
+
+
+class RequestLoop(InvalidRequest):
+    """The request has been here too often, or its caller says so."""
+
+    code = "request_loop"
+
+
+class Rounds:
+    """Counts how often a request names this service in `Via`, and adds one."""
+
+    def __init__(self, address: str) -> None:
+        """`address` is this service's own."""
+        self._mark = via_mark(address)
+
+    def are_spent(self, headers: HeaderPairs) -> bool:
+        """Whether it has been here `ROUNDS_MAX` times, by its own account."""
+        ways = (value for name, value in headers if name == b"via")
+        return sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX
+
+    def require(self, headers: HeaderPairs) -> None:
+        """Raises `RequestLoop` where they are spent."""
+        if self.are_spent(headers):
+            raise RequestLoop(
+                "The request has passed this service too often, as its header Via says: send none,"
+                " or let the upstream lead elsewhere."
+            )
+
+    def via(self, headers: HeaderPairs) -> bytes:
+        """The way of a request so far, and us."""
+        ways = [value for name, value in headers if name == b"via"]
+        return b", ".join((*ways, b"1.1 " + self._mark))
+
+
+BUFFERED_BODY_S = 60.0
+"""How long the body of a paid call may take: nobody keeps room from others by dribbling."""
+
+SMALL_BODY_BYTES = 64 * 1024
+"""A body up to this size is read before the upstream is called, and sent in one go."""
+
+
+def require_size(size: int | None, bytes_max: int) -> None:
+    """Raises `WrapperTooLarge` for more bytes than that."""
+    if size is not None and size > bytes_max:
+        raise WrapperTooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
+
+
+async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Reservation) -> bytes:
+    """The body of a request; what is only announced takes no room.
+
+    Raises `WrapperTooLarge` and `RequestTimeout`.
+    """
+    bytes_max = config.max_body_bytes
+    require_size(incoming.content_length, bytes_max)
+    if incoming.content_length == 0:
+        return b""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BUFFERED_BODY_S):
+            async for piece in incoming.body(bytes_max):
+                body += piece
+                await share.take(len(body))
+    except TimeoutError:
+        message = f"The body did not arrive within {BUFFERED_BODY_S:g} seconds."
+        raise RequestTimeout(message) from None
+    return bytes(body)
+
+
+async def _body_to_send(paid: PayableRequest) -> tuple[bytes | AsyncIterator[bytes], int | None]:
+    """The body: in hand already, read now because it is small, or passed on as it comes."""
+    if paid.body is not None:
+        return paid.body, len(paid.body)
+    incoming, bytes_max = (
+        paid.admitted.matched.incoming,
+        paid.admitted.matched.config.max_body_bytes,
+    )
+    length = incoming.content_length
+    if length == 0:
+        return b"", 0
+    if length is not None and length <= SMALL_BODY_BYTES:
+        whole = b"".join([piece async for piece in incoming.body(bytes_max)])
+        return whole, len(whole)
+    return incoming.body(bytes_max), length
+
 
 SANDBOX = (
     (b"content-security-policy", b"sandbox allow-scripts allow-forms"),
@@ -80,7 +183,7 @@ class ForwardStage:
         `UpstreamBusy` and `common.errors.Unavailable`.
         """
         matched = paid.admitted.matched
-        body, length = await body_to_send(paid)
+        body, length = await _body_to_send(paid)
         incoming = matched.incoming
         headers = [
             *self._request_headers(paid),

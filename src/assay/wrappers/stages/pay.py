@@ -7,7 +7,6 @@ from typing import Final
 
 from assay.common.clock import Clock
 from assay.http1.model import UpstreamFailed
-from assay.payments.fees import PlatformWallets
 from assay.payments.model import (
     LedgerEntry,
     Payment,
@@ -16,7 +15,8 @@ from assay.payments.model import (
     Quote,
     Replay,
 )
-from assay.payments.requests import PaidRequest, PresentedPayment
+from assay.payments.ports import PaidRequest, PresentedPayment
+from assay.payments.sale_checks import PlatformWallets
 from assay.payments.service import PaymentService
 from assay.wrappers.history import Revision
 from assay.wrappers.model import (
@@ -24,13 +24,13 @@ from assay.wrappers.model import (
     Free,
     InboundRequest,
     PayableRequest,
+    PaymentLimits,
     RateLimitedRequest,
     RoutedRequest,
     WrapperConfig,
 )
-from assay.wrappers.payment_limits import PaymentLimits
-from assay.wrappers.ports import WrapperStore
 from assay.wrappers.route_table import REMEMBERED_S
+from assay.wrappers.store import SqlWrapperStore
 
 QUOTE_S_MAX: Final = 3600.0
 """The longest life of a quote: an MPP challenge's, by its setting."""
@@ -45,7 +45,7 @@ class PayStage:
         networks: Mapping[str, PaymentNetwork],
         address: str,
         platform: PlatformWallets,
-        store: WrapperStore,
+        store: SqlWrapperStore,
         clock: Clock,
     ) -> None:
         self._payments = payments

@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
 from assay.common.errors import InvalidRequest, Problem, ServiceError
-from assay.evaluation.enrolment import EnrolmentHolder, Enrolments
+from assay.evaluation.schedule import EnrolmentHolder, Enrolments
 from assay.gate.model import Decision, GateInput
 from assay.gate.service import Asker, Gate
-from assay.identity.controllers import controls, require_control
 from assay.identity.model import (
     AgentHeaders,
     AgentPrincipal,
     ContractProof,
     IdentityRequired,
     canonical_address,
+    controls,
+    require_control,
 )
 from assay.identity.service import AgentIdentity, agent_address
-from assay.registries.subject import Subject, subject_key
+from assay.registries.model import Subject, subject_key
 from assay.registries.subjects import canonical_agent_id
 from assay.wrappers.model import (
     AdmittedAgent,

@@ -1,1 +1,0 @@
-"""The 8004 agent registry on Solana: its programs, accounts and instructions."""

@@ -1,0 +1,199 @@
+"""JSON bodies that features share: base models, errors, pages, health.
+
+Base models of JSON bodies: camelCase names; request bodies strict and closed.
+
+The error body (interface.md#errors; conventions.md#error-envelope).
+
+Lists in pages: `{items, total, limit, offset, nextCursor}`, unless the interface has an array.
+
+A cursor says where the next page begins. It is opaque to callers, short, and parsed strictly. It
+contains only what its caller has seen, so it needs no signature. A cursor that names a missing row
+is 404 on every list: the reader starts again.
+
+Health and discovery (interface.md#health-and-discovery).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from assay.common.errors import InvalidRequest, Problem
+from assay.server.errors import STATUS
+
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+"""Always formatted by `common.clock.iso`."""
+
+
+class ResponseModel(BaseModel):
+    """A response body."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, serialize_by_alias=True
+    )
+
+
+class RequestModel(BaseModel):
+    """A request body: exact types, no unknown members."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, frozen=True, strict=True, extra="forbid", allow_inf_nan=False
+    )
+
+
+CachedReason = Annotated[
+    str | None,
+    Field(
+        description="Why an older evaluation was used: `evaluation_quota` (gates caused as many of"
+        " this agent as they may an hour), `egress_budget` (its host has had its share of"
+        " requests), or `unfinished` and `indexing` (one was begun, and is finished in the"
+        " background); see `evaluatedAt`.",
+        exclude_if=lambda value: value is None,
+    ),
+]
+
+
+class ErrorResponse(ResponseModel):
+    """A refusal. Further members depend on the code."""
+
+    model_config = ConfigDict(extra="allow")
+
+    error: Annotated[str, Field(description="A slug in lower case.", examples=["invalid_request"])]
+    code: Annotated[
+        str, Field(description="What programs go by; more may come.", examples=list(STATUS))
+    ]
+    message: Annotated[str, Field(description="One sentence for a person.")]
+    request_id: Annotated[str, Field(description="Also in the header x-request-id.")]
+
+
+T = TypeVar("T")
+
+OFFSET_MAX: Final = 100_000
+"""Largest offset in a list."""
+
+PageCursor = Annotated[
+    str | None,
+    Query(
+        max_length=100,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description="`nextCursor` of the page before; counts before `offset` and `before`.",
+    ),
+]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[
+    int, Query(ge=0, le=OFFSET_MAX, description="Beyond this, page by `cursor` instead.")
+]
+
+_AT = re.compile(r"at:(0|[1-9][0-9]{0,5})")
+_AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+class PageResponse(ResponseModel):
+    """The fields that every page has."""
+
+    total: Annotated[int, Field(description="Of all pages together.")]
+    limit: int
+    offset: int
+    next_cursor: Annotated[
+        str | None, Field(description="Asks for the next page as `cursor`; null on the last one.")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """One page of a list, and the values of `PageResponse`."""
+
+    items: Sequence[T]
+    total: int
+    limit: int
+    offset: int
+    next_cursor: str | None
+
+
+def part_of(whole: Sequence[T], limit: int, offset: int, cursor: str | None) -> Part[T]:
+    """Return one page of a list short enough to be read whole. Raises `InvalidRequest`."""
+    start = offset_of(cursor, offset)
+    shown = whole[start : start + limit]
+    return Part(shown, len(whole), limit, start, cursor_at(start, len(shown), len(whole)))
+
+
+def cursor_at(offset: int, shown: int, total: int) -> str | None:
+    """Return the cursor of the next page in a list that is paged by offset."""
+    place = offset + shown
+    return _encoded(f"at:{place}") if shown and place < min(total, OFFSET_MAX + 1) else None
+
+
+def cursor_after(last_id: str | None) -> str | None:
+    """Return the cursor of the page after a row in a list that is paged by id."""
+    return None if last_id is None else _encoded(f"after:{last_id}")
+
+
+def offset_of(cursor: str | None, offset: int) -> int:
+    """Return where the page begins. Raises `InvalidRequest` for a cursor of another list."""
+    if cursor is None:
+        return offset
+    found = _AT.fullmatch(_decoded(cursor))
+    if found is None or int(found[1]) > OFFSET_MAX:
+        raise _unknown()
+    return int(found[1])
+
+
+def before_of(cursor: str | None, before: str | None) -> str | None:
+    """Return the id of the row before the page. Raises `InvalidRequest`."""
+    if cursor is None:
+        return before
+    found = _AFTER.fullmatch(_decoded(cursor))
+    if found is None:
+        raise _unknown()
+    return found[1]
+
+
+def _encoded(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).rstrip(b"=").decode()
+
+
+def _decoded(cursor: str) -> str:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise _unknown() from None
+
+
+def _unknown() -> InvalidRequest:
+    problem = Problem(("query", "cursor"), "is not a cursor of this list")
+    return InvalidRequest("The request is not valid; `details` says where.", details=[problem])
+
+
+class HealthResponse(ResponseModel):
+    """The service is up."""
+
+    ok: bool
+    status: str
+    service: str
+    supported_chains: list[str]
+    default_chain: str
+    timestamp: Timestamp
+
+
+class DiscoveryResponse(ResponseModel):
+    """Where developers find things."""
+
+    service: str
+    version: str
+    health: str
+    openapi: str
+    docs: str
+    jwks: str
+
+
+class JwksResponse(ResponseModel):
+    """Public keys of decision tokens (RFC 7517)."""
+
+    keys: list[dict[str, str]]
