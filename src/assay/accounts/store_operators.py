@@ -232,7 +232,10 @@ def _takes_admin(change: AccountChange) -> bool:
 
 
 async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:
-    """Return the account, locked until this transaction ends; None for a deleted one."""
+    """Return the account, locked until this transaction ends.
+
+    Raises `OperatorNotFound`, also for a deleted account.
+    """
     mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
     known = select(operators).where(*mine).with_for_update()
     row = (await connection.execute(known)).mappings().one_or_none()

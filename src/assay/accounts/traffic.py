@@ -79,7 +79,7 @@ class Traffic:
             return await self._key(known, exchange)
         try:
             return await self._count_unknown(token, exchange)
-        except Unavailable:  # its owner is unknown; an operation that needs the owner refuses the call
+        except Unavailable:  # unknown owner: operations that need it refuse
             return await _taken(self._anonymous, caller_of(exchange.client_address))
 
     async def _count_without_token(
