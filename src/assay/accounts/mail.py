@@ -163,7 +163,10 @@ class MailOutbox:
         await self._turns.join()
 
     def _displace(self, asker: str) -> bool:
-        """Drop the newest job of the asker with most, if that is more than `asker` would have."""
+        """Drop the newest job of the asker with most waiting; return whether there is room.
+
+        Nothing is dropped if `asker` would then have most.
+        """
         most = max(self._jobs, key=lambda one: len(self._jobs[one]))
         if len(self._jobs[most]) <= len(self._jobs.get(asker, ())) + 1:
             return False

@@ -246,7 +246,10 @@ class CredentialStore(Protocol):
     async def verify_email(
         self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
     ) -> bool:
-        """Spend a verification code, and mark the address verified if it is still the same."""
+        """Spend a verification code and mark its address verified; return whether it was.
+
+        An address that has changed since is not verified.
+        """
         ...
 
     async def begin_totp(self, operator_id: str, sealed: bytes) -> bool:

@@ -291,7 +291,7 @@ class SecondFactors:
         await self.require(record, code, actor)
 
     async def _take(self, record: LoginRecord, code: str, actor: Actor) -> bool:
-        """Spend a one-time or recovery code."""
+        """Spend a one-time or recovery code; return whether it was valid."""
         operator_id = record.operator.id
         step = self._step(record, code)
         if step is not None:

@@ -124,7 +124,7 @@ async def _spend_code(
     at: datetime,
     operator_id: str | None,
 ) -> bool:
-    """Spend a code in the caller's transaction; of two concurrent calls, one succeeds."""
+    """Spend a code in the caller's transaction; return whether this call has spent it."""
     statement = (
         update(account_codes)
         .where(

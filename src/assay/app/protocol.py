@@ -89,7 +89,10 @@ class FastProtocol(ServerProtocol[FastCycle]):
         return caller or anonymous_at(self._application.client_of(self.client, self.headers))
 
     def take_ordinary(self, cycle: FastCycle) -> bool:
-        """Let the ordinary path answer a request that the upstream has not seen."""
+        """Let the ordinary path answer a request that the upstream has not seen.
+
+        Returns False if the caller is gone.
+        """
         if self.cycle is not cast("Any", cycle) or self.transport.is_closing():
             return False
         cycle.response_complete = True

@@ -39,7 +39,7 @@ class PublicFacts:
     answers=HealthResponse,
 )
 async def health(request: Request) -> HealthResponse:
-    """Return whether the service is up, and which chains it knows."""
+    """Show whether the service is up, and which chains it knows."""
     return _health(request)
 
 
@@ -52,7 +52,7 @@ async def health(request: Request) -> HealthResponse:
     answers=HealthResponse,
 )
 async def api_health(request: Request) -> HealthResponse:
-    """Return the same, for the public site."""
+    """Show the same for the public site."""
     return _health(request)
 
 
@@ -65,7 +65,7 @@ async def api_health(request: Request) -> HealthResponse:
     answers=DiscoveryResponse,
 )
 async def discovery(request: Request) -> DiscoveryResponse:
-    """Return where developers find things."""
+    """Show where developers find things."""
     address = service(request, PublicFacts).address
     return DiscoveryResponse(
         service="assay",
@@ -86,7 +86,7 @@ async def discovery(request: Request) -> DiscoveryResponse:
     answers=JwksResponse,
 )
 async def jwks(request: Request) -> object:
-    """Return the public keys that decision tokens are verified with. Beyond the specification."""
+    """List the public keys that verify decision tokens. Beyond the specification."""
     return service(request, DecisionTokens).jwks(service(request, Clock).now())
 
 
@@ -100,7 +100,7 @@ async def jwks(request: Request) -> object:
     media_types=("text/plain",),
 )
 async def security_txt(request: Request) -> PlainTextResponse:
-    """Return where to report a weakness (RFC 9116). Beyond the specification."""
+    """Show where to report a weakness (RFC 9116). Beyond the specification."""
     facts = service(request, PublicFacts)
     lines = [
         *(f"Contact: {contact}" for contact in facts.security_contacts),
