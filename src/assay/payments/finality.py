@@ -1,12 +1,10 @@
-"""The chain as the witness: how deep a payment must be, and what ends one for good (ADR 0019).
+"""Decides when a payment is final, by the chain's own word (ADR 0019).
 
-What the nodes of a network say of payments together: no refusal on the word of one.
+If a node shows the money, by a receipt, it is believed whatever the others say; the watcher
+compares it with the others afterwards.
 
-A node that shows the money is believed, whatever the others say: what it shows is a receipt, and
-the watcher holds it against them afterwards (ADR 0019).
-
-Where a network has two endpoints or more, nothing ends as refused on the word of one: every other
-one is asked. What is settled is looked at again by `watcher`.
+If a network has two endpoints or more, no payment ends as refused by the word of one: every other
+endpoint is asked. `watcher` looks at settled payments again.
 """
 
 import asyncio
@@ -27,22 +25,22 @@ Ask: TypeAlias = Callable[[Network, Sequence[LedgerEntry]], Awaitable[Sequence[P
 """Asks one node about payments. Raises `ChainUnavailable`."""
 
 ENOUGH: Final = 2
-"""Nodes whose word ends a payment as failed, where a network has as many."""
+"""Nodes that must agree to end a payment as failed, if a network has as many."""
 
 
 def single_nodes(network: Network) -> list[Network]:
-    """The network as each of its endpoints alone has it."""
+    """Return the network once for each endpoint, with that endpoint alone."""
     return [replace(network, rpc_urls=(url,)) for url in dict.fromkeys(network.rpc_urls)]
 
 
 async def ask_nodes(
     network: Network, entries: Sequence[LedgerEntry], ask: Ask, *, every_node: bool
 ) -> list[PaymentOutcome]:
-    """What became of each entry, in order. Raises `ChainUnavailable` when no node answers.
+    """Return the outcome of each entry, in order. Raises `ChainUnavailable` if no node answers.
 
-    The first node that answers is asked, and every other one about what it refuses, or knows to be
-    used and not by what. With `every_node` all of them are, about whatever none has shown to be
-    paid.
+    It asks the first node that answers, and every other one about entries that this node refuses,
+    or knows to be used without knowing by what. With `every_node` it asks all nodes about every
+    entry that none has shown to be paid.
     """
     nodes, waiting = single_nodes(network), list(entries)
     seen_by_nodes: dict[str, list[PaymentOutcome]] = {entry.id: [] for entry in entries}
@@ -64,7 +62,7 @@ async def ask_nodes(
 
 
 def _is_open(one: PaymentOutcome, *, every_node: bool) -> bool:
-    """Whether the next node is asked as well."""
+    """Return whether the next node is asked as well."""
     if isinstance(one, Undecided):
         return every_node or one.is_used
     return isinstance(one, Rejected)
@@ -73,7 +71,7 @@ def _is_open(one: PaymentOutcome, *, every_node: bool) -> bool:
 def _combined(
     seen_by_nodes: Sequence[PaymentOutcome], enough: int, *, every_node: bool
 ) -> PaymentOutcome:
-    """Paid when one shows it; refused, or unused for every node, when all who answer say so."""
+    """Return paid if one node shows it; refused, or unused, if all that answer agree."""
     paid = next((one for one in seen_by_nodes if isinstance(one, Settled)), None)
     if paid is not None:
         return paid
@@ -97,20 +95,20 @@ POLL_MAX_S: Final = 1.0
 
 
 class Receipts(Port):
-    """What a network's endpoints show of transactions."""
+    """Shows what a network's endpoints know of transactions."""
 
     async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
-        """In how many blocks each payment stands, its own and those on top of it.
+        """Return in how many blocks each payment is confirmed, its own block included.
 
-        0 where its transaction is not shown, or did not pay. Of any number of payments few
+        0 means that its transaction is not shown, or did not pay. Any number of payments takes few
         exchanges. Raises `Unavailable`.
         """
         ...
 
     async def agreed_depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:
-        """The same by the endpoint that shows each least deep: of two where there are two.
+        """Return the least depth of each payment by any endpoint that answers.
 
-        Of all that answer. Raises `Unavailable`.
+        If the network has two endpoints, two must answer. Raises `Unavailable`.
         """
         ...
 
@@ -124,7 +122,7 @@ class View:
 
 
 class Witness:
-    """Says of an outcome whether it stands."""
+    """Decides whether an outcome stands."""
 
     def __init__(
         self,
@@ -135,7 +133,7 @@ class Witness:
         clock: Clock,
         wait_s: float,
     ) -> None:
-        """`others`: by network the view without its first endpoint, where it has another."""
+        """Create it; `others` has the view without the first endpoint, by network, if any."""
         self._networks = networks
         self._protocols = protocols
         self._first = first
@@ -145,28 +143,28 @@ class Witness:
 
     @property
     def networks(self) -> Collection[str]:
-        """Every network's id."""
+        """Return every network's id."""
         return self._networks
 
     def views(self, network: str) -> Sequence[View]:
-        """The usual one, and the one without the first endpoint where there is any."""
+        """Return the usual view, and the one without the first endpoint if there is one."""
         other = self._others.get(network)
         return (self._first,) if other is None else (self._first, other)
 
     def is_final(self, network: str, depth: int) -> bool:
-        """Whether a payment so deep is looked at no more."""
+        """Return whether a payment at this depth needs no further look."""
         return self._networks[network].is_final(depth)
 
     def protocol(self, entry: LedgerEntry) -> PaymentProtocol:
-        """The protocol of an entry."""
+        """Return the protocol of an entry."""
         return self._protocols[entry.protocol]
 
     async def outcome_at(self, entry: LedgerEntry, view: View) -> PaymentOutcome:
-        """What became of an entry, as one view says; nothing is sent."""
+        """Return the outcome of an entry by one view; sends nothing."""
         return await self.protocol(entry).outcome(entry, view.needs)
 
     async def outcome_by_all(self, entry: LedgerEntry) -> PaymentOutcome:
-        """What became of an entry, as every endpoint says. Raises `Unavailable`."""
+        """Return the outcome of an entry by every endpoint. Raises `Unavailable`."""
         protocol, needs = self.protocol(entry), self._first.needs
         (found,) = await protocol.outcomes([entry], needs, every_node=True)
         return found
@@ -174,10 +172,10 @@ class Witness:
     async def judged(
         self, entry: LedgerEntry, found: PaymentOutcome, *, waits: bool
     ) -> PaymentOutcome:
-        """The outcome if it stands, what stands instead, or `Undecided`.
+        """Return the outcome if it stands, the outcome that stands instead, or `Undecided`.
 
-        Nothing is asked about what is settled on a network that wants one confirmation. Where it
-        wants more, they are waited for if `waits`.
+        It asks nothing about a settled payment on a network that needs one confirmation. If the
+        network needs more, it waits for them if `waits`.
         """
         if isinstance(found, Rejected):
             found = await self._agreed(entry, found)
@@ -186,7 +184,7 @@ class Witness:
         return found
 
     async def _agreed(self, entry: LedgerEntry, found: Rejected) -> PaymentOutcome:
-        """A refusal that the endpoints agree with; what any of them shows of a transfer counts."""
+        """Return a refusal that the endpoints agree on; any of them may show a transfer instead."""
         if entry.network not in self._others or found.is_agreed:
             return found
         try:
@@ -195,7 +193,7 @@ class Witness:
             return Undecided(f"{found.reason}, says one endpoint: {error.detail or error.message}")
         if isinstance(said, Settled):
             return said
-        if isinstance(said, Rejected) or said.is_unused:  # a refusal that moved nothing
+        if isinstance(said, Rejected) or said.is_unused:  # a refusal for which nothing moved
             return found
         return replace(said, detail=f"{found.reason}, says one endpoint; all: {said.detail}")
 
@@ -215,7 +213,7 @@ class Witness:
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
 
     async def _depth(self, network: str, shown: WatchedPayment) -> int:
-        """How deep a payment is: as the usual view says, or else another that shows it."""
+        """Return the depth of a payment by the usual view, or by another that shows it."""
         for view in self.views(network):
             with suppress(Unavailable):
                 (depth,) = await view.receipts.depths(network, [shown])

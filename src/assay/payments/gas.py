@@ -1,14 +1,12 @@
-"""Who pays for the gas of settlements, and how much one may cost (ADR 0017).
+"""Decides who pays for the gas of settlements, and how much one may cost (ADR 0017).
 
-What a settlement may offer for gas and may cost: arithmetic over what the operator decided.
+Every settlement that our own key sends is charged to the selling operator, whatever the price:
+first to a free number of settlements a day, then to the operator's prepaid gas. Gas is reserved in
+the transaction that claims the payment, before the upstream is asked, and given back if nothing was
+sent. A settlement that cannot be paid for, that costs more than it may, or that our key cannot
+afford is refused before the upstream runs.
 
-Every settlement that our own key sends is charged to the selling operator, whatever the price: to a
-free number of settlements a day, else to what the operator has prepaid. It is reserved in the
-transaction that claims the payment, before the upstream is asked, and given back when nothing was
-sent. What cannot be paid for, costs more than it may, or is more than our key holds, is refused
-before the upstream runs.
-
-Gas accounts: what an operator has left for settling, and an admin's credits.
+It also has gas accounts: what an operator has left for settling, and an admin's credits.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,20 +26,20 @@ from assay.payments.model import LedgerEntry, PaymentState, PaymentsUnavailable,
 from assay.payments.outcomes import NO_GAS, Gas
 
 GAS_MAX: Final = 200_000
-"""Most gas a transfer may burn; Circle's takes less than half.
-Source: payment-safety.md#gas-griefing. Every bound on what a settlement costs is for so much."""
+"""Most gas that a transfer may burn; Circle's takes less than half. Every bound on the cost of a
+settlement is for this amount. Source: payment-safety.md#gas-griefing."""
 
 USD: Final = "usd"
 WEI: Final = 10**18
 NANO: Final = 10**9
-"""Balances are counted in billionths of their currency: of a coin, gwei."""
+"""Balances are counted in billionths of their currency: for a coin, gwei."""
 
 GAS_USUAL: Final = 65_000
-"""What a transfer of Circle's dollar takes. Source: x402.md#gas-of-a-transfer."""
+"""Gas of a transfer of Circle's dollar. Source: x402.md#gas-of-a-transfer."""
 
 
 class FeePerGas(NamedTuple):
-    """Wei per gas: what is offered beyond the base fee, and the most in all (EIP-1559)."""
+    """Wei per gas: the offer beyond the base fee, and the most in all (EIP-1559)."""
 
     priority: int
     most: int
@@ -51,9 +49,9 @@ NO_FEE: Final = FeePerGas(0, 0)
 
 
 def fee_per_gas(price: int, cap: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
-    """Twice the price of now, which outlasts six full blocks (EIP-1559), and never above `cap`.
+    """Return twice the present price, which outlasts six full blocks (EIP-1559), at most `cap`.
 
-    `at_least` is what a replacement has to offer; beyond the cap it is not reached.
+    `at_least` is what a replacement must offer; beyond the cap it is not reached.
     """
     tip = max(1, min(price, price // 10 + 1))
     most = min(max(price * 2 + tip, at_least.most), cap)
@@ -62,22 +60,22 @@ def fee_per_gas(price: int, cap: int, at_least: FeePerGas = NO_FEE) -> FeePerGas
 
 @dataclass(frozen=True, slots=True)
 class GasRules:
-    """What the operator of the service has decided."""
+    """What the operator of the service has configured."""
 
     free_per_account: int
-    """Settlements a UTC day, of each account."""
+    """Free settlements of each account a UTC day."""
     free_shared: int
-    """The same of all self-registered accounts together."""
+    """Free settlements of all self-registered accounts together."""
     usd: Mapping[str, Decimal]
-    """What a coin is worth, by network; a network that is not there is counted in its coin."""
+    """The value of a coin in USD, by network; gas of other networks is counted in their coin."""
     cap_of_price: Decimal
-    """The most that a settlement may cost: this part of its price, where the coin's worth is known,
-    and never less than `cap_coins`."""
+    """The most that a settlement may cost, as a part of its price, if the coin's value is known;
+    never less than `cap_coins`."""
     cap_coins: Mapping[str, Decimal]
-    """In coins, by network."""
+    """The most that a settlement may cost in coins, by network."""
 
     def cap_wei(self, network: str, amount: int) -> int:
-        """The most that settling `amount` base units may cost, in wei."""
+        """Return the most that settling `amount` base units may cost, in wei."""
         cap = self.cap_coins[network]
         if worth := self.usd.get(network):
             price = Decimal(amount).scaleb(-DECIMALS)
@@ -85,15 +83,15 @@ class GasRules:
         return int(cap * WEI)
 
     def cap_per_gas(self, network: str, amount: int) -> int:
-        """The same for one unit of gas."""
+        """Return the most that one unit of gas may cost, in wei."""
         return self.cap_wei(network, amount) // GAS_MAX
 
     def currency(self, network: str) -> str:
-        """What gas of a network is counted in."""
+        """Return the currency in which gas of a network is counted."""
         return USD if network in self.usd else network
 
     def nano(self, network: str, wei: int) -> int:
-        """Wei in billionths of the currency, rounded up."""
+        """Return wei in billionths of the currency, rounded up."""
         cost = Decimal(wei) * self.usd.get(network, Decimal(1)) * NANO / WEI
         return int(cost.to_integral_value(ROUND_CEILING))
 
@@ -103,21 +101,22 @@ UNSETTLED: Final = "Payments cannot be settled now."
 DEAR_RETRY_S: Final = 60
 
 SHARED_BELOW: Final = 2_000
-"""Of a key that pays for fewer settlements, every claim counts those of all processes. Above it
-each process counts its own beside a reading: the others would have to claim so many in seconds."""
+"""If a key can pay for fewer settlements than this, every claim counts those of all processes.
+Above it, each process counts its own beside a reading: the others would have to claim this many
+within seconds."""
 OVERLAP: Final = timedelta(seconds=5)
-"""How long before a reading a settlement may have ended that the balance did not show yet: nodes
-are some blocks behind, and clocks of processes differ."""
+"""Seconds before a reading in which a settlement may have ended without showing in the balance:
+nodes are some blocks behind, and clocks of processes differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """What a network asks of our key now, in wei: the price of a unit of gas, and what it holds."""
+    """What a network charges and what our key holds, in wei: gas price and balance."""
 
     gas_price: int
     balance: int
     read_at: datetime
-    """Not later than the node was asked."""
+    """A time not later than the question to the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,33 +124,36 @@ class KeyNonces:
     """How far a network is with our key's transactions."""
 
     unmined: int
-    """Those that a node holds and that are in no block yet."""
+    """Transactions that a node holds and that are in no block yet."""
     gap: int
-    """Those this process has sent and the node does not hold: above 0, what follows them waits."""
+    """Transactions that this process sent and the node does not hold: above 0, later ones wait."""
 
 
 class SettlingKey(Protocol):
     """The key that settles."""
 
     address: str
-    """Empty until there is one."""
+    """The address; empty until there is a key."""
 
     async def state(self, network: str) -> KeyState:
-        """Remembered for some seconds, failures too. Raises `ChainUnavailable`."""
+        """Return the state, remembered for some seconds like failures.
+
+        Raises `ChainUnavailable`.
+        """
         ...
 
     async def nonces(self, network: str) -> KeyNonces:
-        """Asked each time. Raises `ChainUnavailable`."""
+        """Return the nonces, asked for each time. Raises `ChainUnavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GasTerms:
-    """What a claim reserves for settling, and from what it may be taken."""
+    """What a claim reserves for settling, and from which budgets."""
 
     currency: str
     most: int
-    """Billionths of the currency."""
+    """The reservation, in billionths of the currency."""
     free_per_account: int
     free_shared: int
 
@@ -172,17 +174,17 @@ class GasAccount:
     """What an account may spend on settling, and has spent."""
 
     prepaid: Mapping[str, int]
-    """Billionths by currency. Below zero where a settlement cost more than was expected."""
+    """Billionths by currency; below zero if a settlement cost more than was reserved."""
     spent: Mapping[str, int]
-    """What settlements of payments claimed today have cost, by currency, prepaid or not."""
+    """The cost of settlements of payments claimed today, by currency, prepaid or not."""
     free_used: int
-    """Free settlements of today."""
+    """Free settlements used today."""
     is_self_registered: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SoldOn:
-    """A network on which wrappers are sold, and the highest of their prices in base units."""
+    """A network on which wrappers sell, and the highest of their prices in base units."""
 
     network: str
     protocol: str
@@ -190,42 +192,42 @@ class SoldOn:
 
 
 class GasStore(Protocol):
-    """Budgets of gas. Claims reserve from them, and moves of the ledger charge them."""
+    """Budgets of gas. Claims reserve from them, and changes of the ledger charge them."""
 
     async def in_flight(self, network: str, now: datetime, since: datetime) -> int:
-        """Payments of all processes whose gas is reserved, or was spent since then."""
+        """Return payments of all processes whose gas is reserved, or was spent since then."""
         ...
 
     async def account(self, operator_id: str, day: int) -> GasAccount:
-        """An account's budget."""
+        """Return an account's budget."""
         ...
 
     async def shared_used(self, day: int) -> int:
-        """Free settlements of all self-registered accounts together."""
+        """Return the free settlements used by all self-registered accounts together."""
         ...
 
     async def credit_for_admin(
         self, operator_id: str, currency: str, amount: int, note: AuditEntry
     ) -> int:
-        """Add billionths to what is prepaid (below zero: take some back); what is there then."""
+        """Add billionths to the prepaid gas (negative: take back); return the new balance."""
         ...
 
     async def sold(self) -> Sequence[SoldOn]:
-        """Networks on which an active wrapper takes payments, by their ids."""
+        """Return the networks on which an active wrapper takes payments, by their ids."""
         ...
 
     async def release_abandoned(self, before: datetime, at_most: int) -> int:
-        """Release claims whose lease ended before then and that hold prepaid gas; how many."""
+        """Release claims with prepaid gas whose lease ended before then; return how many."""
         ...
 
     async def forget(self, before_day: int) -> int:
-        """Remove free budgets of earlier days; how many there were."""
+        """Remove free budgets of earlier days; return how many there were."""
         ...
 
 
 @dataclass(slots=True)
 class _Watched:
-    """Settlements that a reading of the key's balance has still to pay for."""
+    """Settlements that a reading of the key's balance must still pay for."""
 
     state: KeyState
     waiting: int
@@ -233,22 +235,22 @@ class _Watched:
 
 @dataclass(slots=True)
 class GasOffer:
-    """What a claim reserves, and why the payment may not be settled now, if it may not.
+    """What a claim reserves, and why the payment may not be settled now, if so.
 
-    The refusal is for a claim that would be settled: what was claimed before is finished.
+    The refusal is for a new claim; a payment that was claimed before is finished.
     """
 
     terms: GasTerms | None = None
     refusal: PaymentsUnavailable | None = None
     watched: _Watched | None = None
     shared: Callable[[], Awaitable[PaymentsUnavailable | None]] | None = None
-    """Asks what all processes have promised, where the key holds little."""
+    """Asks what all processes have promised, if the key holds little."""
 
     async def require_paid(self) -> None:
-        """Of a claim that is written down: our key can pay for it beside all others that are.
+        """Require that our key can pay for a stored claim beside all others.
 
-        Of two that are written down at once each counts the other: one too many is refused by both.
-        Raises `PaymentsUnavailable`.
+        If two are stored at once, each counts the other, and both may be refused. Raises
+        `PaymentsUnavailable`.
         """
         refusal = self.refusal
         if refusal is None and self.shared is not None:
@@ -257,7 +259,7 @@ class GasOffer:
             raise refusal
 
     def drop(self) -> None:
-        """The payment is not settled: our key need not pay for it."""
+        """Drop the claim: our key need not pay for it."""
         if self.watched is not None:
             self.watched.waiting -= 1
             self.watched = None
@@ -276,7 +278,7 @@ class GasBudget:
         self._watched: BoundedMap[str, _Watched] = BoundedMap(networks)
 
     async def offer(self, quote: Quote) -> GasOffer:
-        """What a claim of this quote reserves; `drop` it when nothing comes of it."""
+        """Return what a claim of this quote reserves; call `drop` if the claim comes to nothing."""
         network, rules = quote.network.id, self.rules
         cap = rules.cap_per_gas(network, quote.amount)
         if not self.key.address:
@@ -311,7 +313,7 @@ class GasBudget:
         )
 
     async def _promised(self, network: str, state: KeyState) -> int:
-        """What a reading of the balance has to pay for, of all processes."""
+        """Return what a reading of the balance must pay for, over all processes."""
         return await self.store.in_flight(network, self._clock.now(), state.read_at - OVERLAP)
 
     def _empty(self, network: str, state: KeyState) -> PaymentsUnavailable:
@@ -319,9 +321,9 @@ class GasBudget:
         return _refusal(UNSETTLED, detail, DEAR_RETRY_S)
 
     def spent(self, entry: LedgerEntry, wei: int | None) -> int | None:
-        """What an entry's settling has cost, in its currency; never beyond the cap.
+        """Return the cost of settling an entry in its currency, at most the cap.
 
-        The cost is a node's word; None where it is not known, or not in this currency any more.
+        The cost is a node's word. Returns None if it is unknown, or no longer in this currency.
         """
         if wei is None or entry.gas.currency != self.rules.currency(entry.network):
             return None
@@ -334,7 +336,7 @@ class GasBudget:
         return GasTerms(rules.currency(network), most, rules.free_per_account, rules.free_shared)
 
     async def _watch(self, network: str, state: KeyState) -> _Watched:
-        """Those in flight, of all processes, when the balance was read, and ours since."""
+        """Return what all processes had in flight at the reading, and ours since."""
         known = self._watched.get(network)
         if known is None or known.state is not state:
             waiting = await self._promised(network, state)
@@ -346,9 +348,9 @@ class GasBudget:
 
 
 def closed(entry: LedgerEntry, moved: LedgerEntry) -> Gas:
-    """The gas of an entry that has moved: given back when nothing was sent, else spent, once.
+    """Return the gas of a moved entry: given back if nothing was sent, else spent, once.
 
-    What was sent and cannot be asked about any more has cost what was reserved.
+    If the cost of a sent settlement can no longer be found out, it is what was reserved.
     """
     gas = entry.gas
     is_open = moved.state in {PaymentState.CLAIMED, PaymentState.SETTLING, PaymentState.PENDING}
@@ -365,7 +367,7 @@ def _refusal(message: str, detail: str, retry_after_s: int) -> PaymentsUnavailab
 
 
 CREDIT_MAX: Final = Decimal(1_000_000)
-"""Of USD or coins, at once: a thousand such credits fit into a balance."""
+"""Largest credit in USD or coins: a thousand such credits fit into a balance."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -375,9 +377,9 @@ class GasUsage:
 
     account: GasAccount
     free_left: int
-    """Of the account's own free settlements."""
+    """Free settlements left of the account's own."""
     shared_left: int | None
-    """Of those of all self-registered accounts; None where this is none of them."""
+    """Free settlements left of all self-registered accounts; None if this is not one of them."""
 
 
 class GasAccounts:
@@ -389,7 +391,7 @@ class GasAccounts:
         self._clock = clock
 
     async def usage(self, operator_id: str) -> GasUsage:
-        """What an account may spend today."""
+        """Return what an account may still spend today."""
         account = await self._store.account(operator_id, self._today())
         shared = None
         if account.is_self_registered:
@@ -398,16 +400,16 @@ class GasAccounts:
         return GasUsage(account, free, shared)
 
     async def shared_used(self) -> int:
-        """Free settlements of all self-registered accounts today."""
+        """Return the free settlements that all self-registered accounts have used today."""
         return await self._store.shared_used(self._today())
 
     async def credit_for_admin(
         self, operator_id: str, amount: Decimal, network: str | None, actor: Actor = TERMINAL
     ) -> tuple[str, Decimal]:
-        """Add to what an account has prepaid; its currency, and what is there then.
+        """Add prepaid gas to an account; return its currency and the new balance.
 
-        In USD, or in the coin of `network` if `ASSAY_GAS_USD` does not name it. Below zero it takes
-        back. Raises `InvalidRequest`.
+        The amount is in USD, or in the coin of `network` if `ASSAY_GAS_USD` does not name it. A
+        negative amount takes back. Raises `InvalidRequest`.
         """
         if network is not None and network not in self._rules.cap_coins:
             known = ", ".join(self._rules.cap_coins)

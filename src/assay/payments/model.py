@@ -1,15 +1,11 @@
-"""What is asked, what is paid, the states of a payment and the moves between them. Pure.
+"""Quotes, payments, the states of a payment, and the moves between them. Pure.
 
-What is asked, what is paid, what a claim finds, and when a payment is watched.
+Amounts are integers in the asset's base units. Every asset here has six decimals, so a base unit is
+a micro-dollar (conventions.md#time-money-and-ids). The states and moves are one table that the
+ledger keeps to; `docs/payments.md` says when each move is made. A move to the same state records
+something else: a lease, an attempt, a reason.
 
-Amounts are integers in the asset's base units; every asset here has six decimals, so that a base
-unit is a micro-dollar (conventions.md#time-money-and-ids).
 Source: interface.md#wrapper-configuration, #wrappers; conventions.md#wrapper.
-
-The states of a payment and the moves between them: one table that the ledger keeps to.
-
-`docs/payments.md` says when each is made. A move to the same state writes something else down: a
-lease, an attempt, a reason.
 """
 
 from collections.abc import Mapping
@@ -30,7 +26,7 @@ Protocol: TypeAlias = Literal["x402", "mpp"]
 
 @dataclass(frozen=True, slots=True)
 class PaymentAsset:
-    """A stablecoin. `eip712_name` and `eip712_version` are its signing domain, where it has one."""
+    """A stablecoin. `eip712_name` and `eip712_version` are its signing domain, if it has one."""
 
     address: str
     eip712_name: str = ""
@@ -39,9 +35,10 @@ class PaymentAsset:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNetwork:
-    """A chain payments are taken on. `id` is how configs name it (interface.md#enumerated-values).
+    """A chain on which payments are taken; configs name it by `id`.
 
-    A payment has settled in `confirmations` blocks, its own counted; it is final in `final_blocks`.
+    A payment has settled after `confirmations` blocks, its own included, and is final after
+    `final_blocks`. Source of ids: interface.md#enumerated-values.
     """
 
     id: str
@@ -52,12 +49,12 @@ class PaymentNetwork:
     testnet: bool
     source: str
     short_name: str = ""
-    """What people call it; of the x402 ones, how version 1 spells it."""
+    """Return its common name; for x402 networks, the one of version 1."""
     confirmations: int = 1
     final_blocks: int = 1
 
     def is_final(self, depth: int) -> bool:
-        """Whether what stands in so many blocks is looked at no more."""
+        """Return whether a payment at this depth needs no further look."""
         return depth >= max(self.final_blocks, self.confirmations)
 
 
@@ -72,12 +69,13 @@ class DirectFee:
 
 @dataclass(frozen=True)  # without slots, for `common.dataclass_copy.changed`
 class Quote:
-    """What one call of a wrapper costs, to whom, and what exactly is bought."""
+    """What one call of a wrapper costs, who is paid, and what exactly is bought."""
 
     wrapper_id: str
     operator_id: str
     url: str
-    """Public address of the wrapper's route, from our own configuration, never the Host header."""
+    """Public address of the wrapper's route, from our own configuration, never from the Host
+    header."""
     method: str
     path: str
     """Path of the request below our own address, without its query."""
@@ -88,23 +86,23 @@ class Quote:
     amount: int
     pay_to: str
     work_s: float
-    """How long the upstream may take: an authorisation must outlive it."""
+    """Seconds that the upstream may take: an authorisation must outlive them."""
     settles_first: bool
     fee_rate: Decimal | None = None
-    """What the platform takes, 0 to 1; None where it is not collected."""
+    """The platform's fee rate, 0 to 1; None if it is not collected."""
     direct_fee: DirectFee | None = None
-    """What it is paid beside the seller; None where it keeps its fee, or takes none."""
+    """The fee that is paid beside the seller; None if the platform keeps its fee, or takes none."""
     body: bytes = field(default=b"", repr=False)
-    """What was sent with the request, where the protocol binds a demand to it."""
+    """The request's body, if the protocol binds a challenge to it."""
     revision: int = 1
-    """Of the wrapper that serves the call."""
+    """The revision of the wrapper that serves the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fees:
     """The most that settling takes from the payer besides the amount, in base units of a token.
 
-    Empty where settling costs him nothing, or has cost him already.
+    Empty if settling costs the payer nothing, or has cost them already.
     """
 
     token: str = ""
@@ -113,37 +111,39 @@ class Fees:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment as attached: well formed, for this quote, and its payer established.
+    """A payment as attached: well formed, for this quote, and with its payer established.
 
-    `nonce` is what makes it unique on its network: the authorisation's nonce, or the challenge's
-    id, however the challenge is answered.
+    `nonce` makes it unique on its network: it is the authorisation's nonce, or the challenge's id,
+    however the challenge is answered.
     """
 
     quote: Quote
     payer: str
     nonce: str
     digest: str
-    """SHA-256 of the credential itself: only who holds it may fetch what it bought."""
+    """SHA-256 of the credential: only its holder may fetch what it bought."""
     expires_at: datetime
-    """After this it can no longer be spent."""
+    """When it can no longer be spent."""
     credential: JsonObject
-    """What settling takes; stored, never shown or logged."""
+    """What settling needs; stored, never shown or logged."""
     paid_by: str = ""
-    """The transaction that has paid already, where the payer sent it himself."""
+    """The transaction that has paid already, if the payer sent it."""
     version: int = 0
     identifier: str | None = None
     """x402's optional payment-identifier."""
     fees: Fees = Fees()
     token: str = ""
-    """What its sender knows of our 402 and no chain shows, hashed; empty where there is none."""
+    """What the sender knows of our 402 and no chain shows, hashed; empty without it."""
 
 
 class PaymentState(StrEnum):
-    """What has become of a payment; `transitions` has every legal move.
+    """The state of a payment; `TRANSITIONS` has every legal move.
 
-    claimed -> settling -> settled -> delivered; a claim ends as `released` when nobody was served
-    and nothing moved, as `failed` when settling was refused for good. `pending` is settling whose
-    outcome is not known yet, `reversed` settled or delivered whose transfer is gone for good.
+        claimed -> settling -> settled -> delivered
+
+    A claim ends as `released` if nobody was served and nothing moved, and as `failed` if settling
+    was refused for good. `pending` is settling with an unknown outcome. `reversed` is settled or
+    delivered, and its transfer is gone for good.
     """
 
     CLAIMED = "claimed"
@@ -181,65 +181,66 @@ class LedgerEntry:
     identifier: str | None
     expires_at: datetime
     lease_until: datetime
-    """Until when the process that works on it may be believed alive."""
+    """Until when the process that works on it counts as alive."""
     created_at: datetime
     updated_at: datetime
     moves: int = 0
-    """How often it changed: what a change is made from."""
+    """How often it has changed; a change names the number that it was read with."""
     agent_id: str = ""
-    """Whom analytics count it for; empty: the payer."""
+    """The agent that analytics count it for; empty: the payer."""
     settled_at: datetime | None = None
-    """When the money arrived: revenue is of that day."""
+    """When the money arrived: its revenue belongs to that day."""
     fees: Fees = Fees()
-    """What must be left for them until it has."""
+    """What must be left for fees until it has settled."""
     gas: Gas = NO_GAS
     look: Look = AT_ONCE
-    """When the chain is asked next what became of it.
+    """When the chain is asked about it next.
 
-    Of a released entry: before anything is said of it. Without a moment, nobody else can have
-    submitted what was claimed."""
+    A released entry is looked at before anything is said of it. Without a time, nobody else can
+    have submitted what was claimed.
+    """
     fee_rate: Decimal | None = None
-    """As the quote had it."""
+    """The fee rate of the quote."""
     direct_fee: DirectFee | None = None
-    """As the quote had it: without both transfers, nothing is paid."""
+    """The direct fee of the quote: without both transfers, nothing is paid."""
     wrapper_revision: int = 1
-    """The wrapper as it was when the payment was claimed: what is finished, is finished there."""
+    """The wrapper's revision when the payment was claimed; the call is finished on it."""
     idempotency_key: str = ""
-    """What the key is made of that the upstream knows the call by, see `upstream_keys`; empty in
-    rows older than the key."""
+    """The secret of the key by which the upstream knows the call (see `upstream_key`); empty in
+    rows from before that key."""
 
     @property
     def has_paid(self) -> bool:
-        """Whether the money has arrived."""
+        """Return whether the money has arrived."""
         return self.state in {PaymentState.SETTLED, PaymentState.DELIVERED}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What a payment bought, kept to be handed out again."""
+    """What a payment bought, kept to be sent again."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
     caller: str = ""
-    """Whom it was handed to."""
+    """The caller that received it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPayment:
-    """A claimed payment: serve, then settle; or release it."""
+    """A claimed payment: serve and then settle it, or release it."""
 
     entry: LedgerEntry
     quote: Quote
     bearer: str = ""
-    """Whom its row and its answer are counted for if it moves nothing; empty: it has paid."""
+    """Whom its row and its answer count for if it moves nothing; empty if it has paid."""
     is_new: bool = True
-    """Whether its row is; one that was claimed before has been counted."""
+    """Whether its row is new; a payment that was claimed before has been counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The payment was spent on this very request: here is what it bought."""
+    """The payment was spent on this very request: this is what it bought."""
 
     entry: LedgerEntry
     stored: StoredResponse
@@ -247,7 +248,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class PaymentRequirements:
-    """A 402 answer: the protocol's headers and the members it adds to the error body."""
+    """A 402 answer: the protocol's headers, and the members that it adds to the error body."""
 
     headers: tuple[tuple[bytes, bytes], ...]
     extras: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -257,8 +258,8 @@ class PaymentRequirements:
 class PaymentRefused(Exception):
     """The attached payment does not pay for this; `reason` is a word of its protocol.
 
-    `message` is public: one sentence. `transaction` names a settlement that failed, if any;
-    `digest` the credential, when all that is wrong with it is that its time has passed.
+    `message` is public: one sentence. `transaction` names a failed settlement, if there is one.
+    `digest` names the credential if it is only too old.
     """
 
     def __init__(
@@ -272,7 +273,7 @@ class PaymentRefused(Exception):
 
 
 class PaymentRequired(ServiceError):
-    """402 (interface.md#wrapper-errors): how to pay stands in `demand`."""
+    """402 (interface.md#wrapper-errors): `demand` says how to pay."""
 
     code = "payment_required"
 
@@ -283,25 +284,25 @@ class PaymentRequired(ServiceError):
 
 
 class IdentifierReused(Conflict):
-    """A payment-identifier stands for one payment: it is no bearer token for another."""
+    """A payment identifier belongs to one payment: it does not identify another."""
 
     code = "conflict"
 
 
 class SettlementPending(Unavailable):
-    """A payment whose outcome is not known yet: never a 402, or it would be paid twice."""
+    """The payment's outcome is not known yet: never a 402, or it would be paid twice."""
 
     code = "settlement_pending"
 
 
 class PaymentsUnavailable(Unavailable):
-    """Nobody can say yet whether it pays: nothing is forwarded, nobody is charged."""
+    """Nobody can say now whether it pays: nothing is forwarded, and nobody is charged."""
 
     code = "payments_unavailable"
 
 
 CUT_SHORT: Final = "cut_short"
-"""Why a payment was released whose end left the upstream less than its time."""
+"""Why a payment was released: its end left the upstream less than its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,91 +310,91 @@ class InFlightAmount:
     """What a payer's other payments in flight may take, in base units."""
 
     amount: int = 0
-    """Of the entry's asset, fees in it included."""
+    """The amount in the entry's asset, with fees in that asset."""
     fees: int = 0
-    """Of the token of the entry's fees, where that is another one."""
+    """The amount in the token of the entry's fees, if that is another one."""
     sent: int = 0
     """How many of them may have left the balance already."""
     mark: int = 0
-    """Another one when they are other payments, or have moved: equal sums may be of others."""
+    """Differs if they are other payments, or have moved: equal sums may be of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentClaim:
-    """What a claim found: the entry, whether it is ours to work on now, and what is in flight."""
+    """A claim's result: the entry, whether it is ours to work on now, and what is in flight."""
 
     entry: LedgerEntry
     is_ours: bool
     committed: InFlightAmount
     failures: int
-    """Settlements of this payer that failed, and calls that were `CUT_SHORT`, in the last hour."""
+    """The payer's failed settlements, and `CUT_SHORT` calls, in the last hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Which unfinished entries are asked for: nobody's second comes before anybody's first."""
+    """Selects unfinished entries: every payer's first comes before anybody's second."""
 
     network: str
     free_at: datetime
     """Their lease ended before that moment."""
     look_at: datetime | None
-    """Their next look is not after that moment; None: whenever it is."""
+    """Their next look is not after that moment; None: at any time."""
     at_most: int
     of_payer: int
-    """How many of one payer at most."""
+    """The most entries of one payer."""
 
 
 @dataclass(slots=True)
 class PaymentSighting:
-    """What the chain has shown of a claimed payment; written by what verifies it."""
+    """What the chain has shown of a claimed payment; its verifier writes it."""
 
     was_unused: bool = False
-    """It was unused after it had come here: a transfer made since pays for what was claimed.
-
-    One that was used before proves nothing: anybody can read it on the chain and present it."""
+    """It was unused once it had come here, so a transfer since then pays for what was claimed. One
+    that was used before proves nothing: anybody can read it on the chain and present it."""
     may_have_moved: bool = False
-    """The chain says that it is used, or somebody who can submit it has been shown it."""
+    """The chain says that it is used, or somebody who can submit it has seen it."""
     is_used: bool = False
-    """What the chain said last."""
+    """The chain's last answer."""
     answers: int = 0
-    """Nodes that were asked what became of it, and decided nothing."""
+    """Nodes that were asked about its outcome and decided nothing."""
 
     def read(self, *, is_used: bool) -> None:
-        """Note what the chain says now."""
+        """Record the chain's answer."""
         self.is_used = is_used
         self.was_unused = self.was_unused or not is_used
         self.may_have_moved = self.may_have_moved or is_used
 
 
 def carried_look(known: LedgerEntry) -> Look:
-    """The look of a new claim on an entry nobody works on: that it was seen unused stays known."""
+    """Return the look of a new claim on a free entry: it stays known that it was seen unused."""
     at = known.lease_until if known.state is PaymentState.CLAIMED else known.look.at
     return known.look.due(at)
 
 
 LOOKS: Final = (timedelta(seconds=5), timedelta(minutes=3), timedelta(minutes=25))
-"""Ages of a payment at which it is looked at; then every 25 minutes until it is final. Five seconds
-are two blocks of Base; after three minutes its batch is on Ethereum, after 25 final (ADR 0019)."""
+"""Ages of a payment at which it is looked at; after that every 25 minutes until it is final. Five
+seconds are two blocks of Base. After three minutes its batch is on Ethereum, after 25 it is final
+(ADR 0019)."""
 
 ENDED: Final = timedelta(seconds=130)
-"""How long after its authorisation has ended an unpaid payment is looked at once more: the slack of
-a chain's clock, and a little."""
+"""How long after the end of its authorisation an unpaid payment is looked at once more: the
+tolerance of a chain's clock, and some time."""
 
 REOPENED: Final = frozenset({PaymentState.FAILED, PaymentState.RELEASED, PaymentState.CLAIMED})
-"""What becomes `settled` when somebody else has submitted it; an abandoned claim as well."""
+"""States that become `settled` if somebody else has submitted the payment, abandoned claims too."""
 
 OPEN: Final = frozenset({PaymentState.SETTLING, PaymentState.PENDING})
-"""What the reconciler asks about; it is watched again once it has settled."""
+"""States that the reconciler asks about; the payment is watched again once it has settled."""
 
 SPENT: Final = frozenset(
     {"authorization_cancelled", "authorization_used_elsewhere", "transaction-failed"}
 )
-"""Reasons after which nobody can submit it any more: x402's nonce is used, MPP's too."""
+"""Reasons after which nobody can submit it any more: x402's nonce is used, and MPP's too."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPayment:
-    """An entry of the ledger, as much of it as a receipt is held against."""
+    """The part of a ledger entry that a receipt is compared with."""
 
     id: str
     protocol: Protocol
@@ -406,11 +407,11 @@ class WatchedPayment:
     state: PaymentState
     transaction: str
     since: datetime
-    """When it settled; when it ended, where it did not."""
+    """When it settled, or else when it ended."""
 
 
 def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
-    """That of an entry which that transaction is said to have paid."""
+    """Return the watched part of an entry that this transaction is said to have paid."""
     return WatchedPayment(
         entry.id,
         entry.protocol,
@@ -427,7 +428,7 @@ def watched_payment(entry: LedgerEntry, transaction: str) -> WatchedPayment:
 
 
 def first_look(entry: LedgerEntry) -> datetime | None:
-    """When an entry is looked at that has just moved; None for one that has ended."""
+    """Return when an entry that has just moved is looked at; None if it has ended."""
     now = entry.updated_at
     if entry.state is PaymentState.FAILED:  # a holder of its authorisation may still submit it
         is_good = now < entry.expires_at and entry.reason not in SPENT
@@ -440,7 +441,7 @@ def first_look(entry: LedgerEntry) -> datetime | None:
 
 
 def since(entry: LedgerEntry) -> datetime:
-    """When it settled; when it ended, where it did not."""
+    """Return when it settled, or else when it ended."""
     return entry.settled_at or entry.updated_at
 
 
@@ -471,14 +472,14 @@ TRANSITIONS: Final[Mapping[PaymentState, frozenset[PaymentState]]] = MappingProx
         PaymentState.REVERSED: frozenset(),
     }
 )
-"""From each state those that a payment may be moved to."""
+"""The states that a payment may move to, by its present state."""
 
 
 class IllegalTransition(ValueError):
-    """A mistake of ours: nothing is written then."""
+    """A mistake of ours: nothing is written."""
 
 
 def require_legal(before: PaymentState, after: PaymentState) -> None:
-    """Raises `IllegalTransition` for a move that is not in the table."""
+    """Raise `IllegalTransition` for a move that is not in the table."""
     if after not in TRANSITIONS[before]:
         raise IllegalTransition(f"a payment that is {before} cannot become {after}")

@@ -1,10 +1,7 @@
-"""Where payments are taken: one row a network, and the addresses there that may be paid.
+"""The networks on which payments are taken, and the addresses that may be paid.
 
-Where payments are taken: one row a network, each with its source.
-
-Whether a payment network's nodes answer. Implements `payments.settling_watch.NodeReader`.
-
-Addresses that may be paid: what is sent to a wrong one is gone.
+Each network is one row with its source. It also checks whether a network's nodes answer
+(`payments.settling_watch.NodeReader`). Money that is sent to a wrong address is gone.
 """
 
 import re
@@ -85,12 +82,12 @@ NETWORK_NAMES: tuple[str, ...] = tuple(_SPELLINGS)
 
 
 def network_id(name: str) -> str | None:
-    """The id of a network by any of its names, in whatever case; None for an unknown one."""
+    """Return the id of a network by any of its names, in any case; None for an unknown one."""
     return _SPELLINGS.get(name.strip().lower())
 
 
 def accepted_names(protocol: Protocol | None = None) -> str:
-    """The networks of a protocol, or all, as an error lists them: `eip155:8453 (base), ...`."""
+    """Return the networks of a protocol, or all, as errors list them: `eip155:8453 (base), ...`."""
     fitting = (row for row in ROWS if protocol in {None, row.protocol})
     return ", ".join(f"{row.id} ({row.short_name})" for row in fitting)
 
@@ -98,9 +95,9 @@ def accepted_names(protocol: Protocol | None = None) -> str:
 def payment_networks(
     rpc_urls: Mapping[str, tuple[str, ...]], confirmations: Mapping[str, int] | None = None
 ) -> Mapping[str, PaymentNetwork]:
-    """Every network by its id, with configured endpoints and confirmations where there are some.
+    """Return every network by its id, with configured endpoints and confirmations.
 
-    Raises `ValueError` for a name that is none of ours, and for a network that is named twice.
+    Raises `ValueError` for an unknown name, and for a network that is named twice.
     """
     known = {row.id: row for row in ROWS}
     for found, urls in by_network(rpc_urls).items():
@@ -111,9 +108,9 @@ def payment_networks(
 
 
 def by_network(named: Mapping[str, Value]) -> Mapping[str, Value]:
-    """A setting's values by the networks' ids, whatever names it uses.
+    """Return a setting's values by the networks' ids, whatever names it uses.
 
-    Raises `ValueError` for a name that is none of ours, and for a network that is named twice.
+    Raises `ValueError` for an unknown name, and for a network that is named twice.
     """
     found: dict[str, Value] = {}
     for name, value in named.items():
@@ -128,7 +125,7 @@ def by_network(named: Mapping[str, Value]) -> Mapping[str, Value]:
 
 @dataclass(frozen=True, slots=True)
 class PaymentNodes:
-    """The nodes of the payment networks, by network id."""
+    """The nodes of the payment networks, by network id; implements `NodeReader`."""
 
     rpc: Rpc
     networks: Mapping[str, Network]
@@ -139,7 +136,7 @@ class PaymentNodes:
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _LOWEST: Final = 0x10000
-"""Below it are the zero address, precompiles and `0x..dEaD`: nobody has the key of one."""
+"""Below it are the zero address, precompiles and `0x..dEaD`, whose keys nobody has."""
 
 _BURNT: Final = frozenset(
     {
@@ -149,14 +146,15 @@ _BURNT: Final = frozenset(
         "0xffffffffffffffffffffffffffffffffffffffff",
     }
 )
-"""Where tokens are sent to be lost, and what stands for ether. Source: labels of Etherscan."""
+"""Addresses where tokens are sent to be lost, and the one for ether. Source: labels of
+Etherscan."""
 
 
 def payee_problem(address: str, assets: Collection[str] = ()) -> str | None:
-    """What is wrong with an address that is to be paid, or None.
+    """Return what is wrong with an address that is to be paid, or None.
 
     `assets` are the lower-case contracts of the assets that it may be paid in. An address in one
-    case carries no checksum; one in two has to have the right one. Source: EIP-55.
+    case has no checksum; one in mixed case must have the right one. Source: EIP-55.
     """
     if not _ADDRESS.fullmatch(address):
         return "must be 0x and 40 hexadecimal digits"
@@ -172,7 +170,7 @@ def payee_problem(address: str, assets: Collection[str] = ()) -> str | None:
 
 
 def checksummed(address: str) -> str:
-    """The address as EIP-55 spells it."""
+    """Return the address as EIP-55 spells it."""
     digits = address[2:].lower()
     digest = keccak256(digits.encode()).hex()
     upper = "89abcdef"

@@ -1,10 +1,9 @@
-"""The wallet that payouts and refunds are sent from: plain ERC-20 transfers, each of one nonce.
+"""The wallet that sends payouts and refunds: plain ERC-20 transfers, with one nonce each.
 
-Receipts of many payments in one exchange. Implements `payments.finality.Receipts`.
-
-A node may lie, swallow a transaction or say that it failed. So every node of a network is asked by
-itself: nothing is paid by the word of one where there are two, nothing has failed before all of
-them show it, and nothing that was signed once is ever signed with another nonce. Source: ERC-20;
+A node may lie, drop a transaction or say that it failed. So every node of a network is asked by
+itself. If there are two nodes, no transfer is paid by the word of one. No transfer has failed
+before all nodes show it. A transfer that was signed once is never signed with another nonce. It
+also reads receipts of many payments in one exchange (`payments.finality.Receipts`). Source: ERC-20;
 EIP-1559; ADR 0021.
 """
 
@@ -32,7 +31,7 @@ from assay.payments.x402.transaction_sender import quantity
 
 
 class ChainReceipts:
-    """Receipts as the endpoints of `chains` show them."""
+    """Receipts as the endpoints of `chains` show them; implements `payments.finality.Receipts`."""
 
     def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
         self._rpc = rpc
@@ -58,7 +57,7 @@ class ChainReceipts:
         if not named:
             return [0] * len(watched)
         asked = [("eth_getTransactionReceipt", (one.transaction,)) for one in named]
-        # The height comes last: no receipt is then of a block above it.
+        # The height comes last, so that no receipt is of a block above it.
         *receipts, head = await self._rpc.request_all(chain, [*asked, ("eth_blockNumber", ())])
         height = _number_or_none(head)
         if height is None:
@@ -76,7 +75,7 @@ def _depth(receipt: JsonValue, one: WatchedPayment, height: int) -> int:
 
 
 def _depth_of(receipt: JsonValue, height: int) -> int:
-    """In how many blocks a transaction stands, its own counted; 0 where it is not mined."""
+    """Return the depth of a transaction, its own block included; 0 if it is not mined."""
     block = _number_or_none(receipt.get("blockNumber")) if is_object(receipt) else None
     return 0 if block is None else max(height - block + 1, 0)
 
@@ -90,21 +89,21 @@ def _number_or_none(value: JsonValue) -> int | None:
 
 GAS_MIN: Final = 100_000
 GAS_MAX: Final = 500_000
-"""What a transfer may burn: a node that says less would make it fail. On Tempo the first payment to
-an account makes its storage."""
+"""Most gas that a transfer may burn: with less, as a node may say, it would fail. On Tempo the
+first payment to an account creates its storage."""
 
 FEE_MAX_WEI: Final = 10**16
 """Most that one transfer may cost, in the chain's smallest unit: a hundredth of an ether, or a cent
 of Tempo's dollars. Nodes say what gas costs, and may lie."""
 
 RAISE: Final = (9, 8)
-"""What a transaction must offer to take another one's place: an eighth more. Source: geth's tenth,
+"""What a transaction must offer to replace another one: an eighth more. Source: geth's tenth,
 erigon's and reth's."""
 
 STUCK_S: Final = 60.0
 LOST_S: Final = 600.0
-"""How long a nonce must have been used by something else before a transfer counts as failed: nodes
-behind one address may know a nonce before its receipt."""
+"""Seconds for which something else must have used a nonce before its transfer counts as failed:
+nodes behind one address may know a nonce before its receipt."""
 
 _TRANSFER: Final = keccak256(b"transfer(address,uint256)")[:4]
 _TRANSFERRED: Final = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
@@ -116,7 +115,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What one node shows: a receipt or None for each transaction, and its newest block."""
+    """One node's view: a receipt or None for each transaction, and its newest block."""
 
     receipts: Sequence[JsonValue]
     height: int
@@ -141,7 +140,7 @@ class PayoutWallet:
         self.wallet = None if signer is None else signer.address
 
     def calldata(self, transfer: Transfer) -> bytes:
-        """Source: ERC-20, `transfer`."""
+        """Return the call of `transfer`. Source: ERC-20."""
         return _TRANSFER + address_word(transfer.recipient) + word(transfer.amount)
 
     async def draft(self, transfer: Transfer) -> Draft:
@@ -163,7 +162,7 @@ class PayoutWallet:
         def sign(nonce: int) -> SignedTransfer:
             return self._signed(signer, transfer, nonce, gas, (fee, tip))
 
-        # The lowest: a node that says too much would leave a gap that nothing is mined behind.
+        # The lowest: a node that says too much would leave a gap, and nothing behind it is mined.
         return Draft(min(known), sign)
 
     async def send(self, transfer: Transfer, signed: SignedTransfer) -> str:
@@ -217,14 +216,14 @@ class PayoutWallet:
         return TransferSighting(is_lost=is_lost, is_gone=max(known) <= transfer.nonce)
 
     async def _view(self, transactions: Sequence[str], node: Network) -> _View:
-        """What one node shows of transactions. Raises `ChainUnavailable`."""
+        """Return one node's view of transactions. Raises `ChainUnavailable`."""
         method = "eth_getTransactionReceipt"
         receipts = [await self._rpc.request(node, method, (one,)) for one in transactions]
-        # The height comes last: no receipt is then of a block above it.
+        # The height comes last, so that no receipt is of a block above it.
         return _View(receipts, quantity(await self._rpc.request(node, "eth_blockNumber", ())))
 
     async def _counts(self, network: Network, wallet: str) -> Sequence[int | None]:
-        """How many transactions of the wallet each node has seen mined; None: it does not say."""
+        """Return how many mined transactions of the wallet each node knows, or None."""
         method = "eth_getTransactionCount"
         answers = await self._of_each(
             network, lambda node: self._rpc.request(node, method, (wallet, "latest"))
@@ -232,7 +231,7 @@ class PayoutWallet:
         return [None if isinstance(one, ChainUnavailable) else _count(one) for one in answers]
 
     async def _require_gas(self, transfer: Transfer, network: Network, cost: int) -> None:
-        """Where gas is paid in a coin of its own. On Tempo it is paid in the asset."""
+        """Require gas, if it is paid in a coin of its own. On Tempo it is paid in the asset."""
         if not network.slug.startswith(_ETHER):
             return
         params = (transfer.sender, "latest")
@@ -259,7 +258,10 @@ class PayoutWallet:
             raise InvalidRequest(f"{short} on {transfer.network}: fewer than {transfer.amount}.")
 
     async def _gas(self, transfer: Transfer) -> int:
-        """What it burns, and a quarter more. Raises `InvalidRequest` where it would revert."""
+        """Return the gas that it burns, and a quarter more.
+
+        Raises `InvalidRequest` if it would revert.
+        """
         asked: JsonObject = {
             "from": transfer.sender,
             "to": transfer.asset,
@@ -274,9 +276,9 @@ class PayoutWallet:
         return min(max(gas * 5 // 4, GAS_MIN), GAS_MAX)
 
     async def _price(self, network: Network, gas: int) -> tuple[int, int]:
-        """Most per gas and of it the tip; twice the price of now outlasts six full blocks.
+        """Return the highest fee per gas and its tip; twice the present price outlasts six blocks.
 
-        Raises `PaymentsUnavailable` where it would cost more than a transfer may.
+        Raises `PaymentsUnavailable` if it would cost more than a transfer may.
         """
         price = quantity(await self._rpc.request(network, "eth_gasPrice", ()))
         tip = max(1, price // 10)
@@ -303,7 +305,7 @@ class PayoutWallet:
     async def _of_each(
         self, network: Network, ask: Callable[[Network], Awaitable[T]]
     ) -> list[T | ChainUnavailable]:
-        """What each node of the network answers by itself, in their order, or why it does not."""
+        """Return what each node answers by itself, in order, or why it does not."""
 
         async def answer(url: str) -> T | ChainUnavailable:
             try:
@@ -318,7 +320,7 @@ class PayoutWallet:
 
 
 def transfers(receipt: JsonValue, transfer: Transfer) -> bool:
-    """Whether the transaction moved exactly this amount of the asset, from and to the two."""
+    """Return whether the transaction moved exactly this amount of the asset between the two."""
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return False
     parties = (address_word(transfer.sender).hex(), address_word(transfer.recipient).hex())

@@ -1,19 +1,16 @@
-"""A request with a payment, what a payment protocol is, and what payments need of the outside.
+"""Requests with a payment, the payment protocols, and what payments need from outside.
 
-A request with a payment: what it buys, whose it is, and the entry that claims it. Pure.
+What was bought is identified by wrapper, method, path, query and body. Our own public address is
+not part of it: it may change, and two processes may have two addresses, while a payment is under
+way.
 
-What was bought is known by wrapper, method, path, query and body. Our own public address is no part
-of it: it may change, and two processes may be reached at two, while a payment is under way.
+A settled x402 authorisation is calldata, so showing it proves nothing. Its buyer comes from the
+network address that paid, or sends the token of the 402 that was paid (version 2 clients echo it,
+and it never gets to the chain), or proves by a session to be the payer.
 
-A settled x402 authorisation is calldata: to show it proves nothing. Its buyer comes from
-the network address that paid, or sends the token of the 402 that was paid (version 2 clients echo
-it, and it never gets to the chain), or proves by a session that it is the payer.
-
-Upstreams know paid calls by one key for a payment's run of a request, however often. The row of a
-payment keeps a secret of its own, which no other request that it is sent with changes, nor a change
-of the service's secrets; each request's key is made of it.
-
-What payments need of the outside, and what a payment protocol is.
+Upstreams identify a paid call by one key for a payment's run of a request. The row of a payment
+keeps a secret of its own, which neither another request with the payment nor a change of the
+service's secrets changes. Each request's key is derived from it.
 """
 
 import hashlib
@@ -50,11 +47,11 @@ _LABEL = b"assay.request.2\0"
 
 @dataclass(frozen=True, slots=True)
 class PresentedPayment:
-    """A payment as its sender words it, taken apart but believed in nothing."""
+    """A payment as its sender states it: parsed, but not verified."""
 
     protocol: Protocol
     network: str
-    """Id of the network it says it is made on."""
+    """Id of the network that it claims to be made on."""
     amount: int
     pay_to: str
     """In lower case."""
@@ -65,48 +62,48 @@ class PresentedPayment:
     token: str
     """As in `Payment`."""
     parsed: object
-    """What its own protocol made of it."""
+    """The result of its own protocol's parser."""
 
     def pays(self, quote: Quote) -> bool:
-        """Whether it says that it pays exactly what is asked for, where it is asked for."""
+        """Return whether it claims to pay exactly what is asked for, where it is asked for."""
         asked = (quote.network.id, quote.amount, quote.pay_to)
         return (self.network, self.amount, self.pay_to) == asked
 
 
 async def _any_size(_size: int) -> None:
-    """Room for whatever comes."""
+    """Accept an answer of any size."""
 
 
 @dataclass(frozen=True)  # without slots, for `common.dataclass_copy.changed`
 class PaidRequest:
-    """The request a payment is attached to."""
+    """The request that a payment is attached to."""
 
     method: str
     url: str
     headers: HeaderPairs
     body: bytes
     caller: str = ""
-    """The network address it came from, or that address's network."""
+    """The network address that it came from, or that address's network."""
     speaker: str | None = None
     """The address whose session it carries."""
     make_room: Callable[[int], Awaitable[None]] = _any_size
     """Waits until an answer of so many bytes may be held in memory. Raises `Unavailable`."""
     target: str = ""
-    """Path and query as they were sent, below our public address; `url` is that address and it."""
+    """Path and query as they were sent, below our public address; `url` has both."""
     presented: PresentedPayment | None = None
-    """The payment, where it has been taken apart already."""
+    """The payment, if it has been parsed already."""
 
 
 def request_digest(wrapper_id: str, request: PaidRequest) -> str:
-    """SHA-256 over what is bought."""
+    """Return the SHA-256 over what is bought."""
     return _digest(_LABEL, wrapper_id, request.method, request.target, body=request.body)
 
 
 def is_same_request(entry: LedgerEntry, request: PaidRequest) -> bool:
-    """Whether the entry's payment was claimed for this request, whatever our address was then.
+    """Return whether the entry's payment was claimed for this request at any address of ours.
 
-    Older entries named the public address, and the path as it was forwarded: they are known again
-    as long as that address is still ours.
+    Older entries named the public address and the forwarded path. They match as long as that
+    address is ours.
     """
     if entry.request_digest == request_digest(entry.wrapper_id, request):
         return True
@@ -130,7 +127,7 @@ _TOKEN_CHARS = range(16, 129)
 
 
 def token_of(accepted: JsonObject | None) -> str:
-    """The token a client echoes, as the ledger keeps it: hashed, or empty for none."""
+    """Return the token that a client echoes, hashed as the ledger keeps it; empty for none."""
     extra = accepted.get("extra") if accepted is not None else None
     given = extra.get(ECHOED) if is_object(extra) else None
     if not isinstance(given, str) or len(given) not in _TOKEN_CHARS:
@@ -139,18 +136,18 @@ def token_of(accepted: JsonObject | None) -> str:
 
 
 def marked(credential: JsonObject, token: str, caller: str) -> JsonObject:
-    """The credential, with what its buyer is known by."""
+    """Return the credential with the marks that identify its buyer."""
     marks: dict[str, JsonValue] = {"caller": caller, "token": token}
     return {**credential, _MARKS: marks}
 
 
 def unmarked(credential: JsonObject) -> JsonObject:
-    """The credential as its payer signed it: nobody else is told of the buyer."""
+    """Return the credential as its payer signed it, without marks of the buyer."""
     return {name: value for name, value in credential.items() if name != _MARKS}
 
 
 def is_buyer(entry: LedgerEntry, token: str, request: PaidRequest) -> bool:
-    """Whether the request is of whom the payment was claimed for."""
+    """Return whether the request comes from the buyer that the payment was claimed for."""
     marks = entry.credential.get(_MARKS)
     if request.speaker == entry.payer:
         return True
@@ -158,27 +155,27 @@ def is_buyer(entry: LedgerEntry, token: str, request: PaidRequest) -> bool:
         return False
     came_from_there = request.caller != "" and marks.get("caller") == request.caller
     given = str(marks.get("token")).encode("utf-8", "replace")
-    # In constant time: a holder of the token needs nothing else.
+    # In constant time, because a holder of the token needs nothing else.
     is_known = compare_digest(given, token.encode("utf-8", "replace"))
     return came_from_there or (token != "" and is_known)
 
 
 def payment_secret(keys: MacKeys, payment: Payment) -> str:
-    """Of a payment's identity alone; nobody without the keys can tell it."""
+    """Return a secret of a payment's identity; nobody without the keys can compute it."""
     network = payment.quote.network
     said = (network.id, network.asset.address, payment.payer, payment.nonce)
     return keys.mac("\0".join(said).encode("utf-8", "surrogateescape"))[:16].hex()
 
 
 def carried_secret(known: LedgerEntry, fresh: LedgerEntry) -> str:
-    """That of a new claim on an entry nobody works on: its upstream may have run already."""
+    """Return the secret for a new claim on a free entry: its upstream may have run already."""
     is_same = known.request_digest == fresh.request_digest
     kept = known.idempotency_key
     return kept if kept and (is_same or not _is_older(kept)) else fresh.idempotency_key
 
 
 def upstream_key(entry: LedgerEntry) -> str:
-    """A UUID, which every upstream with such keys takes; empty for rows older than the keys."""
+    """Return a UUID, which every upstream with such keys accepts; empty without a secret."""
     secret = entry.idempotency_key
     if not secret or _is_older(secret):
         return secret
@@ -187,16 +184,16 @@ def upstream_key(entry: LedgerEntry) -> str:
 
 
 def _is_older(secret: str) -> bool:
-    """Whether it is the key itself, of one request: so earlier versions have written it."""
+    """Return whether it is the key of one request itself, as earlier versions stored it."""
     return "-" in secret
 
 
 def fresh_entry(
     payment: Payment, request: PaidRequest, keys: MacKeys, now: datetime, *, publishes: bool
 ) -> LedgerEntry:
-    """The claim of a payment for a request, with a lease that is over.
+    """Return the claim of a payment for a request, with a lease that is over.
 
-    `keys` make what its upstream knows it by; `publishes`, whether settling shows its credential.
+    `keys` derive the upstream's key; `publishes` says whether settling shows its credential.
     """
     quote = payment.quote
     credential = payment.credential
@@ -234,7 +231,7 @@ def fresh_entry(
 
 
 Note: TypeAlias = Callable[[SettlementAttempt], Awaitable[None]]
-"""Writes an attempt down, durably, before it is sent."""
+"""Stores an attempt durably before it is sent."""
 
 Balances: TypeAlias = Mapping[str, int]
 """Base units by token: of the network's asset, and of the token of the payment's fees."""
@@ -257,29 +254,29 @@ class AuthorizationSigners(Port):
     """EIP-712 signatures over EIP-3009 authorisations."""
 
     def signer(self, authorization: Authorization, network: PaymentNetwork) -> str | None:
-        """The lower-case address that signed for the network's own asset, or None."""
+        """Return the lower-case address that signed for the network's own asset, or None."""
         ...
 
 
 class Settler(Port):
-    """Settles payments, and says what became of them."""
+    """Settles payments, and finds their outcomes."""
 
     async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
-        """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
+        """Settle and wait for the outcome; give every attempt to `note` before sending it."""
         ...
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
-        """What became of a settlement, from the chain alone; nothing is sent."""
+        """Return a settlement's outcome from the chain alone; send nothing."""
         ...
 
     async def outcomes(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> Sequence[PaymentOutcome]:
-        """As `PaymentProtocol.outcomes`."""
+        """Do what `PaymentProtocol.outcomes` does."""
         ...
 
     async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
-        """Send again what was signed before, or what has to replace it; waits for no block."""
+        """Send again what was signed before, or its replacement; wait for no block."""
         ...
 
 
@@ -287,16 +284,16 @@ class Facilitator(Settler, Port):
     """Our own engine for EIP-3009 authorisations, or a service. Raises `PaymentsUnavailable`."""
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
-        """The payer's balance, once everything says the transfer would go through now.
+        """Return the payer's balance if everything says that the transfer would succeed now.
 
-        Raises `PaymentRefused`; `sighting` is told what the chain has shown, either way.
+        Raises `PaymentRefused`. `sighting` records what the chain has shown, either way.
         """
         ...
 
     async def balance(self, payment: Payment, sighting: PaymentSighting) -> int:
-        """What the payer has of the asset, in base units, by the chain alone. Raises as `verify`.
+        """Return the payer's balance in base units, by the chain alone. Raises like `verify`.
 
-        Refused when it is less than the amount, or the authorisation is used.
+        Refuses the payment if the balance is less than the amount, or the authorisation is used.
         """
         ...
 
@@ -305,35 +302,35 @@ class MppCharges(Settler, Port):
     """The `charge` intent of the Payment authentication scheme on Tempo, by its own library."""
 
     async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
-        """A fresh challenge bound to wrapper, method and path."""
+        """Return a new challenge that is bound to wrapper, method and path."""
         ...
 
     def challenge_s(self, quote: Quote) -> tuple[float, float]:
-        """Seconds a challenge may be paid, and must still be good to be forwarded for."""
+        """Return for how long a challenge may be paid, and must be valid to be forwarded (s)."""
         ...
 
     def is_good(self, entry: LedgerEntry, quote: Quote) -> bool:
-        """As `PaymentProtocol.is_good`."""
+        """Return whether `PaymentProtocol.is_good` holds."""
         ...
 
     async def present(self, credential: str) -> PresentedPayment:
-        """An `Authorization: Payment` value, taken apart. Raises `PaymentRefused`."""
+        """Return an `Authorization: Payment` value, parsed. Raises `PaymentRefused`."""
         ...
 
     async def read(self, presented: PresentedPayment, quote: Quote) -> Payment:
-        """The validated payment; nothing is consumed. Raises as `PaymentProtocol.read`."""
+        """Return the validated payment; consume nothing. Raises like `PaymentProtocol.read`."""
         ...
 
     async def verify(self, payment: Payment) -> Balances | None:
-        """The payer's balances; None when the transfer has happened already."""
+        """Return the payer's balances; None if the transfer has happened already."""
         ...
 
     def work_s(self, payment: Payment) -> float:
-        """As `PaymentProtocol.work_s`."""
+        """Do what `PaymentProtocol.work_s` does."""
         ...
 
     def receipt(self, entry: LedgerEntry) -> bytes:
-        """The value of `Payment-Receipt` for a settled entry."""
+        """Return the value of `Payment-Receipt` for a settled entry."""
         ...
 
 
@@ -347,85 +344,86 @@ class ProtocolDependencies:
     clock: Clock
     x402_clock_s: float = 300.0  # an authorisation's validity beyond what was asked for
     gas: GasBudget | None = None
-    """Who pays for settling with a key of ours; None where none of ours settles."""
+    """Who pays for settling with our key; None if none of our keys settles."""
 
     def ended(self, entry: LedgerEntry, found: Settled | Rejected) -> SettlementAttempt:
-        """The entry's attempt with what it has cost, where that is known."""
+        """Returns the entry's attempt with its cost, if that is known."""
         spent = None if self.gas is None else self.gas.spent(entry, found.gas_wei)
         return replace(entry.attempt, spent=spent)
 
 
 class PaymentProtocol(Port):
-    """A folder of `payments`: how one protocol asks, reads, settles and thanks."""
+    """A folder of `payments`: how one protocol asks, reads, settles and confirms."""
 
     name: ClassVar[Protocol]
     binds_body: ClassVar[bool]
-    """Whether a demand holds for one body only: then the body is read before the 402."""
+    """Whether a challenge is valid for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]
-    """Whether settling shows the credential to the world: from then on anybody can send it."""
+    """Whether settling publishes the credential: from then on anybody can send it."""
     spends_gas: ClassVar[bool]
-    """Whether settling is a transaction of ours, where a key of ours settles."""
+    """Whether settling is a transaction of ours, if our key settles."""
     receipts_refusals: ClassVar[bool]
-    """Whether an answer that serves nothing may carry a receipt of what was paid for it."""
+    """Whether an answer that serves nothing may carry a receipt of the payment."""
 
     async def demand(
         self, quote: Quote, needs: ProtocolDependencies, reason: str, transaction: str = ""
     ) -> PaymentRequirements:
-        """How to pay; `reason` is the protocol's word for what was wrong with the last try."""
+        """Return how to pay; `reason` is the protocol's word for what was wrong before."""
         ...
 
     def is_attached(self, headers: HeaderPairs) -> bool:
-        """Whether a payment of this protocol is attached, good or bad."""
+        """Return whether a payment of this protocol is attached, valid or not."""
         ...
 
     async def present(
         self, headers: HeaderPairs, needs: ProtocolDependencies
     ) -> PresentedPayment | None:
-        """The attached payment, taken apart; None without one that can be."""
+        """Return the attached payment, parsed; None if there is none that can be."""
         ...
 
     def needed_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
-        """How long a payment that arrives now must still be good, in seconds."""
+        """Return how long a payment that arrives now must still be valid, in seconds."""
         ...
 
     def is_good(self, entry: LedgerEntry, quote: Quote, needs: ProtocolDependencies) -> bool:
-        """Whether a claimed payment that comes again now would be good for long enough."""
+        """Return whether a claimed payment that comes again now would be valid for long enough."""
         ...
 
     def quote_life_s(self, quote: Quote, needs: ProtocolDependencies) -> float:
-        """How long after it was asked for a quote may be paid, in seconds."""
+        """Return how long a quote may be paid after it was asked for, in seconds."""
         ...
 
     async def read(
         self, request: PaidRequest, quote: Quote, needs: ProtocolDependencies
     ) -> Payment:
-        """The attached payment, its payer established; nothing is consumed.
+        """Return the attached payment with its payer established; consume nothing.
 
-        Raises `PaymentRefused` for anything that does not pay for `quote`, `PaymentsUnavailable`.
+        Raises `PaymentRefused` for anything that does not pay for `quote`, and
+        `PaymentsUnavailable`.
         """
         ...
 
     async def verify(
         self, payment: Payment, needs: ProtocolDependencies, sighting: PaymentSighting
     ) -> Balances | None:
-        """The payer's balances where they must cover every payment in flight, else None.
+        """Return the payer's balances if they must cover every payment in flight, else None.
 
-        Raises `PaymentRefused` and `PaymentsUnavailable`; `sighting` is told what was shown.
+        Raises `PaymentRefused` and `PaymentsUnavailable`. `sighting` records what was shown.
         """
         ...
 
     def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
-        """How long its upstream may take, in seconds, now that it is verified."""
+        """Return how long its upstream may take now that it is verified, in seconds."""
         ...
 
     async def settle(
         self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
     ) -> PaymentOutcome:
-        """Settle and wait for the outcome; every attempt is handed to `note` before it is sent."""
+        """Settle and wait for the outcome; give every attempt to `note` before sending it."""
         ...
 
     async def outcome(self, entry: LedgerEntry, needs: ProtocolDependencies) -> PaymentOutcome:
-        """What became of a settlement, from the chain alone; nothing is sent."""
+        """Return a settlement's outcome from the chain alone; send nothing."""
         ...
 
     async def outcomes(
@@ -435,22 +433,23 @@ class PaymentProtocol(Port):
         *,
         every_node: bool = False,
     ) -> Sequence[PaymentOutcome]:
-        """What became of settlements of one network, by its nodes. Raises `Unavailable`.
+        """Return outcomes of one network's settlements by its nodes. Raises `Unavailable`.
 
-        Refused, with `every_node` unused, is what all say that answer, two of two at least.
+        A refusal, and with `every_node` also "unused", needs all nodes that answer, and at least
+        two if there are two.
         """
         ...
 
     async def resend(
         self, entry: LedgerEntry, note: Note, needs: ProtocolDependencies
     ) -> PaymentOutcome:
-        """Send again what was signed before, or what has to replace it; waits for no block."""
+        """Send again what was signed before, or its replacement; wait for no block."""
         ...
 
     def receipt(self, entry: LedgerEntry, needs: ProtocolDependencies) -> HeaderPairs:
-        """The headers that say it was paid."""
+        """Return the headers that confirm the payment."""
         ...
 
     def pending(self, entry: LedgerEntry) -> HeaderPairs:
-        """The headers of an answer that cannot say yet."""
+        """Return the headers of an answer with an unknown outcome."""
         ...

@@ -1,4 +1,4 @@
-"""Who is owed what: beyond the specification's tables."""
+"""Operations on statements: what is owed to accounts. Beyond the specification's tables."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ TRANSFERS_SHOWN = 100
     answers=wire.StatementResponse,
 )
 async def operator_statement(request: Request) -> wire.StatementResponse:
-    """What this service was paid for the account, its fee, refunds, payouts and what is owed."""
+    """Show what the service was paid for the account, its fee, refunds, payouts and the rest."""
     operator = _operator(request)
     newest, total = await service(request, TransferPages).page(operator.id, None, TRANSFERS_SHOWN)
     return wire.statement(await service(request, Statements).of(operator.id), newest, total)
@@ -44,7 +44,7 @@ async def operator_statement(request: Request) -> wire.StatementResponse:
     media_types=(MEDIA_TYPES["csv"],),
 )
 async def operator_statement_export(request: Request) -> Response:
-    """The statement as CSV."""
+    """Download the statement as CSV."""
     lines = await service(request, Statements).of(_operator(request).id)
     name = {"content-disposition": 'attachment; filename="statement.csv"'}
     return Response(csv_of(lines), headers=name, media_type=MEDIA_TYPES["csv"])
@@ -61,7 +61,7 @@ async def operator_statement_export(request: Request) -> Response:
 async def operator_transfers(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.TransfersResponse:
-    """The account's payouts and refunds, newest first."""
+    """List the account's payouts and refunds, newest first."""
     pages, before = service(request, TransferPages), before_of(cursor, None)
     found, total = await pages.page(_operator(request).id, before, limit, offset)
     return wire.transfers(found, total, limit, offset)
@@ -81,7 +81,7 @@ async def operator_transfers_export(
     limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
     cursor: PageCursor = None,
 ) -> StreamingResponse:
-    """The account's payouts and refunds as CSV, newest first."""
+    """Download the account's payouts and refunds as CSV, newest first."""
     pages, before = service(request, TransferPages), before_of(cursor, None)
     pieces = await pages.export(_operator(request).id, before, limit)
     name = {"content-disposition": 'attachment; filename="transfers.csv"'}
@@ -100,11 +100,11 @@ async def operator_transfers_export(
 async def admin_statement(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.StatementsResponse:
-    """The lines of every account's statement, by account."""
+    """List the lines of every account's statement, by account."""
     lines = await service(request, Statements).all_for_admin()
     return wire.statements(lines, limit, offset_of(cursor, offset))
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator that the declared credential found."""
     return request.state.principal

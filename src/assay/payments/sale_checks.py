@@ -1,17 +1,12 @@
-"""What a seller should know of who settles, who is paid, and the fee.
+"""Warns sellers about who settles, who is paid, and the fee; and computes the fee.
 
-The platform's fee of a sale: kept of what it is paid itself, or paid to it beside the seller.
-
-A payment that goes to the seller's own wallet can carry a second transfer to the platform only
-where its protocol has one: MPP's `splits`. Elsewhere nothing is collected (ADR 0021).
-
-What the seller of a priced wrapper should know: sentences beside an answer that refuses nothing.
+The platform keeps its fee of what it is paid itself. If a payment goes to the seller's own wallet,
+a second transfer can carry the fee only if the protocol has one: MPP's `splits`. Otherwise no fee
+is collected (ADR 0021).
 
 To add a warning, write a function of the form `Check`, and add it where `app.wrappers` makes
-`SaleWarnings`. It is asked whenever a wrapper is made, changed or listed: what it reads from a
-chain must be remembered, failures included.
-
-What a seller should know of who settles a wrapper's payments, who is paid, and the fee.
+`SaleWarnings`. A check runs whenever a wrapper is created, changed or listed, so what it reads from
+a chain must be remembered, failures included.
 """
 
 import asyncio
@@ -33,26 +28,26 @@ from assay.payments.settling_watch import (
 )
 
 _SPLITS: Final = "mpp"
-"""The protocol whose payer can pay several in one transaction."""
+"""The protocol whose payer can pay several addresses in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformWallets:
-    """Addresses of those who run the service."""
+    """Addresses of the operator of the service."""
 
     payout: str | None
-    """Paid where a wrapper names nobody."""
+    """Paid if a wrapper names nobody."""
     payees: frozenset[str] = frozenset()
-    """Every one that was or is paid, in lower case: what they receive is owed to sellers."""
+    """Every address that was or is paid, in lower case: what they receive is owed to sellers."""
     fee_payee: str | None = None
-    """Paid the fee beside a seller, in lower case; None where fees are not collected so."""
+    """Receives the fee beside a seller, in lower case; None if fees are not collected so."""
 
     def direct_fee(
         self, network: PaymentNetwork, amount: int, pay_to: str, rate: Decimal
     ) -> DirectFee | None:
-        """What the payer of `amount` to `pay_to` pays the platform of it: `rate`, rounded down.
+        """Return the platform's part of `amount` to `pay_to`: `rate` of it, rounded down.
 
-        None where the platform is the payee, and where it would be nothing or everything.
+        None if the platform is the payee, and if it would be nothing or everything.
         """
         payee, is_ours = self.fee_payee, pay_to == self.fee_payee or pay_to in self.payees
         if network.protocol != _SPLITS or payee is None or is_ours or not rate:
@@ -72,31 +67,32 @@ class SaleTerms:
     pay_to: str
     """In lower case."""
     fee_rate: Decimal = Decimal(0)
-    """The account's, 0 to 1."""
+    """The account's fee rate, 0 to 1."""
     work_s: float = 0.0
-    """How long the upstream may take."""
+    """Seconds that the upstream may take."""
     settles_first: bool = False
 
 
 Check: TypeAlias = Callable[[SaleTerms], Awaitable[str | None]]
-"""A warning in one sentence, or None. Raises nothing: what cannot be known now is not warned of."""
+"""Returns a warning in one sentence, or None. It raises nothing: what is unknown now is no
+warning."""
 
 
 class SaleWarnings:
-    """Asks every check."""
+    """Runs every check."""
 
     def __init__(self, checks: Sequence[Check] = ()) -> None:
         self._checks = checks
 
     async def of(self, sale: SaleTerms) -> list[str]:
-        """The warnings of a sale, in the order of the checks."""
+        """Return the warnings of a sale, in the order of the checks."""
         [found] = await self.of_each([sale])
         return found
 
     async def of_each(self, sales: Sequence[SaleTerms]) -> list[list[str]]:
-        """The same of several sales, in their order.
+        """Return the warnings of several sales, in their order.
 
-        Every network is asked first, and all of them at once: afterwards the checks remember.
+        All networks are asked at once first; after that the checks use what they remember.
         """
         one_of_each = {sale.network.id: sale for sale in sales}.values()
         async with asyncio.TaskGroup() as group:
@@ -113,13 +109,13 @@ async def _asked(check: Check, sale: SaleTerms) -> None:
 
 
 LOW_PRICE: Final = Decimal("0.01")
-"""USD: below it gas may cost more than the call, where the coin's worth is not known."""
+"""USD below which gas may cost more than the call, if the coin's value is unknown."""
 
 _UNTIL: Final = "paid calls are answered with 503 until"
 
 
 def settling_check(unsettled: Callable[[], Collection[str]]) -> Check:
-    """Warns of networks on which nobody can settle payments now; by their ids, asked each time."""
+    """Return a check for networks on which nobody can settle; `unsettled` is asked each time."""
 
     async def check(sale: SaleTerms) -> str | None:
         if sale.network.id not in unsettled():
@@ -135,9 +131,9 @@ def settling_check(unsettled: Callable[[], Collection[str]]) -> Check:
 def seen_check(
     watch: SettlingWatch, rules: GasRules, unsettled: Callable[[], Collection[str]]
 ) -> Check:
-    """Warns where settling would fail now: by what the service sees of who would do it.
+    """Return a check whether settling would fail now, by what the service sees.
 
-    Says nothing of networks for which nothing is configured.
+    It ignores networks for which nothing is configured.
     """
 
     async def check(sale: SaleTerms) -> str | None:
@@ -205,7 +201,7 @@ def _no_node(network: str) -> str:
 
 
 def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
-    """Warns of a price that does not pay for what settling costs now, or may not."""
+    """Return a check for a price that does not pay for the present cost of settling."""
 
     async def check(sale: SaleTerms) -> str | None:
         network = sale.network
@@ -234,7 +230,7 @@ def gas_price_check(watch: SettlingWatch, rules: GasRules) -> Check:
 
 
 def payee_check(payees: Collection[str]) -> Check:
-    """Warns where the platform is paid; by the lower-case addresses of its wallets."""
+    """Return a check whether the platform is paid, by its lower-case wallets."""
 
     async def check(sale: SaleTerms) -> str | None:
         if sale.pay_to not in payees:
@@ -249,7 +245,7 @@ def payee_check(payees: Collection[str]) -> Check:
 
 
 def brief_check(least_s: float) -> Check:
-    """Warns where a payment over MPP may leave the upstream less than its time: `least_s`."""
+    """Return a check whether an MPP payment may leave the upstream less than its time."""
 
     async def check(sale: SaleTerms) -> str | None:
         if sale.network.protocol != "mpp" or sale.settles_first or sale.work_s <= least_s:
@@ -265,7 +261,7 @@ def brief_check(least_s: float) -> Check:
 
 
 def fee_check(platform: PlatformWallets) -> Check:
-    """Says whether the account's fee is paid beside the seller, where he alone is paid else."""
+    """Return a check that reports whether the account's fee is paid beside the seller."""
 
     async def check(sale: SaleTerms) -> str | None:
         if sale.pay_to in platform.payees or not sale.fee_rate:

@@ -1,4 +1,4 @@
-"""Statements of account. Amounts have six decimals."""
+"""Statements of account in responses. Amounts have six decimals."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -9,10 +9,10 @@ from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_
 
 
 class LineResponse(ResponseModel):
-    """One account, network and asset: what the platform was paid for it, and what it gave.
+    """One account, network and asset: what the platform received and paid for it.
 
-    `owed` = `received` - `fee` - `refunded` - `paidOut` - `underWay`. What buyers paid the
-    account's own wallets is `directReceived`: nobody owes it. `directFee` is what they paid the
+    `owed` = `received` - `fee` - `refunded` - `paidOut` - `underWay`. `directReceived` is what
+    buyers paid the account's own wallets: nobody owes it. `directFee` is what they paid the
     platform in the same transactions.
     """
 
@@ -33,7 +33,7 @@ class LineResponse(ResponseModel):
 
 
 class TransferResponse(ResponseModel):
-    """A payout or a refund. `open` waits for somebody to sign it, `signed` is on its way."""
+    """A payout or a refund. `open` waits for a person to sign it, `signed` is on its way."""
 
     id: str
     created_at: Timestamp
@@ -74,13 +74,13 @@ class StatementsResponse(PageResponse):
 def statement(
     lines: Sequence[StatementLine], newest: Sequence[Transfer], total: int
 ) -> StatementResponse:
-    """An account's statement on the wire."""
+    """Return an account's statement as a response."""
     shown = [line(one) for one in lines]
     return StatementResponse(lines=shown, transfers=[*map(transfer, newest)], transfers_total=total)
 
 
 def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) -> TransfersResponse:
-    """A page of payouts and refunds on the wire."""
+    """Return a page of payouts and refunds as a response."""
     last = found[-1].id if len(found) == limit else None
     return TransfersResponse(
         items=[*map(transfer, found)],
@@ -92,14 +92,14 @@ def transfers(found: Sequence[Transfer], total: int, limit: int, offset: int) ->
 
 
 async def transfers_csv(pieces: AsyncIterator[Sequence[Transfer]]) -> AsyncIterator[str]:
-    """Payouts and refunds as CSV, in pieces as they are read."""
+    """Yield payouts and refunds as CSV, in pieces as they are read."""
     yield csv_head(TransferResponse)
     async for piece in pieces:
         yield csv_rows(map(transfer, piece))
 
 
 def statements(lines: Sequence[StatementLine], limit: int, offset: int) -> StatementsResponse:
-    """A page of the lines of every account on the wire."""
+    """Return a page of every account's lines as a response."""
     shown = lines[offset : offset + limit]
     return StatementsResponse(
         items=[line(one) for one in shown],
@@ -111,12 +111,12 @@ def statements(lines: Sequence[StatementLine], limit: int, offset: int) -> State
 
 
 def line(found: StatementLine) -> LineResponse:
-    """A line on the wire: the columns of the file, under the same names."""
+    """Return a line as a response: the columns of the file, under the same names."""
     return LineResponse.model_validate(dict(zip(COLUMNS, values_of(found), strict=True)))
 
 
 def transfer(found: Transfer) -> TransferResponse:
-    """A payout or a refund on the wire."""
+    """Return a payout or a refund as a response."""
     return TransferResponse(
         id=found.id,
         created_at=iso(found.created_at),

@@ -1,20 +1,19 @@
-"""Taking payments: claim, serve, settle, and whatever a retry makes of it.
+"""Takes payments: claims, serves, settles, and handles retries.
 
     claimed -> settling(tx) -> settled -> delivered        (released, failed, pending)
 
-Every step is in the ledger before it is taken. A caller with the same
-credential and request gets what it bought, whatever has become of its wrapper since; nobody pays
-for what was not served.
+Every step is in the ledger before it is taken. A caller with the same credential and request gets
+what it bought, whatever has become of its wrapper since. Nobody pays for what was not served.
 Source: conventions.md#wrapper; payment-safety.md#attacks-and-faults, #order-of-a-payment; ADR 0020.
 
-A payer's balance has to cover a payment and everything of his that is in flight. The balance and
-the ledger are two clocks: what was sent may have left the balance while the ledger still counts it,
-and then it is counted twice. Source: payment-safety.md#over-commitment.
+A payer's balance must cover a payment and everything of theirs that is in flight. The balance and
+the ledger change at different times: a sent payment may have left the balance while the ledger
+still counts it, and is then counted twice. Source: payment-safety.md#over-commitment.
 
-Rows of payments that move nothing are counted for the caller's network, and refused beyond its
-quota. Anybody can sign payments without having the money, and each is a row of the ledger before
-its balance is known. Payers who have paid before are counted by themselves once strangers have used
-up the quota of their address.
+Rows of payments that move nothing count for the caller's network, and are refused beyond its quota.
+Anybody can sign payments without having the money, and each is a row of the ledger before its
+balance is known. Payers who have paid before have a count of their own once strangers have used up
+the quota of their address.
 """
 
 import asyncio
@@ -69,16 +68,16 @@ _COSTS: Final = (Cost.ROWS, Cost.DISK_BYTES)
 
 
 class UnpaidRows:
-    """Who bears the row of a payment, and counting it."""
+    """Decides who bears the row of a payment, and counts it."""
 
     def __init__(self, costs: CostLedger, payers: SqlLedgerStore | None = None) -> None:
         self._costs = costs
         self._payers = payers
 
     async def bearer(self, payment: Payment, caller: str) -> str:
-        """Who bears the row of a claim that is about to be made.
+        """Return the bearer of the row of a claim that is about to be made.
 
-        Raises `QuotaExceeded` where nobody can; nothing is stored then.
+        Raises `QuotaExceeded` if nobody can bear it; nothing is stored then.
         """
         address = Bearer(f"address {caller}"[:NAME_CHARS_MAX])
         if all(self._costs.has_left(cost, address) for cost in _COSTS):
@@ -105,7 +104,7 @@ class UnpaidRows:
     def unless_it_holds(
         self, bearer: str, stored: StoredResponse | None = None, *, is_new: bool = True
     ) -> Generator[None]:
-        """Count the row if what is done meanwhile fails, whatever becomes of it later."""
+        """Count the row if the work inside the block fails, whatever becomes of it later."""
         try:
             yield
         except BaseException:
@@ -114,7 +113,7 @@ class UnpaidRows:
 
 
 LANDING_S: Final = 10.0
-"""How long what was sent is waited for: several blocks, and a look at their receipts."""
+"""Longest wait for a sent payment: several blocks, and a look at their receipts."""
 PAUSE_S: Final = 0.05
 PAUSE_MAX_S: Final = 0.4
 
@@ -127,10 +126,10 @@ async def require_cover(
     ledger: SqlLedgerStore,
     sighting: PaymentSighting,
 ) -> None:
-    """The protocol's own checks of a payment, and that nothing is promised twice.
+    """Run the protocol's own checks, and require that nothing is promised twice.
 
-    Raises `PaymentRefused` where the count is exact, at once; `PaymentsUnavailable` when something
-    may still have been counted twice after `LANDING_S`; and what `PaymentProtocol.verify` raises.
+    Raises `PaymentRefused` at once if the count is exact, `PaymentsUnavailable` if something may
+    still have been counted twice after `LANDING_S`, and what `PaymentProtocol.verify` raises.
     """
     committed = claim.committed
     until_s = needs.clock.monotonic_s() + LANDING_S
@@ -144,7 +143,7 @@ async def require_cover(
 async def _changed(
     seen: InFlightAmount, entry: LedgerEntry, ledger: SqlLedgerStore, clock: Clock, until_s: float
 ) -> InFlightAmount:
-    """What is in flight now that it is something else: while it is the same, it is still short."""
+    """Return what is in flight once it has changed: while it is the same, it is still short."""
     pause_s = 0.0
     while True:
         await asyncio.sleep(pause_s)
@@ -161,7 +160,7 @@ async def _changed(
 
 
 def _cover(balances: Balances, entry: LedgerEntry, committed: InFlightAmount) -> bool:
-    """Whether there is enough for the entry and its fees, and for all that is in flight."""
+    """Return whether there is enough for the entry and its fees, and for all that is in flight."""
     fees, needed = entry.fees, committed.amount + entry.amount
     if fees.token == entry.asset:
         needed += fees.most
@@ -179,7 +178,7 @@ _ELSEWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class PaymentSpent:
-    """A payment that is shown again: the ledger's entry of it, and what its sender knows."""
+    """A payment that is shown again: its ledger entry, and what its sender knows."""
 
     entry: LedgerEntry
     digest: str
@@ -188,18 +187,17 @@ class PaymentSpent:
 
 FAILURES_WINDOW: Final = timedelta(hours=1)
 FAILURES_MAX: Final = 5
-"""Settlements of one payer that may fail in an hour, calls that his payments cut short included:
-each can burn gas of ours, or work of an upstream.
-Source: payment-safety.md#gas-griefing."""
+"""Most failed settlements of one payer in an hour, with calls that their payments cut short: each
+can burn our gas, or an upstream's work. Source: payment-safety.md#gas-griefing."""
 
 
 class PaymentService:
-    """What wrappers know of payments."""
+    """What wrappers use of payments."""
 
     def __init__(
         self, settlement: Settlement, idempotency_keys: MacKeys, rows: UnpaidRows | None = None
     ) -> None:
-        """`idempotency_keys` make what upstreams know paid calls by; without `rows` no quota."""
+        """Create it; `idempotency_keys` derive upstreams' keys; without `rows` no quota."""
         self._settlement = settlement
         self._idempotency_keys = idempotency_keys
         self._protocols, self._needs = settlement.protocols, settlement.needs
@@ -207,48 +205,48 @@ class PaymentService:
         self._rows = rows or UnpaidRows(CostLedger(settlement.clock))
 
     def is_attached(self, quote: Quote, headers: HeaderPairs) -> bool:
-        """Whether a payment is attached, good or bad."""
+        """Return whether a payment is attached, valid or not."""
         return self._of(quote).is_attached(headers)
 
     def is_any_attached(self, headers: HeaderPairs) -> bool:
-        """Whether a payment of any protocol is attached, good or bad."""
+        """Return whether a payment of any protocol is attached, valid or not."""
         return bool(self._attached(headers))
 
     async def presented(self, headers: HeaderPairs) -> Sequence[PresentedPayment]:
-        """The attached payments that can be taken apart, believed in nothing: one a protocol."""
+        """Return the attached payments, parsed but not verified: one for each protocol."""
         protocols = self._attached(headers)
         found = [await one.present(headers, self._needs) for one in protocols]
         return [one for one in found if one is not None]
 
     def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:
-        """Whether a payment says that it pays the quote, and is good for long enough."""
+        """Return whether a payment claims to pay the quote, and is valid for long enough."""
         needed_s = self._of(quote).needed_s(quote, self._needs)
         left_s = presented.expires_s - self._clock.now().timestamp()
         return presented.pays(quote) and left_s >= needed_s
 
     def quote_life_s(self, quote: Quote) -> float:
-        """How long after it was asked for a quote may be paid, in seconds."""
+        """Return how long a quote may be paid after it was asked for, in seconds."""
         return self._of(quote).quote_life_s(quote, self._needs)
 
     async def refused(self, quote: Quote, refusal: PaymentRefused) -> ServiceError:
-        """The 402 of a payment that does not pay; to be raised."""
+        """Return the 402 of a payment that does not pay, to be raised."""
         demand = await self._of(quote).demand(
             quote, self._needs, refusal.reason, refusal.transaction
         )
         return PaymentRequired(refusal.message, demand)
 
     def binds_body(self, quote: Quote) -> bool:
-        """Whether the 402 is bound to the body of the call."""
+        """Return whether the 402 is bound to the body of the call."""
         return self._of(quote).binds_body
 
     async def demand(self, quote: Quote) -> PaymentRequired:
-        """The 402 of a call without payment; to be raised."""
+        """Return the 402 of a call without payment, to be raised."""
         needs = self._needs
         demand = await self._of(quote).demand(quote, needs, "payment_required")
         return PaymentRequired("This call has to be paid for.", demand)
 
     async def read(self, quote: Quote, request: PaidRequest) -> Payment:
-        """The attached payment. Raises `PaymentRequired` and `PaymentsUnavailable`."""
+        """Return the attached payment. Raises `PaymentRequired` and `PaymentsUnavailable`."""
         try:
             return await self._of(quote).read(request, quote, self._needs)
         except PaymentRefused as refusal:
@@ -256,17 +254,17 @@ class PaymentService:
             spent = refusal.digest and await self.find_spent(
                 network, refusal.digest, is_refused=True
             )
-            if spent:  # claimed meanwhile, in its time
+            if spent:  # claimed meanwhile, while it was valid
                 raise self._settlement.pending(spent.entry) from refusal
             raise await self.refused(quote, refusal) from refusal
 
     async def find_spent(
         self, network: str, digest: str, token: str = "", *, is_refused: bool = False
     ) -> PaymentSpent | None:
-        """The entry of a payment that is claimed, or was spent; None for one that may buy now.
+        """Return the entry of a payment that is claimed or spent; None if it may buy now.
 
-        The wrapper and its terms are not asked: they may be others by now, or gone. `is_refused`
-        where it is refused if it may buy. Raises `PaymentPending`.
+        The wrapper and its present terms do not matter: they may have changed, or be gone.
+        `is_refused` says that the payment would be refused if it may buy. Raises `PaymentPending`.
         """
         known = await self._ledger.find(network, digest)
         if known is None:
@@ -279,11 +277,11 @@ class PaymentService:
         return None if known is None else PaymentSpent(known, digest, token)
 
     async def find_bought(self, spent: PaymentSpent, request: PaidRequest) -> Replay | None:
-        """What a spent payment has bought, to be handed out before anything is counted or judged.
+        """Return what a spent payment has bought, before anything is counted or checked.
 
-        None where that is not there yet, for its buyer: `resume` goes on. A spent credential may
-        be known to all: it proves nobody, and so it must use up nobody's rate limit. Raises
-        `PaymentRefused` when it buys nothing more, and `PaymentPending`.
+        None if its answer is not there yet for its buyer: `resume` continues. A spent credential
+        may be public. It proves nobody's identity, so it must use up nobody's rate limit. Raises
+        `PaymentRefused` if it buys nothing more, and `PaymentPending`.
         """
         entry = spent.entry
         if entry.digest != spent.digest or not is_same_request(entry, request):
@@ -300,9 +298,9 @@ class PaymentService:
     async def resume(
         self, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> ClaimedPayment | Replay:
-        """Finish a payment whose answer is not there yet: settled, and to be served by its wrapper.
+        """Finish a settled payment whose answer is not there yet; its wrapper must serve it.
 
-        Raises `PaymentRefused`, and `PaymentPending` while somebody else works on it.
+        Raises `PaymentRefused`, and `PaymentPending` while another process works on it.
         """
         settlement, entry = self._settlement, spent.entry
         if not entry.has_paid:
@@ -320,10 +318,10 @@ class PaymentService:
     async def hold(
         self, payment: Payment, request: PaidRequest, agent_id: str = ""
     ) -> ClaimedPayment | Replay:
-        """Claim and verify a payment; it is counted for that agent. Nothing has moved yet.
+        """Claim and verify a payment, counted for that agent. Nothing has moved yet.
 
-        Raises `PaymentRequired`, `PaymentPending` while somebody else works on it, and
-        `PaymentsUnavailable`; the claim is released then. Before it, `QuotaExceeded`.
+        Raises `PaymentRequired`, `PaymentPending` while another process works on it, and
+        `PaymentsUnavailable`; then the claim is released. Raises `QuotaExceeded` before the claim.
         """
         bearer = await self._rows.bearer(payment, request.caller)
         settlement, now = self._settlement, self._clock.now()
@@ -338,10 +336,10 @@ class PaymentService:
         return await self._claimed_meanwhile(claim.entry, payment, request)
 
     async def settle(self, claimed: ClaimedPayment, stored: StoredResponse | None) -> LedgerEntry:
-        """Take the money; `stored`, what it bought, is kept first.
+        """Take the money; first keep `stored`, which is what it bought.
 
-        Raises `PaymentRequired` when it was refused (what was bought is withheld) and
-        `PaymentPending` when nobody can say yet.
+        Raises `PaymentRequired` if it was refused (what was bought is withheld), and
+        `PaymentPending` if nobody can say yet.
         """
         lease = self._settlement.lease(claimed.quote.work_s if stored is None else 0.0)
         try:
@@ -361,14 +359,14 @@ class PaymentService:
         )
 
     async def delivered(self, entry: LedgerEntry) -> None:
-        """The answer has been handed over."""
+        """Record that the answer has been sent."""
         if entry.state is PaymentState.SETTLED:
             await self._ledger.move(entry, PaymentState.DELIVERED)
 
     async def release(self, claimed: ClaimedPayment, reason: str) -> None:
-        """Nobody was served: the payment may be used again.
+        """Release it: nobody was served, and the payment may be used again.
 
-        One that has settled already stays settled, and its request may be sent again.
+        A payment that has settled stays settled, and its request may be sent again.
         """
         state = claimed.entry.state if claimed.entry.has_paid else PaymentState.RELEASED
         if state is PaymentState.RELEASED:
@@ -378,28 +376,28 @@ class PaymentService:
         await self._ledger.move(entry, state, reason=reason, lease_until=now)
 
     def is_good(self, claimed: ClaimedPayment, work_s: float) -> bool:
-        """Whether it could be sent again now, to be served within `work_s`."""
+        """Return whether it could be sent again now, to be served within `work_s`."""
         protocol, quote = self._of(claimed.quote), changed(claimed.quote, work_s=work_s)
         return protocol.is_good(claimed.entry, quote, self._needs)
 
     def receipt(self, entry: LedgerEntry, *, is_refusal: bool = False) -> HeaderPairs:
-        """The headers that say it was paid; on a refusal, where the protocol has any there."""
+        """Return the headers that confirm it; on a refusal, if the protocol has any there."""
         protocol = self._protocols[entry.protocol]
         if is_refusal and not protocol.receipts_refusals:
             return ()
         return protocol.receipt(entry, self._needs)
 
     def _of(self, quote: Quote) -> PaymentProtocol:
-        """The protocol of a quote."""
+        """Return the protocol of a quote."""
         return self._protocols[quote.network.protocol]
 
     def _attached(self, headers: HeaderPairs) -> Sequence[PaymentProtocol]:
-        """The protocols of which a payment is attached, good or bad."""
+        """Return the protocols of attached payments, valid or not."""
         return [one for one in self._protocols.values() if one.is_attached(headers)]
 
     @asynccontextmanager
     async def _gas(self, quote: Quote) -> AsyncGenerator[GasOffer]:
-        """What a claim of this quote reserves for gas; dropped when anything is raised."""
+        """Hold what a claim of this quote reserves for gas; drop it on any error."""
         gas = self._needs.gas if self._of(quote).spends_gas else None
         offer = GasOffer() if gas is None else await gas.offer(quote)
         try:
@@ -411,8 +409,8 @@ class PaymentService:
     async def _verified_claim(
         self, payment: Payment, claim: PaymentClaim, gas: GasOffer, bearer: str
     ) -> ClaimedPayment:
-        """A claim that is ours once it is verified; released, and counted, when it is not."""
-        is_new = not claim.entry.moves  # one taken over has been counted
+        """Verify a claim of ours; on failure release and count it."""
+        is_new = not claim.entry.moves  # one that was taken over has been counted
         with self._rows.unless_it_holds(bearer, is_new=is_new):
             entry = await self._proven(payment, claim, gas)
             protocol = self._of(payment.quote)
@@ -427,11 +425,11 @@ class PaymentService:
         try:
             return await self._verified(payment, claim, gas, sighting)
         except PaymentRefused as refusal:
-            # Of a claim that somebody has taken over meanwhile this says nothing: he may be paid.
+            # This says nothing of a claim that another process has taken over: it may be paid.
             ended = self._unserved(claim.entry, sighting)
             await self._settlement.moved(ended, PaymentState.RELEASED, reason=refusal.reason)
             raise await self.refused(payment.quote, refusal) from refusal
-        except BaseException as error:  # a caller that goes away meanwhile as well
+        except BaseException as error:  # also if the caller goes away meanwhile
             reason = error.code if isinstance(error, Unavailable) else type(error).__name__
             ended = self._unserved(claim.entry, sighting)
             await self._ledger.move(ended, PaymentState.RELEASED, reason=reason)
@@ -440,10 +438,10 @@ class PaymentService:
     async def _verified(
         self, payment: Payment, claim: PaymentClaim, gas: GasOffer, sighting: PaymentSighting
     ) -> LedgerEntry:
-        """The entry of a claim that is verified, or was paid meanwhile by somebody else's sending.
+        """Return the entry of a claim that is verified, or that somebody else's sending has paid.
 
-        Nobody who was shown a payment here before is refused it unless every node has been asked.
-        Raises `PaymentRefused`, and `PaymentPending` when the chain does not say which.
+        A payment that was here before is refused only after every node has been asked. Raises
+        `PaymentRefused`, and `PaymentPending` if the chain does not decide.
         """
         look = claim.entry.look
         try:
@@ -452,7 +450,7 @@ class PaymentService:
             was_shown = look.at is not None or sighting.may_have_moved
             if not (sighting.was_unused and was_shown):
                 raise
-            if not look.has_left(EVERY_NODE):  # the watcher asks, once its authorisation has ended
+            if not look.has_left(EVERY_NODE):  # the watcher asks once its authorisation has ended
                 if self._settlement.may_know_more(claim.entry.network) or sighting.is_used:
                     raise self._settlement.pending(claim.entry) from None
                 raise
@@ -465,32 +463,35 @@ class PaymentService:
                 return await self._settlement.paid(claim.entry, found)
             if isinstance(found, Undecided) and (sighting.is_used or not found.is_unused):
                 raise self._settlement.pending(claim.entry) from None  # or an older block's word
-            sighting.was_unused = not isinstance(found, Rejected)  # then it can never move
+            sighting.was_unused = not isinstance(found, Rejected)  # so it can never move
             raise
         return claim.entry
 
     def _unserved(self, entry: LedgerEntry, sighting: PaymentSighting) -> LedgerEntry:
-        """An entry about to be released: whether the chain is asked before it is believed."""
+        """Return an entry that is about to be released, with its look."""
         look = entry.look.due(self._clock.now(), sighting.answers)
         return changed(entry, look=look if sighting.was_unused else AT_ONCE)
 
     async def _claimed_meanwhile(
         self, entry: LedgerEntry, payment: Payment, request: PaidRequest
     ) -> Replay:
-        """What somebody else's claim bought: the same caller's, or a thief's. Raises as `hold`."""
+        """Return what another claim bought: the same caller's, or a thief's.
+
+        Raises like `hold`.
+        """
         try:
             spent = PaymentSpent(entry, payment.digest, payment.token)
             replay = await self.find_bought(spent, request)
         except PaymentRefused as refusal:
             raise await self.refused(payment.quote, refusal) from refusal
-        if replay is None:  # finished when it is sent again, where it was claimed
+        if replay is None:  # it is finished where it was claimed, when it is sent again
             raise self._settlement.pending(entry)
         return replay
 
     async def _verify(
         self, payment: Payment, claim: PaymentClaim, gas: GasOffer, sighting: PaymentSighting
     ) -> None:
-        """The protocol's own checks, and that the balance covers everything in flight."""
+        """Run the protocol's own checks, and require that the balance covers all in flight."""
         await gas.require_paid()
         if claim.failures >= FAILURES_MAX:
             message = "Too many settlements of this payer failed: try again in an hour."
@@ -499,9 +500,9 @@ class PaymentService:
         await require_cover(payment, claim, protocol, self._needs, self._ledger, sighting)
 
     async def _renewed(self, entry: LedgerEntry, quote: Quote) -> LedgerEntry:
-        """The entry, for as long as the upstream may work: nobody takes it over meanwhile.
+        """Return the entry with a lease for as long as the upstream may work.
 
-        Raises `PaymentPending` when somebody has already.
+        Raises `PaymentPending` if another process has taken it over already.
         """
         if self._clock.now() + timedelta(seconds=quote.work_s) + WORK_SLACK <= entry.lease_until:
             return entry
@@ -509,12 +510,12 @@ class PaymentService:
         return await self._settlement.moved(entry, entry.state, lease_until=lease)
 
     def _is_buyer(self, spent: PaymentSpent, request: PaidRequest) -> bool:
-        """Whether who shows the credential is who paid; the chain shows some to everybody."""
+        """Return whether the sender of the credential has paid; the chain publishes some."""
         is_public = self._protocols[spent.entry.protocol].publishes
         return not is_public or is_buyer(spent.entry, spent.token, request)
 
     async def _handed_out(self, spent: PaymentSpent, request: PaidRequest) -> Replay | None:
-        """What was bought, for its buyer; None while it is not there yet."""
+        """Return what was bought, for its buyer; None while it is not there yet."""
         entry = spent.entry
         size = await self._ledger.stored_bytes(entry.id)
         await request.make_room(size or 0)

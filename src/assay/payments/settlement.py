@@ -1,14 +1,14 @@
-"""Settling what is in the ledger, and finishing what a crash or an outage left unfinished.
+"""Settles payments of the ledger, and finishes what a crash or an outage left unfinished.
 
-An outcome that is not known is never told as a refusal; nothing is sent before it is written down.
+An unknown outcome is never reported as a refusal, and nothing is sent before it is stored.
 
-`Reconciler` finishes what nobody works on, without asking for ever: payments of one network are
+`Reconciler` finishes what no process works on, without asking for ever. Payments of one network are
 asked about together, each network by itself, and no payer's second payment before anybody's first.
 Source: ADR 0018.
 
-Of payments that served nobody the chain is asked before anything is said of one (`find_out`). A
-facilitator or a node that was shown an authorisation while it was claimed can submit it once the
-claim has ended. Its buyer has paid then, and is owed what the claim was for (ADR 0019).
+The chain is asked before anything is said of a payment that served nobody (`find_out`). A
+facilitator or a node that saw an authorisation while it was claimed can submit it once the claim
+has ended. Its buyer has then paid, and is owed what the claim was for (ADR 0019).
 """
 
 import asyncio
@@ -46,24 +46,24 @@ from assay.payments.ports import PaymentProtocol, ProtocolDependencies
 from assay.payments.store import SqlLedgerStore
 
 ASKED_AT_ONCE: Final = 1000
-"""Payments of one question at most; when there are more, the next are asked about at once."""
+"""Most payments of one question; if there are more, the next ones are asked about concurrently."""
 
 OF_PAYER: Final = 100
-"""Of one payer in one pass."""
+"""Payments of one payer in one pass."""
 
 MOVED_AT_ONCE: Final = 8
-"""Changes of the ledger side by side: the rest of its connections are for paying callers."""
+"""Concurrent changes of the ledger: its other connections are for paying callers."""
 
 
 PUT_OFF_AT_ONCE: Final = 100
-"""In one transaction of the ledger, which others wait for."""
+"""Changes in one transaction of the ledger, for which others wait."""
 
 _WAITS: Final = Undecided("it waits to be mined", is_unused=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Asks chains about payments that nobody works on, and writes down what they say."""
+    """Asks chains about payments that no process works on, and stores the answers."""
 
     protocols: Mapping[str, PaymentProtocol]
     needs: ProtocolDependencies
@@ -73,7 +73,7 @@ class Reconciler:
     witness: Witness
 
     async def run(self, network: str, *, is_due_only: bool) -> list[LedgerEntry]:
-        """One pass over what is due of a network, or all of it; those that have ended."""
+        """Make one pass over what is due of a network, or all of it; return what has ended."""
         started = self.clock.now()
         due = Due(network, started, started, ASKED_AT_ONCE, OF_PAYER)
         if not is_due_only:
@@ -90,11 +90,11 @@ class Reconciler:
     async def ask(
         self, leased: Sequence[LedgerEntry], *, of_all: bool = False
     ) -> Sequence[PaymentOutcome]:
-        """What became of leased payments of one network; nothing where no node answers.
+        """Return outcomes of leased payments of one network; nothing if no node answers.
 
-        Of a settlement of ours that waits to be mined no node is asked any more once only those
-        answers are left that are kept for its end: what is sent again says whether its nonce is
-        used. `of_all`: they are asked of that, too.
+        A settlement of ours that waits to be mined is not asked about once only the answers for its
+        end are left: sending it again shows whether its nonce is used. With `of_all` the nodes are
+        asked anyway.
         """
         protocol, now = self.protocols[leased[0].protocol], self.clock.now()
         sent = {one.id for one in leased if not of_all and _is_only_sent(one, protocol, now)}
@@ -109,10 +109,10 @@ class Reconciler:
     async def follow(
         self, leased: Sequence[LedgerEntry], found: Sequence[PaymentOutcome]
     ) -> dict[str, LedgerEntry]:
-        """Write down what was answered; those that have ended, by their ids.
+        """Store the answers; return the ids of those that have ended.
 
-        The others are pending again, each with its next look. When no node has answered, nobody
-        asks about any payment of the network before that.
+        The others are pending again, each with its next look. If no node has answered, nobody asks
+        about any payment of the network before that look.
         """
         if not found:
             return {}
@@ -126,7 +126,7 @@ class Reconciler:
             await self.ledger.put_off(waiting[start : start + PUT_OFF_AT_ONCE])
         for fault in done:
             if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
-                raise fault  # a service error is one payment's: its lease ends, and it is due again
+                raise fault  # it concerns one payment: its lease ends, and it is due again
         ended = (
             e for e in done if isinstance(e, LedgerEntry) and e.state is not PaymentState.PENDING
         )
@@ -140,9 +140,9 @@ class Reconciler:
     async def _follow(
         self, entry: LedgerEntry, found: PaymentOutcome, turns: asyncio.Semaphore
     ) -> LedgerEntry | None:
-        """Where an answer leads: an end, or pending with the next look, yet to be written.
+        """Return what an answer leads to: an end, or pending with the next look, to be stored.
 
-        None when somebody else has moved it meanwhile.
+        None if another process has moved it meanwhile.
         """
         latest = entry
 
@@ -158,7 +158,7 @@ class Reconciler:
         if isinstance(found, Undecided) and found.is_unused and entry.attempt.raw:
             protocol = self.protocols[entry.protocol]
             found = await protocol.resend(entry, note, self.needs)
-            if protocol.spends_gas:  # ours may have to be replaced: it keeps its pace
+            if protocol.spends_gas:  # ours may have to be replaced: keep its pace
                 answers = _more(answers, found)
         found = await self.witness.judged(latest, found, waits=False)
         now = self.clock.now()
@@ -189,31 +189,31 @@ class Reconciler:
 
 
 def _is_only_sent(entry: LedgerEntry, protocol: PaymentProtocol, now: datetime) -> bool:
-    """Whether what is left of a payment's answers is for its end, and ours is sent until then."""
+    """Return whether the answers left are for its end, and ours is only sent until then."""
     is_ours = protocol.spends_gas and bool(entry.attempt.raw)
     return is_ours and now < entry.expires_at and not entry.look.has_left(1)
 
 
 def _more(answers: int, sent: PaymentOutcome) -> int:
-    """With those that nodes gave of our own attempts; 0 where they have not contradicted."""
+    """Return the answers, with those about our own attempts; 0 if they did not contradict."""
     more = sent.answers if isinstance(sent, Undecided) else 0
     return answers + more if more else 0
 
 
 LATE_S: Final = 5.0
-"""How much longer than `work_s` an answer that is to be paid for may take in all: its payment, and
-its claim, are good for a little longer than that."""
+"""Seconds beyond `work_s` that an answer which is paid for may take: its payment and its claim last
+a little longer."""
 
 WORK_SLACK: Final = timedelta(seconds=LATE_S + 3)
-"""What a claim leaves beyond `work_s`: that, and by how much the clocks of two processes differ."""
+"""Seconds of a claim beyond `work_s`: that time, and the difference of two processes' clocks."""
 
 
 SENT_BEFORE_END: Final = timedelta(seconds=LATE_S)
-"""How long an authorisation must be good for its settlement to be begun again."""
+"""How long an authorisation must be valid for its settlement to be begun again."""
 
 
 class PaymentPending(SettlementPending):
-    """With the protocol's own headers for it."""
+    """The outcome is unknown; it has the protocol's own headers."""
 
     def __init__(self, headers: HeaderPairs) -> None:
         super().__init__(
@@ -244,17 +244,17 @@ class Settlement:
         self._reconciler = Reconciler(protocols, needs, ledger, clock, self.lease, witness)
 
     def may_know_more(self, network: str) -> bool:
-        """Whether another node may show what the one that was asked does not."""
+        """Return whether another node may show what the asked one does not."""
         return len(self._witness.views(network)) > 1
 
     def pending(self, entry: LedgerEntry) -> PaymentPending:
-        """That nobody can say yet; to be raised."""
+        """Return the error of an unknown outcome, to be raised."""
         return PaymentPending(self.protocols[entry.protocol].pending(entry))
 
     def lease(self, work_s: float = 0.0) -> datetime:
-        """Until when an entry is left to the process that works on it from now on.
+        """Return until when an entry belongs to the process that works on it from now on.
 
-        `work_s`: how long its upstream may work meanwhile; 0 where no upstream is asked.
+        `work_s`: how long its upstream may work meanwhile; 0 if no upstream is asked.
         """
         work = timedelta(seconds=work_s) + WORK_SLACK if work_s else timedelta(0)
         return self.clock.now() + work + self._lease
@@ -262,7 +262,7 @@ class Settlement:
     async def settle(self, entry: LedgerEntry) -> LedgerEntry:
         """Take the money of a claimed entry.
 
-        Raises `PaymentRefused` when it was refused, `PaymentPending` when nobody can say yet.
+        Raises `PaymentRefused` if it was refused, and `PaymentPending` if nobody can say yet.
         """
         latest = entry
 
@@ -275,7 +275,7 @@ class Settlement:
         return await self._ended(latest, outcome)
 
     async def arrived(self, entry: LedgerEntry, transaction: str) -> LedgerEntry:
-        """A claimed entry whose payer has sent the money before, once it is deep enough.
+        """Return a claimed entry whose payer has sent the money before, once it is deep enough.
 
         Raises `PaymentPending` while it is not.
         """
@@ -288,22 +288,22 @@ class Settlement:
         return await self._ended(sent, found)
 
     async def look(self, entry: LedgerEntry, *, every_node: bool = False) -> PaymentOutcome:
-        """What became of an entry, by the chain alone.
+        """Return an entry's outcome by the chain alone.
 
-        `every_node` before its buyer is refused. Raises `Unavailable` when no node answers.
+        Use `every_node` before its buyer is refused. Raises `Unavailable` if no node answers.
         """
         protocol = self.protocols[entry.protocol]
         (found,) = await protocol.outcomes([entry], self.needs, every_node=every_node)
         return await self._witness.judged(entry, found, waits=False)
 
     async def paid(self, entry: LedgerEntry, found: Settled) -> LedgerEntry:
-        """The entry settled by that transaction, and for no shorter time its claimer's."""
+        """Return the entry settled by that transaction, with a lease that is not shortened."""
         attempt = replace(self.needs.ended(entry, found), transaction=found.transaction)
         until = max(entry.lease_until, self.lease())
         return await self.moved(entry, PaymentState.SETTLED, attempt=attempt, lease_until=until)
 
     async def _ended(self, latest: LedgerEntry, outcome: PaymentOutcome) -> LedgerEntry:
-        """Write down what came of settling. Raises as `settle`."""
+        """Store the result of settling. Raises like `settle`."""
         match outcome:
             case Settled():
                 ended = self.needs.ended(latest, outcome)
@@ -329,10 +329,10 @@ class Settlement:
                 raise self.pending(put_off)
 
     async def finish(self, entry: LedgerEntry) -> LedgerEntry:
-        """An entry somebody else began, once it has been paid; its caller has come again.
+        """Finish an entry that another call began, once it has been paid; its caller is back.
 
-        Asks the chain when its next look is due, and holds nobody up otherwise. What was begun and
-        never sent is settled again, so long as it is good. Raises as `settle`.
+        It asks the chain if the next look is due, and delays nobody otherwise. A settlement that
+        was begun and never sent is settled again while it is valid. Raises like `settle`.
         """
         now = self.clock.now()
         is_unsent = _may_be_sent(entry, now)
@@ -355,9 +355,9 @@ class Settlement:
     async def reconcile(
         self, *, is_due_only: bool = True, network: str | None = None
     ) -> list[LedgerEntry]:
-        """Find out what became of settlements nobody works on any more; those that have ended.
+        """Find outcomes of settlements that no process works on; return those that have ended.
 
-        Of every network, side by side, where none is named. Nothing new is sent but what was signed
+        Without a network, all networks run concurrently. Nothing new is sent except what was signed
         before, or must replace it.
         """
         names = self._witness.networks if network is None else (network,)
@@ -365,7 +365,7 @@ class Settlement:
         found = await all_results(run(name, is_due_only=is_due_only) for name in names)
         for fault in found:
             if isinstance(fault, Exception):
-                raise fault  # once the other networks are done
+                raise fault  # when the other networks are done
         return [entry for some in found if isinstance(some, list) for entry in some]
 
     async def moved(
@@ -378,7 +378,7 @@ class Settlement:
         lease_until: datetime | None = None,
         stored: StoredResponse | None = None,
     ) -> LedgerEntry:
-        """The entry moved on; raises `PaymentPending` when somebody else has taken it over."""
+        """Return the moved entry; raises `PaymentPending` if another process has taken it over."""
         if attempt is not None:
             attempt = after(entry.attempt, attempt)
         moved = await self.ledger.move(
@@ -390,9 +390,9 @@ class Settlement:
 
 
 def _may_be_sent(entry: LedgerEntry, now: datetime) -> bool:
-    """Whether nothing of an entry was sent, and its buyer's return may have that tried again.
+    """Return whether nothing of an entry was sent, and its buyer's return may try again.
 
-    Its look is for the chain's word, which a settlement does not need; while no node answers, none
+    Its look is for the chain's word, which a settlement does not need. While no node answers, none
     can be sent either.
     """
     if entry.attempt.transaction or now + SENT_BEFORE_END > entry.expires_at:
@@ -408,12 +408,12 @@ EVERY_NODE: Final = 2
 async def find_out(
     settlement: Settlement, known: LedgerEntry, *, is_refused: bool = False
 ) -> LedgerEntry | None:
-    """An entry that nobody works on, as the chain has it; None where its payment may buy now.
+    """Return a free entry as the chain has it; None if its payment may buy now.
 
-    Settled where the transfer was made; released while nobody can say, and asked about ever less:
-    while few answers are left, only the watcher asks, once its authorisation has ended. With
-    `is_refused` every node is asked, for its buyer would be refused if it may buy. Raises
-    `PaymentPending` when somebody has taken it over meanwhile.
+    It is settled if the transfer was made. It is released while nobody can say, and is asked about
+    less and less often: while few answers are left, only the watcher asks, once its authorisation
+    has ended. With `is_refused` every node is asked, because its buyer would be refused if it may
+    buy. Raises `PaymentPending` if another process has taken it over meanwhile.
     """
     now = settlement.clock.now()
     if known.state is PaymentState.RELEASED and known.look.at is None:
@@ -435,7 +435,7 @@ async def find_out(
 
 
 async def _again(settlement: Settlement, known: LedgerEntry, reason: str) -> LedgerEntry:
-    """The entry, still released. One that cut its call short goes on counting as a failure."""
+    """Return the entry, still released. One that cut its call short still counts as a failure."""
     reason = CUT_SHORT if known.reason == CUT_SHORT else reason
     return await settlement.moved(known, PaymentState.RELEASED, reason=reason)
 
@@ -450,7 +450,7 @@ async def _written(
             return await settlement.moved(
                 known, PaymentState.SETTLED, attempt=shown, lease_until=now
             )
-        case Rejected(reason):  # it will never move: nothing is left to ask
+        case Rejected(reason):  # it will never move, so nothing is left to ask
             ended = replace(known, look=AT_ONCE, lease_until=now)
             await _again(settlement, ended, reason)
             return None

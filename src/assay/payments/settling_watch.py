@@ -1,7 +1,7 @@
 """What the service sees now of what settles: our key on each network, its nodes, a facilitator.
 
-Every reading is made by one question at a time, takes `WAIT_S` at most, and is believed for
-seconds, failures too: however many ask, a network is asked once in that time.
+Every reading is made by one question at a time and takes at most `WAIT_S`. It is used for seconds,
+failures too: however many ask, a network is asked once in that time.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from assay.payments.gas import (
 from assay.payments.model import PaymentsUnavailable
 
 WAIT_S: Final = 2.0
-"""How long anybody waits for a reading, in seconds."""
+"""Longest wait for a reading, in seconds."""
 READ_S: Final = 5.0
-"""How long a reading of a network is believed."""
+"""Seconds for which a reading of a network is used."""
 SUPPORT_S: Final = 30.0
-"""The same of a facilitator."""
+"""Seconds for which a reading of a facilitator is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,9 @@ class KeyStatus:
     state: KeyState | None
     """None while the network cannot be asked."""
     payable: int
-    """Settlements of the highest price there that it can pay for now, each at the most it may cost.
-    """
+    """Settlements at the highest price there that it can pay for now, each at its largest cost."""
     problem: str
-    """Why there are none, where it is not the balance. It may name a node: for operators only."""
+    """Why there are none, if not for the balance. It may name a node: for operators only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +50,16 @@ class FacilitatorStatus:
     """The remote facilitator."""
 
     networks: frozenset[str] | None
-    """Those of ours that it lists; None where it does not say."""
+    """Our networks that it lists; None if it does not say."""
     problem: str
-    """Why it does not answer; empty where it does."""
+    """Why it does not answer; empty if it does."""
 
 
 class FacilitatorReader(Protocol):
     """Asks a facilitator what it settles."""
 
     async def supported(self) -> frozenset[str] | None:
-        """As `FacilitatorStatus.networks`. Raises `PaymentsUnavailable`."""
+        """Return `FacilitatorStatus.networks`. Raises `PaymentsUnavailable`."""
         ...
 
 
@@ -68,13 +67,13 @@ class NodeReader(Protocol):
     """Asks the nodes of a network."""
 
     async def check(self, network: str) -> None:
-        """Returns when one of them answers. Raises `ChainUnavailable`."""
+        """Return once one of them answers. Raises `ChainUnavailable`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeyReading:
-    """What was read of our key on a network, and when."""
+    """A reading of our key on a network, and its time."""
 
     status: KeyStatus
     nonces: KeyNonces | None
@@ -84,7 +83,7 @@ class KeyReading:
 
 
 class SettlingWatch:
-    """Remembers what it has read."""
+    """Asks, and remembers what it has read."""
 
     def __init__(
         self,
@@ -103,12 +102,12 @@ class SettlingWatch:
         self._answering: Cache[bool] = Cache(clock, READ_S)
         self._facilitators: Cache[FacilitatorStatus] = Cache(clock, SUPPORT_S)
         self.readings: Mapping[str, KeyReading] = {}
-        """Of the networks where wrappers are sold, as `refresh` found them last."""
+        """The last readings of networks where wrappers sell, by `refresh`."""
         self.facilitator_seen: FacilitatorStatus | None = None
-        """The same of the facilitator."""
+        """The last reading of the facilitator, by `refresh`."""
 
     async def key(self, network: str, price: int = 0) -> KeyStatus | None:
-        """Our key on a network, for calls of a price; None where no key of ours settles."""
+        """Return our key on a network, for a price; None if none of our keys settles."""
         budget = self._budget
         if budget is None or not budget.key.address:
             return None
@@ -116,19 +115,19 @@ class SettlingWatch:
         return _judged(found, budget.rules.cap_per_gas(network, price))
 
     async def keys(self) -> Sequence[KeyStatus]:
-        """The same on every network where wrappers are sold, for the highest price there."""
+        """Return our key on every network where wrappers sell, for the highest price there."""
         sold = [one for one in await self.sold() if one.protocol == "x402"]
         found = [await self.key(one.network, one.highest) for one in sold]
         return [one for one in found if one is not None]
 
     async def sold(self) -> Sequence[SoldOn]:
-        """Where wrappers are sold."""
+        """Return the networks where wrappers sell."""
         return await self._store.sold()
 
     async def nodes(self) -> Mapping[str, bool]:
-        """Whether a node answers, of each network sold on where `keys` does not ask one.
+        """Return by network whether a node answers, for networks that `keys` does not ask.
 
-        Not of networks for which neither a key nor a facilitator is set.
+        Networks without a key and a facilitator are left out.
         """
         has_key = self._budget is not None and bool(self._budget.key.address)
         asks = {"mpp"} if has_key or self._reader is None else {"mpp", "x402"}
@@ -138,18 +137,18 @@ class SettlingWatch:
         return {one: task.result() for one, task in asked.items()}
 
     async def answers(self, network: str) -> bool:
-        """Whether a node of the network answers."""
+        """Return whether a node of the network answers."""
         return await self._answering.get(network, lambda: self._check(network))
 
     async def facilitator(self) -> FacilitatorStatus | None:
-        """The facilitator; None where none is set."""
+        """Return the facilitator; None if none is set."""
         reader = self._reader
         if reader is None:
             return None
         return await self._facilitators.get("", lambda: _facilitator_status(reader))
 
     async def refresh(self) -> None:
-        """Read what `readings` and `facilitator_seen` tell. Raises `Unavailable` of the store."""
+        """Read `readings` and `facilitator_seen`. Raises `Unavailable` of the store."""
         self.facilitator_seen = await self.facilitator()
         self.readings = {
             one.network: KeyReading(one, await self._nonces(one.network), self._clock.monotonic_s())
@@ -187,7 +186,7 @@ async def _key_status(budget: GasBudget, network: str) -> KeyStatus:
 
 
 def _judged(found: KeyStatus, cap_per_gas: int) -> KeyStatus:
-    """What was read, by the most that a gas may cost."""
+    """Return the reading's status, by the highest allowed gas price."""
     if found.state is None:
         return found
     if is_above_cap(found.state, cap_per_gas):
@@ -196,13 +195,13 @@ def _judged(found: KeyStatus, cap_per_gas: int) -> KeyStatus:
 
 
 def is_above_cap(state: KeyState, cap_per_gas: int) -> bool:
-    """Whether gas costs more now than a settlement may offer."""
+    """Return whether gas costs more now than a settlement may offer."""
     fee = fee_per_gas(state.gas_price, cap_per_gas)
     return fee.most < state.gas_price + fee.priority
 
 
 def payable(state: KeyState, cap_per_gas: int) -> int:
-    """Settlements that the balance pays for, each at the most that it may cost."""
+    """Return the settlements that the balance pays for, each at its largest cost."""
     return state.balance // max(1, fee_per_gas(state.gas_price, cap_per_gas).most * GAS_MAX)
 
 

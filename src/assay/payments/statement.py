@@ -1,14 +1,11 @@
-"""Who is owed what, and the payouts and refunds that settle it, as rows.
+"""Statements of what is owed to accounts, and the payouts and refunds that settle it.
 
-Who is owed what: of each account and asset, what the platform took for it, and what it gave.
+For each account and asset: what the platform received for it, and what it paid. Everything is read
+from the ledger when it is asked for, so no sum can differ from it (ADR 0021). A payment counts
+while its money is there, and not after a reorganisation took it back. Payouts and refunds are rows:
 
-Everything is read from the ledger when it is asked for, so that no sum can part from it (ADR 0021).
-A payment is in it while its money is there: one that a reorganisation took back is not.
-
-Payouts and refunds as rows, and what making them needs of the outside.
-
-signed -> paid · failed          open -> paid · cancelled          failed -> paid · cancelled
-paid -> signed, where a reorganisation took it back before it was final
+    signed -> paid · failed          open -> paid · cancelled          failed -> paid · cancelled
+    paid -> signed, if a reorganisation took it back before it was final
 """
 
 import csv
@@ -30,7 +27,7 @@ SumKind: TypeAlias = Literal["received", "refund", "payout"]
 
 @dataclass(frozen=True, slots=True)
 class LedgerSum:
-    """Payments that settled, or transfers, that are alike; `amount` in base units of the asset."""
+    """Settled payments, or transfers, that are alike; `amount` in base units of the asset."""
 
     operator_id: str
     network: str
@@ -39,13 +36,13 @@ class LedgerSum:
     of_balance: bool
     """Whether the platform was paid, or pays; else the seller's own wallet."""
     is_done: bool
-    """Whether it has arrived, a payment for good: one that is not final has not, nor has a transfer
-    that is under way."""
+    """Whether it has arrived for good: not a payment that is not final, and not a transfer under
+    way."""
     fee_rate: Decimal | None
     count: int
     amount: int
     direct_fee: int = 0
-    """Of the amount, what payers sent to the platform beside the seller."""
+    """The part of the amount that payers sent to the platform beside the seller."""
 
 
 @dataclass(slots=True)
@@ -61,39 +58,39 @@ class StatementLine:
     refunded: int = 0
     paid_out: int = 0
     unfinal: int = 0
-    """Of what was received, what a reorganisation could still take back."""
+    """The part of what was received that a reorganisation could still take back."""
     under_way: int = 0
-    """Refunds and payouts that are not on the chain yet: nobody may have that twice."""
+    """Refunds and payouts that are not on the chain yet: nobody may receive them twice."""
     direct_payments: int = 0
     direct: int = 0
-    """What the account's own wallets were paid, and so without `direct_fee`. Nobody owes it."""
+    """What the account's own wallets were paid, without `direct_fee`. Nobody owes it."""
     direct_refunded: int = 0
     direct_fee: int = 0
-    """What the platform was paid beside them. It is final with its payment, and not given back."""
+    """What the platform was paid beside them. It is final with its payment, and not refunded."""
     _fee: Fraction = field(default_factory=Fraction)
     _unfinal_fee: Fraction = field(default_factory=Fraction)
 
     @property
     def fee(self) -> int:
-        """What the platform keeps: the exact sum, rounded down once, in favour of the account.
+        """Return the platform's fee: the exact sum, rounded down once, in favour of the account.
 
-        What was given back to a payer, or is about to be, bears no fee.
+        What was refunded to a payer, or is about to be, bears no fee.
         """
         return self._fee.numerator // self._fee.denominator
 
     @property
     def owed(self) -> int:
-        """Below zero where a payment that was paid out was taken back."""
+        """Return what is owed; below zero if a payment that was paid out was taken back."""
         return self.received - self.fee - self.refunded - self.paid_out - self.under_way
 
     @property
     def payable(self) -> int:
-        """What may be paid out or given back now: of payments that are final alone."""
+        """Return what may be paid out or refunded now: only of final payments."""
         fee = self._fee - self._unfinal_fee
         return self.owed + self.fee - self.unfinal - fee.numerator // fee.denominator
 
     def add(self, one: LedgerSum) -> None:
-        """Count it."""
+        """Add a sum."""
         if one.kind == "received":
             self._receive(one)
         elif not one.of_balance:
@@ -121,7 +118,7 @@ class StatementLine:
 
 
 def lines_of(sums: Iterable[LedgerSum]) -> Sequence[StatementLine]:
-    """A line for each account, network and asset, in that order."""
+    """Return a line for each account, network and asset, in that order."""
     found: dict[tuple[str, str, str], StatementLine] = {}
     for one in sums:
         key = (one.operator_id, one.network, one.asset)
@@ -133,11 +130,11 @@ class StatementStore(Protocol):
     """What a statement is made of."""
 
     async def sums(self, operator_id: str) -> Sequence[LedgerSum]:
-        """Everything of one account."""
+        """Return all sums of one account."""
         ...
 
     async def sums_for_admin(self) -> Sequence[LedgerSum]:
-        """Everything of every account."""
+        """Return all sums of every account."""
         ...
 
 
@@ -148,11 +145,11 @@ class Statements:
         self._store = store
 
     async def of(self, operator_id: str) -> Sequence[StatementLine]:
-        """The lines of one account."""
+        """Return the lines of one account."""
         return lines_of(await self._store.sums(operator_id))
 
     async def all_for_admin(self) -> Sequence[StatementLine]:
-        """The lines of every account that was ever paid."""
+        """Return the lines of every account that was ever paid."""
         return lines_of(await self._store.sums_for_admin())
 
 
@@ -160,11 +157,11 @@ COLUMNS = (
     *("operatorId", "network", "asset", "payments", "received", "fee", "refunded", "paidOut"),
     *("underWay", "owed", "directPayments", "directReceived", "directRefunded", "directFee"),
 )
-"""Of a line, in the order of `values_of`."""
+"""The columns of a line, in the order of `values_of`."""
 
 
 def values_of(line: StatementLine) -> Sequence[str | int]:
-    """A line's values: amounts are decimal texts of the asset with six places."""
+    """Return a line's values: amounts are decimal texts of the asset with six places."""
     return (
         *(line.operator_id, line.network, line.asset, line.payments),
         *(decimal(n) for n in (line.received, line.fee, line.refunded, line.paid_out)),
@@ -175,7 +172,7 @@ def values_of(line: StatementLine) -> Sequence[str | int]:
 
 
 def csv_of(lines: Iterable[StatementLine]) -> str:
-    """The lines as CSV (RFC 4180). No value in it is a text that somebody chose."""
+    """Return the lines as CSV (RFC 4180). No value in it is a text that somebody chose."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
@@ -184,7 +181,7 @@ def csv_of(lines: Iterable[StatementLine]) -> str:
 
 
 def decimal(base_units: int) -> str:
-    """Base units as a decimal with six places, exactly."""
+    """Return base units as a decimal with six places, exactly."""
     return f"{Decimal(base_units).scaleb(-DECIMALS):.6f}"
 
 
@@ -192,10 +189,10 @@ TransferKind: TypeAlias = Literal["refund", "payout"]
 
 
 class TransferState(StrEnum):
-    """What has become of a transfer.
+    """The state of a transfer.
 
-    `open` waits for a person to sign it; `signed` is on its way; `failed` is one that the chain
-    shows as failed: it stays until it is recorded by hand or cancelled.
+    `open` waits for a person to sign it; `signed` is on its way. `failed` is shown as failed by the
+    chain, and stays until it is recorded by hand or cancelled.
     """
 
     OPEN = "open"
@@ -207,7 +204,7 @@ class TransferState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A row: so many base units of the asset, from a wallet to another."""
+    """A payout or a refund: base units of an asset, from one wallet to another."""
 
     id: str
     kind: TransferKind
@@ -221,7 +218,7 @@ class Transfer:
     of_balance: bool
     """Whether it comes out of what the platform holds for the operator."""
     fee_rate: Decimal | None
-    """Of the payment that is given back."""
+    """The fee rate of the payment that is refunded."""
     state: TransferState
     nonce: int | None
     transaction: str
@@ -235,7 +232,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class SignedTransfer:
-    """A signed transaction; prices in wei a gas."""
+    """A signed transaction; prices in wei for each unit of gas."""
 
     transaction: str
     raw: str
@@ -245,18 +242,18 @@ class SignedTransfer:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A transfer that the chain would take now: what is signed once its nonce is known."""
+    """A transfer that the chain would accept now; it is signed once its nonce is known."""
 
     nonce_min: int
-    """The first one that the chain has not seen."""
+    """The first nonce that the chain has not seen."""
     sign: Callable[[int], SignedTransfer]
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedPayment:
-    """A payment of the ledger, as far as it can be given back.
+    """A payment of the ledger, as far as it can be refunded.
 
-    `watch_at` is when the watcher looks at it next; None once every endpoint has shown it as final.
+    `watch_at` is the watcher's next look; None once every endpoint has shown it as final.
     """
 
     id: str
@@ -269,14 +266,14 @@ class ReceivedPayment:
     state: PaymentState
     fee_rate: Decimal | None
     direct_fee: int
-    """Of the amount, what its payer sent to the platform beside the seller."""
+    """The part of the amount that its payer sent to the platform beside the seller."""
     settled_at: datetime | None
     watch_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class TransferSighting:
-    """What the nodes of a network show of a transfer by one word.
+    """What the nodes of a network agree on about a transfer.
 
     `paid` or `reverted` by that transaction, at least `depth` blocks deep; `is_lost`: something
     else has used its nonce for long; `is_gone`: nothing has, and no transaction of it is mined.
@@ -297,28 +294,31 @@ class TransferChain(Protocol):
     """Its lower-case address; None without a key."""
 
     def calldata(self, transfer: Transfer) -> bytes:
-        """The call of the asset's contract that makes the transfer."""
+        """Return the call of the asset's contract that makes the transfer."""
         ...
 
     async def draft(self, transfer: Transfer) -> Draft:
-        """Raises `InvalidRequest` for one the wallet cannot make, and `PaymentsUnavailable`."""
+        """Return a draft.
+
+        Raises `InvalidRequest` if the wallet cannot make it, and `PaymentsUnavailable`.
+        """
         ...
 
     async def send(self, transfer: Transfer, signed: SignedTransfer) -> str:
-        """Hand a transaction to every node; what they said against it. Nothing is proven by it."""
+        """Send a transaction to every node; return their objections. It proves nothing."""
         ...
 
     async def dearer(self, transfer: Transfer, signed: SignedTransfer) -> SignedTransfer | None:
-        """The same transfer and nonce at today's price; None where the last one will do."""
+        """Return the same transfer and nonce at today's price; None if the last one suffices."""
         ...
 
     async def found(self, transfer: Transfer, transactions: Sequence[str]) -> TransferSighting:
-        """What the nodes agree on: two of them where there are two, and all that answer."""
+        """Return what the nodes agree on: two if there are two, and all that answer."""
         ...
 
 
 class NotOwed(Conflict):
-    """It is more than the operator is owed."""
+    """The amount is more than the operator is owed."""
 
 
 class TransferNotFound(NotFound):

@@ -1,9 +1,4 @@
-"""The payment ledger in SQL.
-
-What payments bought, as a row.
-
-Payments as rows of the ledger.
-"""
+"""Stores the payment ledger, and what payments bought, in SQL."""
 
 import base64
 import json
@@ -61,11 +56,11 @@ from assay.payments.store_ledger_statements import (
 )
 
 _CALLER = b":caller"
-"""Kept among the headers, under a name that none of them can have (RFC 9110, section 5.1)."""
+"""Kept among the headers, under a name that no header can have (RFC 9110, section 5.1)."""
 
 
 def packed(payment_id: str, stored_us: int, stored: StoredResponse) -> dict[str, Any]:
-    """The columns of what a payment bought."""
+    """Return the columns of what a payment bought."""
     pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
     text = to_json([part.decode("latin-1") for pair in pairs for part in pair]).decode()
     whose = {"payment_id": payment_id, "stored_us": stored_us}
@@ -73,9 +68,9 @@ def packed(payment_id: str, stored_us: int, stored: StoredResponse) -> dict[str,
 
 
 def unpacked(row: SqlRow) -> StoredResponse:
-    """What the columns hold."""
+    """Return what the columns hold."""
     parts = json.loads(row["headers"])
-    if parts and isinstance(parts[0], list):  # as 0.1 wrote them
+    if parts and isinstance(parts[0], list):  # as version 0.1 stored them
         parts = [base64.b64decode(part).decode("latin-1") for pair in parts for part in pair]
     plain = [part.encode("latin-1") for part in parts]
     pairs = list(zip(plain[::2], plain[1::2], strict=True))
@@ -85,7 +80,7 @@ def unpacked(row: SqlRow) -> StoredResponse:
 
 
 def values_of(entry: LedgerEntry) -> dict[str, object]:
-    """The columns of an entry."""
+    """Return the columns of an entry."""
     return {
         "id": entry.id,
         "protocol": entry.protocol,
@@ -126,10 +121,10 @@ def values_of(entry: LedgerEntry) -> dict[str, object]:
 
 
 def _moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
-    """The columns that a move writes: what differs, and of a released entry all that may.
+    """Return the columns that a move writes: what differs, and all that may for a released entry.
 
-    What is released may differ from its row already, in what its mover found out meanwhile. State,
-    reason and lease may differ in the row: `PUT_OFF_ALL` does not count as a move.
+    A released entry may differ from its row already, in what its mover found out meanwhile. State,
+    reason and lease may differ in the row, because `PUT_OFF_ALL` does not count as a move.
     """
     is_released = moved.state is PaymentState.RELEASED
     values: dict[str, object] = {
@@ -139,7 +134,7 @@ def _moved_values(known: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
         "reason": moved.reason,
         "lease_us": to_us(moved.lease_until),
     }
-    # What is the same object has not changed: comparing it would take longer than writing it.
+    # The same object has not changed; comparing it would take longer than writing it.
     if is_released or moved.attempt is not known.attempt:
         values |= _attempt_values(moved.attempt)
     if is_released or moved.settled_at != known.settled_at:
@@ -158,7 +153,7 @@ def _attempt_values(attempt: SettlementAttempt) -> dict[str, object]:
 
 
 def _look_values(look: Look) -> dict[str, object]:
-    """The columns of a look."""
+    """Return the columns of a look."""
     return {
         "look_us": look_us(look),
         "questions": look.questions,
@@ -168,19 +163,19 @@ def _look_values(look: Look) -> dict[str, object]:
 
 
 def look_us(look: Look) -> int:
-    """When it is; 0 for at once."""
+    """Return its time in microseconds; 0 for at once."""
     return 0 if look.at is None else to_us(look.at)
 
 
 def direct_fee_of(row: SqlRow) -> DirectFee | None:
-    """What the platform was to be paid beside the seller."""
+    """Return what the platform was to be paid beside the seller."""
     amount = row["direct_fee"]
     return DirectFee(row["direct_fee_payee"], amount) if amount else None
 
 
 def entry_of(row: SqlRow) -> LedgerEntry:
-    """A row of the ledger."""
-    if isinstance(row, sqlite3.Row):  # it looks for each name among all of them
+    """Return the entry of a row."""
+    if isinstance(row, sqlite3.Row):  # it searches all columns for each name
         row = dict(zip(row.keys(), row, strict=True))
     return LedgerEntry(
         id=row["id"],
@@ -228,8 +223,8 @@ def entry_of(row: SqlRow) -> LedgerEntry:
 OnMove: TypeAlias = Callable[
     [SqlTransaction, LedgerEntry, LedgerEntry], Awaitable[Callable[[], None] | None]
 ]
-"""Runs inside the transaction that moves an entry, and only writes: it is given the entry as it was
-and as it is now. What it returns, if anything, is called once the transaction is committed."""
+"""Runs inside the transaction that moves an entry, and only writes. It receives the entry before
+and after. What it returns, if anything, is called after the commit."""
 
 _WATCHED = (PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED)
 
@@ -237,11 +232,11 @@ _WATCHED = (PaymentState.SETTLED, PaymentState.FAILED, PaymentState.REVERSED)
 class SqlLedgerStore:
     """Payments and what they bought; every change is durable before it is answered.
 
-    Of any number of processes at most one works on an entry: a change names the state and the
-    lease it was read with, and comes to nothing when they are no longer so.
+    Of any number of processes, at most one works on an entry. A change names the state and the
+    lease that it was read with, and does nothing if they have changed.
 
-    `moves` counts a row's changes, so that one made from an old reading comes to nothing. A move
-    and what `on_move` writes of it are committed together, or neither is.
+    `moves` counts a row's changes, so a change that was made from an old reading does nothing. A
+    move and what `on_move` writes are committed together, or neither is.
     """
 
     def __init__(self, database: Database, clock: Clock, on_move: OnMove | None = None) -> None:
@@ -254,19 +249,19 @@ class SqlLedgerStore:
     async def claim(
         self, fresh: LedgerEntry, failures_since: datetime, gas: GasTerms | None = None
     ) -> PaymentClaim:
-        """Claim the payment of `fresh`, unless somebody has; with `gas` it is reserved for it.
+        """Claim the payment of `fresh`, unless somebody has; with `gas`, reserve gas for it.
 
-        Raises `IdentifierReused` when its identifier stands for another payment of this payer, and
-        `GasSpent` when its seller has nothing left for gas; nothing is claimed then.
+        Raises `IdentifierReused` if its identifier belongs to another payment of this payer, and
+        `GasSpent` if its seller has nothing left for gas; then nothing is claimed.
 
-        Unique over (network, asset, payer, nonce). An entry that was released, or claimed by a
-        process whose lease has run out, is claimed again. Claims of one payer are in one order:
+        It is unique over (network, asset, payer, nonce). An entry that was released, or claimed by
+        a process whose lease has run out, is claimed again. Claims of one payer have one order:
         `committed` counts all that came before and are still in flight. A caller that is cancelled
-        meanwhile gets its claim, to be released, and is told at its next wait.
+        meanwhile gets its claim, to be released, and sees the cancellation at its next wait.
         """
 
         async def work(transaction: SqlTransaction) -> PaymentClaim:
-            # One payer's claims in one order: what is in flight is then counted exactly.
+            # One payer's claims have one order, so what is in flight is counted exactly.
             await transaction.lock(f"payer {fresh.network} {fresh.payer}")
             entry, is_ours = await self._claim(transaction, fresh, gas)
             if not is_ours:
@@ -281,13 +276,13 @@ class SqlLedgerStore:
         return await finish(self._database.change(work))
 
     async def committed(self, entry: LedgerEntry) -> InFlightAmount:
-        """What the payer has in flight now, without this entry."""
+        """Return what the payer has in flight now, without this entry."""
         values = _in_flight(entry, self._clock.now())
         (row,) = await self._database.look(lambda transaction: transaction.rows(COMMITTED, values))
         return _committed_of(row)
 
     async def has_paid(self, payment: Payment) -> bool:
-        """Whether money of the payment's payer has come in before, in the same asset."""
+        """Return whether money of the payer has come in before, in the same asset."""
         network = payment.quote.network
         values = {"a_network": network.id, "an_asset": network.asset.address}
         rows = await self._database.look(
@@ -296,7 +291,7 @@ class SqlLedgerStore:
         return bool(rows)
 
     async def find(self, network: str, digest: str) -> LedgerEntry | None:
-        """The entry of exactly this credential."""
+        """Return the entry of exactly this credential."""
         values = {"a_network": network, "a_digest": digest}
         rows = await self._database.look(lambda transaction: transaction.rows(BY_DIGEST, values))
         return entry_of(rows[0]) if rows else None
@@ -311,9 +306,10 @@ class SqlLedgerStore:
         lease_until: datetime | None = None,
         stored: StoredResponse | None = None,
     ) -> LedgerEntry | None:
-        """Move an entry on, with what it bought in the same transaction, and charge its gas.
+        """Move an entry on, store what it bought in the same transaction, and charge its gas.
 
-        None, and nothing changed, when it is not as `entry` says. Raises `IllegalTransition`.
+        Returns None and changes nothing if the row is not as `entry` says. Raises
+        `IllegalTransition`.
         """
         require_legal(entry.state, state)
         now = self._clock.now()
@@ -353,19 +349,19 @@ class SqlLedgerStore:
         return moved
 
     async def stored_bytes(self, entry_id: str) -> int | None:
-        """How large the body of what a payment bought is, while it is kept."""
+        """Return the body size of what a payment bought, while it is kept."""
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda transaction: transaction.rows(STORED_BYTES, values))
         return int(rows[0]["size"]) if rows else None
 
     async def stored(self, entry_id: str) -> StoredResponse | None:
-        """What a payment bought, while it is kept."""
+        """Return what a payment bought, while it is kept."""
         values = {"an_id": entry_id}
         rows = await self._database.look(lambda transaction: transaction.rows(STORED, values))
         return unpacked(rows[0]) if rows else None
 
     async def lease_unfinished(self, due: Due, lease_until: datetime) -> Sequence[LedgerEntry]:
-        """Those that are due, leased until then: each of them to one asker."""
+        """Return those that are due, leased until then: each to one asker."""
         values = {
             "a_network": due.network,
             "free_us": to_us(due.free_at),
@@ -376,14 +372,14 @@ class SqlLedgerStore:
         }
 
         async def work(transaction: SqlTransaction) -> list[LedgerEntry]:
-            # Of two at once the second takes the next ones.
+            # Of two concurrent calls, the second takes the next ones.
             await transaction.lock(f"unfinished payments {due.network}")
             return [entry_of(row) for row in await transaction.rows(LEASE, values)]
 
         return await self._database.change(work)
 
     async def put_off(self, entries: Sequence[LedgerEntry]) -> None:
-        """Write each as pending, with its own `reason`, `lease_until` and `look`.
+        """Store each as pending, with its own `reason`, `lease_until` and `look`.
 
         Those that have moved since they were read stay as they are.
         """
@@ -401,9 +397,9 @@ class SqlLedgerStore:
         await self._database.change(work)
 
     async def put_off_all(self, leased: LedgerEntry, look: Look, reason: str) -> None:
-        """Look at no unfinished entry of its network before `look.at`, which is not None.
+        """Postpone the looks of a network's unfinished entries to `look.at`, which is not None.
 
-        Whatever was leased with it, to the same moment, is pending and free, for that reason.
+        What was leased with it, to the same moment, is pending and free, with that reason.
         """
         values = {
             "a_network": leased.network,
@@ -416,7 +412,7 @@ class SqlLedgerStore:
         await self._database.change(lambda transaction: transaction.change(PUT_OFF_ALL, values))
 
     async def purge_stored(self, before: datetime) -> int:
-        """Forget what was bought before that moment; how much it was."""
+        """Remove what was bought before that moment; return how many."""
         statement = delete(paid_responses).where(paid_responses.c.stored_us < to_us(before))
         async with self._database.write() as connection:
             return (await connection.execute(statement)).rowcount
@@ -437,14 +433,14 @@ class SqlLedgerStore:
     async def _claim(
         self, transaction: SqlTransaction, fresh: LedgerEntry, gas: GasTerms | None
     ) -> tuple[LedgerEntry, bool]:
-        """The entry, new, taken over, or as somebody else has it; and whether it is ours."""
+        """Return the entry and whether it is ours: new, taken over, or another process's."""
         if fresh.identifier is not None:
             await _refuse_reuse(transaction, fresh)
         found = await transaction.rows(BY_KEY, _key(fresh))
         known = entry_of(found[0]) if found else None
         if known is not None and not _may_take_over(known, fresh.created_at):
             return known, False
-        if known is not None:  # what a process that is gone had reserved
+        if known is not None:  # the reservation of a process that is gone
             await self._gas.settle_up(transaction, known, changed(known, gas=NO_GAS))
         if gas is not None:
             fresh = changed(fresh, gas=await self._gas.reserve(transaction, fresh, gas))
@@ -475,7 +471,7 @@ def _may_take_over(known: LedgerEntry, now: datetime) -> bool:
 
 
 def _in_flight(entry: LedgerEntry, now: datetime) -> dict[str, object]:
-    """Of one network all payments are in one asset, so its index finds them."""
+    """Return what is in flight: all payments of a network have one asset, so its index is used."""
     return {**_key(entry), "now_us": to_us(now), "a_fee_token": entry.fees.token}
 
 
@@ -490,12 +486,12 @@ async def _refuse_reuse(transaction: SqlTransaction, fresh: LedgerEntry) -> None
 
 
 def _as_read(known: LedgerEntry) -> dict[str, object]:
-    """What a statement finds the row by, if it is still as it was read."""
+    """Return the condition that a row is still as it was read."""
     return {"an_id": known.id, "moves_read": known.moves}
 
 
 def _watch_of_move(entry: LedgerEntry, moved: LedgerEntry) -> dict[str, object]:
-    """When the chain is to be looked at again, where the move begins or ends a watch."""
+    """Return when the chain is looked at again, if the move begins or ends a watch."""
     begins = moved.state in _WATCHED and moved.state is not entry.state
     return _watch(moved) if begins or moved.state is PaymentState.RELEASED else {}
 

@@ -1,13 +1,9 @@
-"""Budgets of gas in SQL, and what metrics show of them and of the ledger.
+"""Stores budgets of gas in SQL, and counts what metrics show of them and of the ledger.
 
-What our key has still to pay for, in SQL: counted over all processes.
-
-Budgets of gas in SQL. Implements `payments.gas.GasStore`, and what the ledger does with gas.
-
-A claim reserves in its own transaction, from rows that any number of processes share: nothing is
-spent twice. A reservation ends with the change of the ledger that ends the settlement.
-
-What metrics tell of the ledger and of gas budgets: three statements, each of bounded work.
+It counts over all processes what our key has still to pay for. A claim reserves in its own
+transaction, from rows that any number of processes share, so nothing is spent twice. A reservation
+ends with the change of the ledger that ends the settlement. Metrics take three statements, each of
+bounded work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,11 +44,11 @@ from assay.payments.outcomes import Gas, GasPayer
 LIVE_CLAIM = and_(
     payments.c.state == PaymentState.CLAIMED, payments.c.lease_us > bindparam("now_us")
 )
-"""One that a process is working on."""
+"""A claim that a process is working on."""
 
 
 def _count_of(*which: ColumnElement[bool]) -> ScalarSelect[int]:
-    # The network as an expression: else SQLite takes its index, and reads every payment there.
+    # The network is an expression: otherwise SQLite uses its index and reads every payment there.
     network = payments.c.network.concat("") == bindparam("a_network")
     wanted = (network, payments.c.gas_payer != "", *which)
     return select(func.count()).where(*wanted).scalar_subquery()
@@ -65,11 +61,11 @@ IN_FLIGHT = select(
         + _count_of(payments.c.state == PaymentState.SETTLING)
         + _count_of(payments.c.state == PaymentState.PENDING)
         + _count_of(payments.c.settled_us >= _SINCE)
-        # What failed on the chain has spent gas, while a process had it leased.
+        # A payment that failed on the chain has spent gas while a process had it leased.
         + _count_of(payments.c.state == PaymentState.FAILED, payments.c.lease_us >= _SINCE)
     ).label("total")
 )
-"""By an index each: nothing that ended earlier is read."""
+"""One index for each part: nothing that ended earlier is read."""
 
 
 SHARED = "settlements of self-registered accounts"
@@ -130,19 +126,19 @@ _RELEASE = (
         gas_currency="",
         gas_reserved=0,
         reason="abandoned",
-        look_us=payments.c.lease_us,  # somebody may have been shown it: the chain is asked first
+        look_us=payments.c.lease_us,  # somebody may have seen it: the chain is asked first
         moves=bindparam("moves_read") + 1,
     )
 )
 
 
 def _name_of(operator_id: str) -> str:
-    """The name of an account's free budget."""
+    """Return the name of an account's free budget."""
     return f"{ALL} {operator_id}"
 
 
 class GasReservations:
-    """What the ledger's transactions do: reserve, give back, charge."""
+    """What the ledger's transactions do with gas: reserve, give back, charge."""
 
     def __init__(self, database: Database) -> None:
         self._budgets = DailyBudgets(database)
@@ -170,7 +166,7 @@ class GasReservations:
     ) -> None:
         """Give back what a change of the ledger has not spent of a reservation.
 
-        `moved.gas` is what `payments.gas.closed` says of the change.
+        `moved.gas` is the result of `payments.gas.closed` for the change.
         """
         before, after = entry.gas, moved.gas
         if before == after or not before.payer:  # nothing was reserved, or it was given back before
@@ -184,7 +180,7 @@ class GasReservations:
             await self.give_back_free(transaction, entry)
 
     async def give_back_free(self, transaction: SqlTransaction, entry: LedgerEntry) -> None:
-        """A free settlement that was not needed."""
+        """Give back a free settlement that was not needed."""
         day = to_us(entry.created_at) // DAY_US
         await self._budgets.give_back_within(transaction, _name_of(entry.operator_id), day)
         if entry.gas.payer == "shared":
@@ -214,7 +210,7 @@ class GasReservations:
         return known
 
     async def _wait_s(self, transaction: SqlTransaction, fresh: LedgerEntry) -> int:
-        """Until tomorrow; or soon, while claims hold what they may give back."""
+        """Return the seconds until tomorrow, or less while claims may give something back."""
         now_us = to_us(fresh.created_at)
         is_stranger = await self._is_self_registered(transaction, fresh.operator_id)
         whose = {"an_operator": fresh.operator_id, "a_payer": "shared" if is_stranger else "none"}
@@ -317,7 +313,7 @@ class SqlGasStore:
 
 
 def gas_values(gas: Gas) -> dict[str, object]:
-    """The columns of a payment's gas."""
+    """Return the columns of a payment's gas."""
     return {
         "gas_payer": gas.payer,
         "gas_currency": gas.currency,
@@ -327,14 +323,14 @@ def gas_values(gas: Gas) -> dict[str, object]:
 
 
 def gas_of(row: SqlRow) -> Gas:
-    """The gas of a payment's row."""
+    """Return the gas of a payment's row."""
     return Gas(row["gas_payer"], row["gas_currency"], row["gas_reserved"], row["gas_spent"])
 
 
 ROWS_MAX: Final = 10_000
-"""Most rows that are counted: beyond them a number says "at least"."""
+"""Most rows that are counted; above it a number means "at least"."""
 STUCK: Final = timedelta(minutes=10)
-"""How long after its claim a payment that has not ended is stuck."""
+"""Age after its claim at which an unfinished payment is stuck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,14 +344,14 @@ class OpenPayments:
 
 @dataclass(frozen=True, slots=True)
 class PaymentCounts:
-    """As the database says at one moment."""
+    """Counts of the database at one moment."""
 
     open: Mapping[str, OpenPayments]
     """By network."""
     free_used: int
-    """Free settlements of today, of every account's own budget."""
+    """Today's free settlements of every account's own budget."""
     free_shared_used: int
-    """The same of self-registered accounts together."""
+    """Today's free settlements of self-registered accounts together."""
 
 
 _OPEN = (
@@ -391,7 +387,7 @@ class SqlPaymentCounts:
         self._database = database
 
     async def read(self, now: datetime) -> PaymentCounts:
-        """Raises `Unavailable`."""
+        """Return the counts. Raises `Unavailable`."""
         day = {"a_day": to_us(now) // DAY_US}
         async with self._database.read() as connection:
             stuck = {"stuck_us": to_us(now - STUCK)}

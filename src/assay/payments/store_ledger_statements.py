@@ -1,6 +1,6 @@
-"""The statements of the payment ledger, each made once.
+"""The SQL statements of the payment ledger, each built once.
 
-Making a statement costs more than running it, and a payment runs a dozen.
+Building a statement costs more than running it, and a payment runs a dozen.
 """
 
 from functools import lru_cache
@@ -35,7 +35,7 @@ BEING_SETTLED = (
     .select_from(payments)
     .where(payments.c.state.in_((PaymentState.SETTLING, PaymentState.PENDING)))
 )
-"""How many; they are few, and found by their state."""
+"""Counts them; they are few, and are found by their state."""
 
 _OF_THE_PAYER = (
     payments.c.network == bindparam("a_network"),
@@ -45,7 +45,7 @@ _OF_THE_PAYER = (
 _IS_THE_ONE = payments.c.nonce == bindparam("a_nonce")
 INSERT = insert(payments)
 BY_KEY = select(payments).where(*_OF_THE_PAYER, _IS_THE_ONE).with_for_update()
-"""Nobody moves the row before what is made of it is committed."""
+"""Nobody moves the row before the work that depends on it is committed."""
 BY_DIGEST = select(payments).where(
     payments.c.network == bindparam("a_network"), payments.c.digest == bindparam("a_digest")
 )
@@ -54,9 +54,9 @@ _AS_READ = (payments.c.id == bindparam("an_id"), payments.c.moves == bindparam("
 
 @lru_cache(maxsize=256)
 def writing(columns: frozenset[str]) -> Update:
-    """Writes some columns of a row that is still as it was read. There are few such sets.
+    """Return a statement that writes some columns of a row that is still as it was read.
 
-    What is not named costs nothing: an index of it is not looked at.
+    There are few such sets. A column that is not named costs nothing: its index is not touched.
     """
     named = sorted(columns)
     return update(payments).where(*_AS_READ).values({name: bindparam(name) for name in named})
@@ -115,7 +115,7 @@ _leased = (
 )
 LEASE = (
     update(payments)
-    # Once more what is due: of two that ask at once, the second waits and looks again.
+    # Check again what is due: of two concurrent calls, the second waits and checks again.
     .where(payments.c.id.in_(_leased), *_DUE)
     .values(lease_us=bindparam("until_us"), moves=payments.c.moves + 1)
     .returning(*payments.c)
@@ -135,7 +135,7 @@ COMMITTED = select(
     func.coalesce(func.sum(case((payments.c.state != PaymentState.CLAIMED, 1), else_=0)), 0).label(
         "sent"
     ),
-    # Each change has a moment of its own; of whole moments a sum of a few thousand would not fit.
+    # Each change has a time of its own: a sum of a few thousand whole times would not fit.
     func.coalesce(func.sum(payments.c.updated_us % _MARK), 0).label("mark"),
 ).where(
     *_OF_THE_PAYER,
@@ -157,7 +157,7 @@ OF_A_CLAIM = COMMITTED.add_columns(
         + _failures(payments.c.state == PaymentState.RELEASED, payments.c.reason == CUT_SHORT)
     ).label("failures")
 )
-"""The same, and the payer's failures, each by its state: with both in one condition, all of a
+"""The same, with the payer's failures, each by its state: with both in one condition, all of a
 payer's payments were read."""
 HAS_PAID = (
     select(payments.c.nonce)
@@ -181,7 +181,7 @@ STORED_BYTES = select(func.length(paid_responses.c.body).label("size")).where(
 
 @lru_cache(maxsize=2)
 def storing(kind: DatabaseKind) -> Insert:
-    """Puts what a payment bought in the place of what it had bought."""
+    """Return the statement that replaces what a payment had bought."""
     made = (sqlite_insert if kind == "sqlite" else postgresql_insert)(paid_responses)
     columns = {column.name: column for column in made.excluded if column.name != "payment_id"}
     return made.on_conflict_do_update(index_elements=["payment_id"], set_=columns)

@@ -1,11 +1,4 @@
-"""Payouts, refunds and statements in SQL.
-
-Rows of payouts and refunds, and an account's pages of them.
-
-What a statement is made of, in SQL: sums over the ledger itself.
-
-Payouts and refunds in SQL.
-"""
+"""Stores payouts and refunds in SQL, and sums statements over the ledger itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -65,7 +58,10 @@ class SqlTransferRows:
     async def page(
         self, operator_id: str, before: str | None, limit: int, offset: int
     ) -> Sequence[Transfer]:
-        """Those after the one of the id `before`. Raises `TransferNotFound` for another's."""
+        """Return those after the one with the id `before`.
+
+        Raises `TransferNotFound` for another account's.
+        """
         mine = transfers.c.operator_id == operator_id
         place = tuple_(transfers.c.created_us, transfers.c.id)
         statement = select(transfers).where(mine)
@@ -81,14 +77,14 @@ class SqlTransferRows:
         return [_transfer_of(row) for row in rows]
 
     async def count(self, operator_id: str) -> int:
-        """How many there are."""
+        """Return how many there are."""
         statement = select(func.count()).where(transfers.c.operator_id == operator_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one()
 
 
 def values_of(made: Transfer) -> dict[str, Any]:
-    """The columns of a transfer."""
+    """Return the columns of a transfer."""
     return {name: getattr(made, name) for name in _PLAIN} | {
         "fee_rate": None if made.fee_rate is None else str(made.fee_rate),
         "state": made.state.value,
@@ -100,7 +96,7 @@ def values_of(made: Transfer) -> dict[str, Any]:
 
 
 def _transfer_of(row: RowMapping) -> Transfer:
-    """The transfer of a row."""
+    """Return the transfer of a row."""
     return Transfer(
         **{name: row[name] for name in _PLAIN},
         fee_rate=None if row["fee_rate"] is None else Decimal(row["fee_rate"]),
@@ -113,7 +109,7 @@ def _transfer_of(row: RowMapping) -> Transfer:
 
 
 STATEMENT_S = 60.0
-"""How long the sums over every account may take."""
+"""Longest time for the sums over every account."""
 
 _ALIKE = "operator_id, network, asset, fee_rate, of_balance, kind, is_done"
 
@@ -124,7 +120,7 @@ SELECT operator_id, network, asset, fee_rate, 'received' AS kind, amount, direct
     THEN 1 ELSE 0 END AS of_balance
 FROM payments WHERE settled_us IS NOT NULL AND state IN ('settled', 'delivered')"""
 """Payments whose money is there: one that was taken back has left these states. Those from before
-the rate was noted have none. While one is watched it is not final."""
+the rate was stored have none. While one is watched it is not final."""
 
 _SENT = """
 SELECT operator_id, network, asset, fee_rate, kind,
@@ -134,7 +130,7 @@ FROM transfers WHERE state <> 'cancelled'"""
 
 
 class SqlStatementStore:
-    """Implements `payments.statement.StatementStore`. `payees` are the platform's wallets."""
+    """Implements `payments.statement.StatementStore`; `payees` are the platform's wallets."""
 
     def __init__(self, database: Database, payees: Iterable[str]) -> None:
         self._database = database
@@ -152,7 +148,7 @@ class SqlStatementStore:
 async def _sums_of(
     connection: AsyncConnection, payees: Sequence[str], operator_id: str | None
 ) -> Sequence[LedgerSum]:
-    """Of one operator or of all, as the caller's transaction sees them."""
+    """Return the sums of one operator or of all, as the caller's transaction sees them."""
     whose = {} if operator_id is None else {"operator_id": operator_id}
     found: list[LedgerSum] = []
     for events, values in ((_RECEIVED, {"payees": payees or ("",)}), (_SENT, {})):
@@ -189,15 +185,15 @@ def _sum(row: RowMapping) -> LedgerSum:
 
 CHECK_MIN: Final = timedelta(seconds=4)
 CHECK_MAX: Final = timedelta(minutes=10)
-"""How long a process that looks at a transfer has it for itself: a tenth of its age, and half of
-the time since it was paid."""
+"""Longest time that a process has a transfer for itself: a tenth of its age, and half of the time
+since it was paid."""
 
 NEVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
-"""When a transfer that is final is looked at next."""
+"""When a final transfer is looked at next."""
 
 
 class SqlTransferStore:
-    """Transfers, durable before they are answered."""
+    """Payouts and refunds, durable before they are answered."""
 
     def __init__(self, database: Database, payees: Iterable[str], clock: Clock) -> None:
         self._database = database
@@ -205,7 +201,7 @@ class SqlTransferStore:
         self._clock = clock
 
     async def payment_for_admin(self, payment_id: str) -> ReceivedPayment | None:
-        """A payment that may be given back."""
+        """Return a payment that may be refunded."""
         statement = select(payments).where(payments.c.id == payment_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
@@ -221,14 +217,14 @@ class SqlTransferStore:
         )
 
     async def add(self, made: Transfer, draft: Draft | None, audit_entry: AuditEntry) -> Transfer:
-        """Add a transfer, with the next nonce of its wallet and its signed transaction if drafted.
+        """Add a transfer; if drafted, with its wallet's next nonce and its signed transaction.
 
-        Raises `Conflict` for a payment that was given back already, and `NotOwed`, with nothing
-        added, where the operator is owed less.
+        Raises `Conflict` for a payment that was refunded already, and `NotOwed` if the operator is
+        owed less; then nothing is added.
         """
         try:
             async with self._database.write() as connection:
-                # One operator's transfers in one order: none is made of what another has taken.
+                # One operator's transfers have one order: none uses what another has taken.
                 await self._database.lock(connection, f"balance {made.operator_id}")
                 if draft is None:
                     await connection.execute(insert(transfers).values(values_of(made)))
@@ -246,7 +242,7 @@ class SqlTransferStore:
         return made
 
     async def sign_again(self, known: Transfer, signed: SignedTransfer) -> Transfer | None:
-        """Write down another transaction of the same nonce; None when the row has moved."""
+        """Store another transaction of the same nonce; return None if the row has moved."""
         moved = self._moved(known, known.state, signed.transaction, known.reason)
         async with self._database.write() as connection:
             if not await _update(connection, known, moved):
@@ -263,9 +259,9 @@ class SqlTransferStore:
         reason: str = "",
         audit_entry: AuditEntry | None = None,
     ) -> Transfer | None:
-        """Move a row on; None when it is not as `known` says any more.
+        """Move a row on; return None if it is no longer as `known` says.
 
-        Raises `Conflict` for a transaction that is another transfer's, or paid for something.
+        Raises `Conflict` for a transaction that is another transfer's, or that paid for something.
         """
         moved = self._moved(known, state, transaction or known.transaction, reason)
         try:
@@ -282,9 +278,10 @@ class SqlTransferStore:
     async def due(
         self, now: datetime, since: Mapping[TransferState, datetime], limit: int
     ) -> Sequence[Transfer]:
-        """What the chain is to be asked about, each taken by one process for a while.
+        """Return what the chain must be asked about, each taken by one process for a while.
 
-        Signed ones first; of other states those that came to it after that moment of `since`.
+        Signed ones come first. Of other states, it returns those that came to it after that moment
+        of `since`.
         """
         is_signed = transfers.c.state == TransferState.SIGNED
         recent = [
@@ -302,13 +299,13 @@ class SqlTransferStore:
         return [taken for row in rows if (taken := await self._take(_transfer_of(row), now))]
 
     async def finish(self, known: Transfer) -> None:
-        """Look at it no more, unless it has moved meanwhile."""
+        """Stop looking at it, unless it has moved meanwhile."""
         unmoved = (transfers.c.id == known.id, transfers.c.moves == known.moves)
         async with self._database.write() as connection:
             await connection.execute(update(transfers).where(*unmoved).values(check_us=NEVER_US))
 
     async def transactions(self, transfer_id: str) -> Sequence[SignedTransfer]:
-        """Everything signed for a transfer, oldest first."""
+        """Return everything that was signed for a transfer, oldest first."""
         own = transfer_transactions
         statement = (
             select(own)
@@ -320,16 +317,16 @@ class SqlTransferStore:
         return [SignedTransfer(row["tx"], row["raw_tx"], row["fee"], row["tip"]) for row in rows]
 
     async def find_for_admin(self, transfer_id: str) -> Transfer | None:
-        """By its own id, or its payment's."""
+        """Return it by its own id, or its payment's."""
         is_it = or_(transfers.c.id == transfer_id, transfers.c.payment_id == transfer_id)
-        # A refund that was cancelled may stand beside the one that was made instead.
+        # A cancelled refund may exist beside the one that was made instead.
         newest = select(transfers).where(is_it).order_by(transfers.c.created_us.desc()).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(newest)).mappings().one_or_none()
         return None if row is None else _transfer_of(row)
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
-        """Newest first."""
+        """Return transfers, newest first."""
         statement = select(transfers).order_by(transfers.c.created_us.desc()).limit(limit)
         if operator_id is not None:
             statement = statement.where(transfers.c.operator_id == operator_id)
@@ -338,7 +335,7 @@ class SqlTransferStore:
         return [_transfer_of(row) for row in rows]
 
     async def _next_nonce(self, connection: AsyncConnection, made: Transfer, draft: Draft) -> int:
-        """Above every nonce that the chain has seen and every one that was ever signed with."""
+        """Return the lowest nonce above all that the chain has seen and all that were signed."""
         await self._database.lock(connection, f"nonces {made.network} {made.sender}")
         last = select(func.max(transfers.c.nonce)).where(
             transfers.c.network == made.network, transfers.c.sender == made.sender
@@ -347,7 +344,7 @@ class SqlTransferStore:
         return draft.nonce_min if used is None else max(draft.nonce_min, used + 1)
 
     async def _require_owed(self, connection: AsyncConnection, made: Transfer) -> None:
-        """The row is there already: what is owed without it may not be less than nothing."""
+        """Require that what is owed without the new row is not below zero."""
         sums = await _sums_of(connection, self._payees, made.operator_id)
         for line in lines_of(sums):
             if (line.network, line.asset) == (made.network, made.asset) and line.payable < 0:
@@ -369,7 +366,7 @@ class SqlTransferStore:
         await connection.execute(insert(transfer_transactions).values(values))
 
     async def _claim(self, connection: AsyncConnection, moved: Transfer) -> None:
-        """That the transaction is this transfer's alone, and paid for nothing."""
+        """Require that the transaction belongs to this transfer only, and paid for nothing."""
         own, bought = transfer_transactions, payments
         mine = select(own.c.transfer_id).where(
             own.c.network == moved.network, own.c.tx == moved.transaction
@@ -387,7 +384,7 @@ class SqlTransferStore:
         await self._keep(connection, moved, SignedTransfer(moved.transaction, "", 0, 0))
 
     async def _take(self, known: Transfer, now: datetime) -> Transfer | None:
-        """The row for one process, for a while; None when another one has it."""
+        """Take the row for one process for a while; return None if another one has it."""
         share = 2 if known.state is TransferState.PAID else 10
         pause = min(max((now - known.updated_at) / share, CHECK_MIN), CHECK_MAX)
         until_us = to_us(now + pause)
@@ -414,7 +411,7 @@ class SqlTransferStore:
 
 
 async def _update(connection: AsyncConnection, known: Transfer, moved: Transfer) -> bool:
-    """Whether the row was still as it was read."""
+    """Update the row if it is still as it was read; return whether it was."""
     statement = (
         update(transfers)
         .where(transfers.c.id == known.id, transfers.c.moves == known.moves)

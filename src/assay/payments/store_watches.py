@@ -1,8 +1,6 @@
-"""When settled payments are looked at again, and which ended ones are removed, in SQL.
+"""Stores when settled payments are looked at again, and removes old unpaid ones, in SQL.
 
-When settled payments are looked at again, in SQL.
-
-Removes payments that moved nothing and have ended; what was counted of them stays as sums.
+It removes payments that moved nothing and have ended; their counts stay as sums.
 """
 
 import json
@@ -37,13 +35,13 @@ from assay.payments.store import direct_fee_of, entry_of
 from assay.payments.watcher import RecheckPlan
 
 _LOCK = "payment watches"
-"""Rows are taken by several in one statement: two of them in two orders would wait crosswise."""
+"""Several rows are taken in one statement; in different orders, two statements would deadlock."""
 
 UNPAID_SHARE: Final = 4
-"""Of a batch, one in so many is left to payments that ended unpaid, however many have settled."""
+"""One in this many of a batch is for payments that ended unpaid, however many have settled."""
 
 UNPAID_WINDOW: Final = 2000
-"""Of those, the ones due longest among which payers take turns."""
+"""Of those, the number that are due longest, among which payers take turns."""
 
 _OF_NETWORK = payments.c.network == bindparam("a_network")
 _IS_DUE = payments.c.watch_us <= bindparam("now_us")
@@ -82,10 +80,10 @@ _WATCHED = (
 
 
 def _claiming(kind: DatabaseKind) -> Update:
-    """Claims rows by their ids, a JSON array.
+    """Return the statement that claims rows by their ids, a JSON array.
 
-    The first to claim a row makes it due later: the others' condition fails. An open one is
-    given up in the same statement: settling it makes it due, and nothing may undo that.
+    The first to claim a row postpones it, so the others' condition fails. The same statement gives
+    up an open one: settling it makes it due, and nothing may undo that.
     """
     is_open = or_(*(payments.c.state == state for state in sorted(OPEN)))
     until_us = bindparam("until_us", type_=BigInteger)
@@ -142,7 +140,7 @@ class SqlWatchStore:
         return [row["id"] for row in rows]
 
     async def plan(self, plans: Sequence[RecheckPlan]) -> None:
-        """An entry that is not watched any more stays so."""
+        """Plan the next looks; an entry that is no longer watched stays so."""
         if not plans:
             return
         rows = [
@@ -195,17 +193,17 @@ _ADD: Final = text(
 
 
 class SqlOldPayments:
-    """Removes a bounded number at a time."""
+    """Removes old unpaid payments, a bounded number at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def remove(self, before: datetime, at_most: int) -> int:
-        """Remove payments that ended before then and whose authorisation did; how many.
+        """Remove payments that ended, with their authorisation, before then; return how many.
 
-        Never one that is in flight or is still looked at, that money came in for, that was
-        released after something was sent for it, or that an answer, a refund or a transfer points
-        to. Of those that failed, `removed_payments` counts how many and what gas they cost.
+        It never removes one that is in flight or still looked at, that money came in for, that was
+        released after something was sent for it, or that an answer, a refund or a transfer refers
+        to. `removed_payments` counts the failed ones and their gas.
         """
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:

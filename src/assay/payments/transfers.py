@@ -1,19 +1,14 @@
 """Payouts to sellers and refunds to payers: each sent once, or signed by hand and recorded.
 
-Payouts and refunds looked at until they are final.
+A transfer that this service sends has one nonce of the payout wallet for ever: whatever is signed
+for it, the chain accepts one transaction at most. It is stored with its transaction before that is
+sent. No failure creates a second transfer; a person decides that, with the chain at hand (ADR
+0021).
 
-A transfer is sent before any node is asked whether it arrived. One that a reorganisation takes back
-is `signed` again, and the same transaction is sent: its nonce stays, so that it is paid once.
-
-An account's payouts and refunds as it reads them: in pages, and all of them in pieces.
-
-A transfer that this service sends has one nonce of the payout wallet, for ever: whatever is signed
-for it, the chain takes one at most. It is written down with its transaction before that is sent. No
-failure makes a second transfer; a person decides that, with the chain at hand (ADR 0021).
-
-It is sent before any node is asked whether it arrived, and looked at until it is final: one that a
-reorganisation takes back is sent again, the same transaction. Money goes out only of payments that
-are final themselves.
+A transfer is sent before any node is asked whether it arrived, and looked at until it is final. If
+a reorganisation takes it back, it is `signed` again, and the same transaction is sent. Money goes
+out only of payments that are final themselves. Accounts read their transfers in pages, or all of
+them in pieces.
 """
 
 import asyncio
@@ -48,12 +43,12 @@ LOOK_S: Final = 0.5
 LOOKED_AT: Final[Mapping[TransferState, timedelta]] = MappingProxyType(
     {TransferState.FAILED: timedelta(hours=1), TransferState.PAID: timedelta(days=7)}
 )
-"""How long the chain is asked again about a transfer that failed, for a node may have been wrong;
-and about one that is paid and not final, for nodes may have dropped older receipts."""
+"""How long the chain is asked again about a failed transfer, because a node may have been wrong,
+and about one that is paid and not final, because nodes may have dropped older receipts."""
 
 
 class TransferWatcher:
-    """Sends transfers that are signed, and takes the looks that are due."""
+    """Sends signed transfers, and takes the looks that are due."""
 
     def __init__(
         self,
@@ -68,18 +63,18 @@ class TransferWatcher:
         self._clock = clock
 
     async def resume(self) -> list[Transfer]:
-        """See through what is on its way or not final, after a crash too; those that moved."""
+        """Finish what is under way or not final, after a crash too; return those that moved."""
         now = self._clock.now()
         since = {state: now - time for state, time in LOOKED_AT.items()}
         moved: list[Transfer] = []
         for one in await self._store.due(now, since, CHECKED_AT_ONCE):
-            with suppress(Unavailable):  # of one network: the others go on
+            with suppress(Unavailable):  # of one network: the others continue
                 if (shown := await self.look(one)) is not None:
                     moved.append(shown)
         return moved
 
     async def see_through(self, known: Transfer, wait_s: float) -> Transfer:
-        """A transfer on its way, once it came to an end or the time is over."""
+        """Return a transfer under way once it has ended or the time is over."""
         until_s = self._clock.monotonic_s() + wait_s
         while known.state is TransferState.SIGNED and self._clock.monotonic_s() < until_s:
             known = await self.look(known) or known
@@ -87,11 +82,11 @@ class TransferWatcher:
         return known
 
     async def look(self, known: Transfer) -> Transfer | None:
-        """The row as it moved by what the chain shows; sent again until every node shows it."""
+        """Return the row as the chain moves it; send it again until every node shows it."""
         signed = await self._store.transactions(known.id)
         ours = [one for one in signed if one.raw]
         is_signed = known.state is TransferState.SIGNED and bool(ours)
-        if is_signed:  # before anybody is asked whether it arrived
+        if is_signed:  # before any node is asked whether it arrived
             await self._chain.send(known, ours[-1])
         found = await self._chain.found(known, [one.transaction for one in ours])
         if known.state is TransferState.PAID:
@@ -104,10 +99,10 @@ class TransferWatcher:
     async def _unpaid(
         self, known: Transfer, last: SignedTransfer, found: TransferSighting
     ) -> Transfer | None:
-        """One on its way that has failed for good, or is signed again for a better price."""
+        """Return one under way that has failed for good, or is signed again for a better price."""
         if found.is_lost:
             return await self._failed(known, "another transaction used its nonce")
-        if found.reverted:  # in another block it might go through, until this one is final
+        if found.reverted:  # in another block it might succeed, until this one is final
             is_final = self._networks[known.network].is_final(found.depth)
             return await self._failed(known, f"{found.reverted} reverted") if is_final else None
         dearer = await self._chain.dearer(known, last)
@@ -118,7 +113,7 @@ class TransferWatcher:
     async def _watched(
         self, known: Transfer, ours: Sequence[SignedTransfer], found: TransferSighting
     ) -> Transfer | None:
-        """A paid transfer, until it is final: then it is looked at no more."""
+        """Return a paid transfer; once it is final it is looked at no more."""
         if known.transaction not in {one.transaction for one in ours}:
             await self._store.finish(known)  # a person made it, and it was final when recorded
             return None
@@ -126,7 +121,7 @@ class TransferWatcher:
             await self._chain.send(known, ours[-1])
             is_taken_back = found.is_gone or found.reverted
             return await self._taken_back(known) if is_taken_back else None
-        if found.paid != known.transaction:  # of its nonce, another one after a reorganisation
+        if found.paid != known.transaction:  # of the same nonce: another one after a reorganisation
             return await self._paid(known, found.paid)
         if self._networks[known.network].is_final(found.depth):
             await self._store.finish(known)
@@ -145,11 +140,11 @@ class TransferWatcher:
 
 EXPORTED_AT_ONCE: Final = 500
 EXPORTED_MAX: Final = 1_000_000
-"""Transfers of one export; the cursor of the last one's page goes on from there."""
+"""Most transfers of one export; the cursor of its last page continues it."""
 
 
 class TransferPages:
-    """Reads them by position: what is added meanwhile neither repeats nor hides a row."""
+    """Reads transfers by position: rows that are added meanwhile neither repeat nor hide one."""
 
     def __init__(self, rows: SqlTransferRows) -> None:
         self._rows = rows
@@ -157,14 +152,17 @@ class TransferPages:
     async def page(
         self, operator_id: str, before: str | None, limit: int, offset: int = 0
     ) -> tuple[Sequence[Transfer], int]:
-        """A page, and how many rows there are in all. Raises `TransferNotFound`."""
+        """Return a page, and how many rows there are in all. Raises `TransferNotFound`."""
         found = await self._rows.page(operator_id, before, limit, offset)
         return found, await self._rows.count(operator_id)
 
     async def export(
         self, operator_id: str, before: str | None, limit: int
     ) -> AsyncIterator[Sequence[Transfer]]:
-        """Up to `limit` rows in pieces, each read when it is taken. Raises `TransferNotFound`."""
+        """Yield up to `limit` rows in pieces, each read when it is taken.
+
+        Raises `TransferNotFound`.
+        """
         wanted = min(limit, EXPORTED_AT_ONCE)
         first = await self._rows.page(operator_id, before, wanted, 0)
         return self._pieces(operator_id, first, min(limit, EXPORTED_MAX))
@@ -185,7 +183,7 @@ _HASH: Final = re.compile(r"0x[0-9a-f]{64}")
 
 
 class _Parties(NamedTuple):
-    """For whom, in what, from where to where."""
+    """Whom a transfer is for, in which asset, from where to where."""
 
     operator_id: str
     network: str
@@ -195,7 +193,7 @@ class _Parties(NamedTuple):
 
 
 class Transfers:
-    """Makes payouts and refunds, and sees them through."""
+    """Makes payouts and refunds, and finishes them."""
 
     def __init__(
         self,
@@ -217,10 +215,10 @@ class Transfers:
     async def refund(
         self, payment_id: str, amount: int | None = None, actor: Actor = TERMINAL
     ) -> Transfer:
-        """Give a payment back to its payer, once, all of it or less.
+        """Refund a payment to its payer, once, in full or less.
 
         Raises `TransferNotFound`, `InvalidRequest`, `Conflict`, `NotOwed` and
-        `PaymentsUnavailable`; nothing is written down then.
+        `PaymentsUnavailable`; then nothing is stored.
         """
         payment = await self._store.payment_for_admin(payment_id)
         if payment is None:
@@ -246,7 +244,7 @@ class Transfers:
         amount: int | None = None,
         actor: Actor = TERMINAL,
     ) -> Transfer:
-        """Pay an operator what the platform holds for it, all of it or less. Raises as `refund`."""
+        """Pay an operator what the platform holds for it, in full or less. Raises like `refund`."""
         network = self._networks.get(network_id)
         if network is None:
             raise _refused("network", f"must be one of {', '.join(sorted(self._networks))}")
@@ -270,7 +268,7 @@ class Transfers:
         return await self._add(made, actor)
 
     async def record(self, transfer_id: str, transaction: str, actor: Actor = TERMINAL) -> Transfer:
-        """Note the transaction that a person made a transfer with, once it is final.
+        """Record the transaction with which a person made a transfer, once it is final.
 
         Raises `TransferNotFound` and `Conflict`.
         """
@@ -286,7 +284,7 @@ class Transfers:
             )
             raise Conflict(message)
         network = self._networks[known.network]
-        if not network.is_final(found.depth):  # nobody here could send it again
+        if not network.is_final(found.depth):  # this service could not send it again
             raise Conflict(
                 f"That transaction is this transfer, and not final yet: it is {found.depth} of"
                 f" {network.final_blocks} blocks deep; {_again_in(network)}."
@@ -300,7 +298,7 @@ class Transfers:
         return moved
 
     async def cancel(self, transfer_id: str, actor: Actor = TERMINAL) -> Transfer:
-        """Give up a transfer that nobody has sent, or that failed on the chain.
+        """Cancel a transfer that was not sent, or that failed on the chain.
 
         Raises `TransferNotFound` and `Conflict`.
         """
@@ -309,15 +307,15 @@ class Transfers:
         return _moved(await self._store.move(known, TransferState.CANCELLED, audit_entry=entry))
 
     async def resume(self) -> list[Transfer]:
-        """See through what is on its way or not final, after a crash too; those that moved."""
+        """Finish what is under way or not final, after a crash too; return those that moved."""
         return await self._watcher.resume()
 
     async def see_through(self, known: Transfer, wait_s: float) -> Transfer:
-        """A transfer on its way, once it came to an end or the time is over."""
+        """Return a transfer under way once it has ended or the time is over."""
         return await self._watcher.see_through(known, wait_s)
 
     def instructions(self, made: Transfer) -> Mapping[str, str]:
-        """What a person signs to make a transfer."""
+        """Return what a person signs to make a transfer."""
         network = self._networks[made.network]
         return {
             "network": f"{made.network} (chain id {network.chain_id})",
@@ -329,11 +327,11 @@ class Transfers:
         }
 
     async def list_for_admin(self, operator_id: str | None, limit: int) -> Sequence[Transfer]:
-        """Transfers, newest first."""
+        """Return transfers, newest first."""
         return await self._store.list_for_admin(operator_id, limit)
 
     async def _add(self, made: Transfer, actor: Actor) -> Transfer:
-        """Write it down, and send it if it is ours to send."""
+        """Store it, and send it if this service sends it."""
         draft = await self._chain.draft(made) if made.sender == self._chain.wallet else None
         action: Action = "refund.requested" if made.kind == "refund" else "payout.requested"
         entry = self._audit_entry(action, made, actor)
@@ -341,7 +339,7 @@ class Transfers:
         return await self._watcher.look(added) or added if draft is not None else added
 
     async def _unsent(self, transfer_id: str) -> Transfer:
-        """A transfer that waits for a person. One that failed is looked at once more."""
+        """Return a transfer that waits for a person. A failed one is looked at once more."""
         known = await self._store.find_for_admin(transfer_id)
         if known is None:
             raise TransferNotFound("There is no transfer of this id, nor for a payment of this id.")
@@ -379,7 +377,7 @@ class Transfers:
         )
 
     def _require_final(self, payment: ReceivedPayment) -> None:
-        """A reorganisation could still take it back: then the refund would be of our own money."""
+        """Require a final payment: after a reorganisation the refund would be our own money."""
         if payment.watch_at is None:
             return
         network, now = self._networks[payment.network], self._clock.now()
@@ -389,8 +387,8 @@ class Transfers:
         raise Conflict(f"{message}; `assay serve` has to run until then.")
 
     def _is_in_wallet(self, payment: ReceivedPayment) -> bool:
-        """Whether the platform was paid: payments from before that was noted have no rate."""
-        if payment.direct_fee:  # no more than its fee
+        """Return whether the platform was paid; older payments have no rate."""
+        if payment.direct_fee:  # only its fee
             return False
         return payment.fee_rate is not None or payment.pay_to in self._payees
 
@@ -409,7 +407,7 @@ def _moved(moved: Transfer | None) -> Transfer:
 
 
 def _time_to_final(network: PaymentNetwork) -> timedelta:
-    """From settling a payment to the look that finds it final."""
+    """Return the time from settling a payment to the look that finds it final."""
     return LOOKS[0] if network.is_final(1) else LOOKS[-1]
 
 

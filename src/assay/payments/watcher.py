@@ -1,9 +1,10 @@
-"""Settled payments looked at again, until no reorganisation and no lie can take them back.
+"""Looks at settled payments again until no reorganisation and no lie can take them back.
 
-A payment whose transfer is gone is sent again while its authorisation is good, for it is the same
-payment; when it can never come any more, its entry is `reversed` and its revenue taken back. One
-that has ended unpaid is looked at once more after its authorisation's end: somebody else may have
-submitted it. Any number of processes share the looks: each is claimed before it is taken.
+If a payment's transfer is gone, it is sent again while its authorisation is valid, because it is
+the same payment. If it can never come any more, its entry is `reversed` and its revenue taken back.
+A payment that ended unpaid is looked at once more after its authorisation's end, because somebody
+else may have submitted it. Any number of processes share the looks: each is claimed before it is
+taken.
 """
 
 import asyncio
@@ -32,10 +33,11 @@ from assay.payments.settlement import Settlement
 from assay.payments.store import SqlLedgerStore
 
 AGAIN_MIN, AGAIN_MAX = timedelta(seconds=5), timedelta(minutes=10)
-"""Between two looks for a payment that is not shown: half its age, within these."""
+"""Time between two looks for a payment that is not shown: half its age, within these."""
 
 LAG: Final = timedelta(seconds=10)
-"""How long a node may lag behind another that shows a payment, before it is sent to it as well."""
+"""How far a node may be behind another one that shows a payment before it is sent to that node
+too."""
 
 LOOKED_AT_ONCE: Final = 200
 SENT_AT_ONCE: Final = 16
@@ -50,7 +52,7 @@ class RecheckPlan(NamedTuple):
 
 
 def plan_of(one: LedgerEntry | WatchedPayment, at: datetime | None) -> RecheckPlan:
-    """That of an entry as it was read."""
+    """Return the plan of an entry as it was read."""
     return RecheckPlan(one.id, one.state, at)
 
 
@@ -60,19 +62,19 @@ class WatchStore(Port):
     async def claim_due(
         self, network: str, now: datetime, until: datetime, at_most: int
     ) -> Sequence[WatchedPayment]:
-        """Entries of the network that are due; to other processes they are due at `until`.
+        """Return due entries of the network; for other processes they are due at `until`.
 
-        Those that money came in for go first, but for a share that is left to those that ended
-        unpaid, of which payers take turns. Those of `OPEN` are not due until they have settled.
+        Those that money came in for go first, except for a share of those that ended unpaid, in
+        which payers take turns. Those of `OPEN` are not due until they have settled.
         """
         ...
 
     async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
-        """Entries as they are now."""
+        """Return entries as they are now."""
         ...
 
     async def plan(self, plans: Sequence[RecheckPlan]) -> None:
-        """Write down when they are looked at next; nothing of one that has moved meanwhile."""
+        """Store when they are looked at next; ignore one that has moved meanwhile."""
         ...
 
 
@@ -90,9 +92,9 @@ class Watcher:
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
 
     async def run(self, network: str) -> list[LedgerEntry]:
-        """Look at all that is due on a network; the entries that changed.
+        """Look at everything due on a network; return the entries that changed.
 
-        Where no node answers, the rest is left to the next pass.
+        If no node answers, the rest is left to the next pass.
         """
         changed: list[LedgerEntry] = []
         while True:
@@ -101,7 +103,7 @@ class Watcher:
             found = await self._looks(network, due)
             for fault in found:
                 if isinstance(fault, Exception):
-                    raise fault  # once the others are done
+                    raise fault  # when the others are done
             changed += [entry for some in found if isinstance(some, list) for entry in some]
             if len(due) < LOOKED_AT_ONCE or None in found:
                 return changed
@@ -109,7 +111,7 @@ class Watcher:
     async def _looks(
         self, network: str, due: Sequence[WatchedPayment]
     ) -> list[list[LedgerEntry] | Exception | None]:
-        """What has changed; None where no node answers."""
+        """Return what has changed; None if no node answers."""
         groups: dict[int, list[WatchedPayment]] = {}
         unpaid = [one for one in due if one.state in REOPENED]
         for one in due:
@@ -120,7 +122,7 @@ class Watcher:
         return await all_results(looks)
 
     def _turn(self, network: str, one: WatchedPayment) -> int:
-        """Which view looks: they take turns, the one without the first endpoint begins."""
+        """Return the view that looks: they take turns, beginning without the first endpoint."""
         age = self._clock.now() - one.since
         looks = sum(age >= at for at in LOOKS)
         if looks == len(LOOKS):
@@ -130,7 +132,7 @@ class Watcher:
     async def _look(
         self, network: str, turn: int, due: Sequence[WatchedPayment]
     ) -> list[LedgerEntry] | None:
-        """One batched question; whatever it does not show is looked at by itself."""
+        """Ask one batched question; look at each payment that it does not show by itself."""
         view = self._witness.views(network)[turn]
         try:
             depths = await view.receipts.depths(network, due)
@@ -151,7 +153,7 @@ class Watcher:
         return await _changed(self._find(entry, view) for entry in entries)
 
     async def _entries(self, due: Sequence[WatchedPayment]) -> Sequence[LedgerEntry]:
-        """Their entries, of those that have not moved meanwhile."""
+        """Return their entries, of those that have not moved meanwhile."""
         if not due:
             return []
         states = {one.id: one.state for one in due}
@@ -161,7 +163,7 @@ class Watcher:
     async def _look_at_unpaid(
         self, network: str, due: Sequence[WatchedPayment]
     ) -> list[LedgerEntry] | None:
-        """One question of every node for all of them: whatever they say together counts."""
+        """Ask every node one question about all of them: what they say together counts."""
         entries = await self._entries(due)
         if not entries:
             return []
@@ -177,9 +179,10 @@ class Watcher:
     async def _final(
         self, network: str, deep: Sequence[WatchedPayment]
     ) -> tuple[list[RecheckPlan], list[WatchedPayment]]:
-        """When those are looked at next that one view shows as final; and what others do not show.
+        """Plan the looks of those that one view shows as final; return what others do not show.
 
-        What is final may be given back and paid out: one endpoint's word is not enough for that.
+        A final payment may be refunded and paid out, and one endpoint's word is not enough for
+        that.
         """
         views = self._witness.views(network)
         if not deep or len(views) == 1:
@@ -197,7 +200,7 @@ class Watcher:
         return plans, [one for one, depth in seen_by_nodes if not depth]
 
     async def _find(self, entry: LedgerEntry, view: View) -> LedgerEntry | None:
-        """What every view says of an entry that one does not show; the entry if it changed."""
+        """Ask every view about an entry that one does not show; return the entry if it changed."""
         others = [one for one in self._witness.views(entry.network) if one is not view]
         async with self._sending:
             seen_by_nodes = [
@@ -213,16 +216,16 @@ class Watcher:
             return await self._send_again(entry, unused)
 
     async def _send_again(self, entry: LedgerEntry, view: View) -> LedgerEntry | None:
-        """The same authorisation once more, by the view that says that it is unused.
+        """Send the same authorisation again, by the view that says that it is unused.
 
-        Where that is a lie, the contract refuses what was paid already: that costs gas, so what
+        If that is a lie, the contract refuses what was paid already. That costs gas, so what
         another view shows is sent once more at most.
         """
         latest, found = entry, Undecided("its payer sent it, and nobody else can")
 
         async def note(attempt: SettlementAttempt) -> None:
             nonlocal latest
-            if attempt.transaction:  # what somebody else makes is not known yet
+            if attempt.transaction:  # a transaction of somebody else is not known yet
                 latest = await self._settlement.moved(latest, entry.state, attempt=attempt)
 
         protocol = self._witness.protocol(entry)
@@ -230,13 +233,13 @@ class Watcher:
             send = protocol.resend if entry.attempt.raw else protocol.settle
             try:
                 sent = await send(entry, note, view.needs)
-            except Unavailable as error:  # somebody else has moved it meanwhile, say
+            except Unavailable as error:  # another process may have moved it meanwhile
                 sent = Undecided(error.detail or error.message)
             found = sent if isinstance(sent, Settled) else Undecided("sent again")
         return await self._written(latest, found) or (latest if latest is not entry else None)
 
     async def _written(self, entry: LedgerEntry, found: PaymentOutcome) -> LedgerEntry | None:
-        """The entry moved on by what was found, where that moves it."""
+        """Return the entry moved by what was found, if that moves it."""
         match found:
             case Settled():
                 moved = None
@@ -253,9 +256,9 @@ class Watcher:
                 return None
 
     async def _late(self, entry: LedgerEntry, found: PaymentOutcome) -> LedgerEntry | None:
-        """An unpaid payment that was submitted all the same, once a node shows its transfer."""
+        """Return an unpaid payment that was submitted after all, once a node shows its transfer."""
         if entry.state is PaymentState.CLAIMED and entry.lease_until > self._clock.now():
-            await self._store.plan([plan_of(entry, entry.lease_until)])  # somebody works on it
+            await self._store.plan([plan_of(entry, entry.lease_until)])  # a process works on it
             return None
         if isinstance(found, Settled):
             shown = replace(entry.attempt, transaction=found.transaction)
@@ -264,7 +267,7 @@ class Watcher:
         is_known = isinstance(found, Rejected)
         if (
             is_known and entry.state is not PaymentState.FAILED
-        ):  # it never moves: nothing is left to ask
+        ):  # it never moves, so nothing is left to ask
             ended = replace(entry, look=AT_ONCE)
             await self._ledger.move(ended, PaymentState.RELEASED, reason=entry.reason)
             return None
@@ -273,7 +276,7 @@ class Watcher:
         return None
 
     def _next(self, paid_at: datetime) -> datetime:
-        """When a payment is looked at next that is shown now, and not final."""
+        """Return when a payment that is shown now, and is not final, is looked at next."""
         now = self._clock.now()
         return next((paid_at + at for at in LOOKS if paid_at + at > now), now + LOOKS[-1])
 
@@ -286,7 +289,7 @@ class Watcher:
 
 
 async def _changed(looks: Iterable[Awaitable[LedgerEntry | None]]) -> list[LedgerEntry]:
-    """The entries that looks have changed."""
+    """Return the entries that looks have changed."""
     found = await all_results(looks)
     for fault in found:
         if isinstance(fault, Exception) and not isinstance(fault, ServiceError):
@@ -295,7 +298,7 @@ async def _changed(looks: Iterable[Awaitable[LedgerEntry | None]]) -> list[Ledge
 
 
 def _combined(seen_by_nodes: Sequence[PaymentOutcome]) -> PaymentOutcome:
-    """Paid when one shows it, unknown when one cannot say; ended when all say so."""
+    """Return paid if one shows it, unknown if one cannot say, and ended if all say so."""
     for kind in (Settled, Undecided):
         for found in seen_by_nodes:
             if isinstance(found, kind):

@@ -1,12 +1,9 @@
 """MPP charges on Tempo, by the protocol's own library (`pympp`).
 
-MPP credentials as strangers send them: read by the library, bounded and checked here.
-
-What an MPP challenge asks for, and what it is bound to.
-
-The library makes and reads challenges and credentials; the ledger, not its store, is what keeps a
-credential from being used twice. It is imported when the first challenge is asked for: its EVM
-parts take most of a second. Source: mpp.md#challenge-and-credential.
+The library makes and reads challenges and credentials; this module bounds and checks them, and
+binds a challenge to its call. The ledger, not the library's store, keeps a credential from being
+used twice. The library is imported when the first challenge is asked for, because its EVM parts
+take most of a second. Source: mpp.md#challenge-and-credential.
 """
 
 import base64
@@ -57,13 +54,13 @@ from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, Undecided
 from assay.payments.ports import Balances, Note, PresentedPayment
 
 DEPTH_MAX = 12
-"""Nesting of a credential; a real one has 3 levels."""
+"""Largest nesting of a credential; a real one has 3 levels."""
 
 KEPT_BYTES_MAX = 16 * 1024
 """Largest credential that is kept. A challenge of ours and a payment take 4 KiB."""
 
 FEE_RATE = "fee_rate"
-"""Where a challenge keeps the rate that its split was made with, beside what it is bound to."""
+"""The member of a challenge that holds the rate of its split, beside what it is bound to."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 _RATE = re.compile(r"[01](\.[0-9]{1,30})?")
@@ -73,7 +70,7 @@ _NO_HASH = "0x" + "00" * 32
 
 
 def read_credential(library: Library, credential: str) -> tuple[Any, str]:
-    """The credential by the library, and the digest it is known by. Raises `PaymentRefused`."""
+    """Return the credential read by the library, and its digest. Raises `PaymentRefused`."""
     _require_shallow(credential)
     try:
         parsed = library.credential.from_authorization(credential)
@@ -89,15 +86,15 @@ def read_credential(library: Library, credential: str) -> tuple[Any, str]:
     content = {"id": parsed.challenge.id, "payload": payload}
     try:
         return parsed, hashlib.sha256(canonical_bytes(content)).hexdigest()
-    except ValueError as error:  # an integer beyond 2^53, an infinity, half a character
+    except ValueError as error:  # an integer beyond 2^53, an infinity, a lone surrogate
         raise PaymentRefused("malformed-credential", "The credential is malformed.") from error
 
 
 def kept_credential(parsed: Any) -> JsonObject:  # noqa: ANN401 - the library's own
-    """`{challenge, payload, source}`: all that is kept of a credential, at most `KEPT_BYTES_MAX`.
+    """Return `{challenge, payload, source}`: all that is kept, at most `KEPT_BYTES_MAX`.
 
-    Nothing of how its sender has spelled it, nor the challenge's description, which no id covers.
-    Raises `PaymentRefused` for a larger one.
+    It has neither the sender's spelling nor the challenge's description, which no id covers. Raises
+    `PaymentRefused` for a larger one.
     """
     echoed = replace(parsed.challenge, description=None)
     written = replace(parsed, challenge=echoed).to_authorization()
@@ -108,7 +105,7 @@ def kept_credential(parsed: Any) -> JsonObject:  # noqa: ANN401 - the library's 
 
 
 def authorization_of(kept: JsonObject) -> str:
-    """The header's value that says what is kept; older rows keep the header itself."""
+    """Return the header's value for a kept credential; older rows keep the header itself."""
     if "authorization" in kept:
         return str(kept["authorization"])
     text = json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
@@ -116,7 +113,7 @@ def authorization_of(kept: JsonObject) -> str:
 
 
 def _present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: ANN401 - the library's own
-    """What the challenge that a credential echoes asks for; whose challenge it is, is not known."""
+    """Return what the echoed challenge asks for; it need not be a challenge of ours."""
     asked = _decoded(str(parsed.challenge.request))
     details = asked.get("methodDetails")
     chain = details.get("chainId") if is_object(details) else None
@@ -134,9 +131,9 @@ def _present_credential(parsed: Any, digest: str) -> PresentedPayment:  # noqa: 
 
 
 def as_asked(quote: Quote, parsed: Any) -> Quote:  # noqa: ANN401 - the library's own
-    """The quote with the platform's fee as the echoed challenge has it: of when it was asked.
+    """Return the quote with the platform's fee of the echoed challenge, as it was quoted.
 
-    Its taker has to require that the challenge is ours: its id is a MAC over all of this.
+    The caller must require that the challenge is ours: its id is a MAC over all of this.
     """
     details = _decoded(str(parsed.challenge.request)).get("methodDetails")
     splits = details.get("splits") if is_object(details) else None
@@ -153,9 +150,10 @@ def as_asked(quote: Quote, parsed: Any) -> Quote:  # noqa: ANN401 - the library'
 
 
 def _at_realm(engine: Any, parsed: Any) -> Any:  # noqa: ANN401 - the library's own
-    """The engine as it was at the public address where the challenge was made.
+    """Return the engine for the public address where the challenge was made.
 
-    A challenge's id is a MAC that covers its realm: at whatever address, it is one of ours.
+    A challenge's id is a MAC that covers its realm, so a challenge of ours is recognised at any
+    address.
     """
     if engine.realm == parsed.challenge.realm:
         return engine
@@ -165,7 +163,7 @@ def _at_realm(engine: Any, parsed: Any) -> Any:  # noqa: ANN401 - the library's 
 
 
 def _decoded(member: str) -> JsonObject:
-    """An object that stands in a credential as base64url; empty for anything else."""
+    """Return an object of a credential's base64url text; empty for anything else."""
     try:
         text = _bytes(member)
         value: object = None if is_nested_beyond(text, DEPTH_MAX) else json.loads(text)
@@ -175,7 +173,7 @@ def _decoded(member: str) -> JsonObject:
 
 
 def _bytes(encoded: str) -> bytes:
-    """Raises `ValueError` for text that is not base64url."""
+    """Return the bytes of a base64url text; raises `ValueError` for anything else."""
     return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
 
 
@@ -192,22 +190,22 @@ def _require_shallow(credential: str) -> None:
     try:
         text = _bytes(encoded)
     except ValueError:
-        return  # the library refuses it
+        return  # the library refuses it then
     if is_nested_beyond(text, DEPTH_MAX):
         raise PaymentRefused("malformed-credential", "The credential is nested too deeply.")
 
 
 def _is_hash(value: object) -> bool:
-    """Asked for anything else, a node fails in words that cannot be told from an outage."""
+    """Return whether the text is a hash: a node's error for anything else looks like an outage."""
     return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 _PATH_CHARS_MAX = 1024
-"""Longest path that a challenge names; of a longer one its hash, so that credentials fit."""
+"""Longest path in a challenge; a longer one is replaced by its hash, so that credentials fit."""
 
 
 def _terms_of(quote: Quote) -> dict[str, Any]:
-    """Who is paid how much, and in what."""
+    """Return who is paid how much, and in which token."""
     fee = quote.direct_fee
     splits = {"splits": [{"recipient": fee.payee, "amount": str(fee.amount)}]} if fee else {}
     return {
@@ -220,10 +218,10 @@ def _terms_of(quote: Quote) -> dict[str, Any]:
 
 
 def meta_of(quote: Quote) -> dict[str, str]:
-    """What a challenge is bound to, and the rate of its fee.
+    """Return what a challenge is bound to, and the rate of its fee.
 
-    The library does not look at its own scope where a credential is read apart from a handler.
-    Source: mpp.md#library.
+    The library does not check its own scope if a credential is read without a handler. Source:
+    mpp.md#library.
     """
     path = quote.path if len(quote.path) <= _PATH_CHARS_MAX else _hashed(quote.path)
     about = {"path": path, "query": _hashed(quote.query), "method": quote.method}
@@ -237,11 +235,12 @@ def _hashed(text: str) -> str:
 
 
 LATE = timedelta(minutes=10)
-"""How long after its challenge a transaction may be valid; then it is looked for once more."""
+"""Longest validity of a transaction after its challenge's end; then it is searched for once
+more."""
 
 _BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
-"""What the library raises where a member of a credential is of another type than it expects."""
+"""Errors of the library if a member of a credential has an unexpected type."""
 
 
 class TempoCharges:
@@ -326,7 +325,7 @@ class TempoCharges:
         return Payment(
             quote=replace(quote, work_s=min(work_s, most_s)),
             payer=payer.lower(),
-            # For a hash too: a transaction we sent and its hash would else be two payments.
+            # For a hash too: a transaction that we sent and its hash are one payment.
             nonce=parsed.challenge.id,
             digest=digest,
             expires_at=expires + LATE,
@@ -342,7 +341,7 @@ class TempoCharges:
         quote: Quote,
         digest: str,
     ) -> Any:  # noqa: ANN401 - the same
-        """What the library says of a credential. Raises as `read`."""
+        """Return the library's result for a credential. Raises like `read`."""
         try:
             return await library.by_any(
                 quote.network.id,
@@ -420,7 +419,7 @@ class TempoCharges:
         return await self._outcomes.find(entries, every_node=every_node)
 
     async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
-        del note  # the client's own transaction: there is no other to be made
+        del note  # the client's own transaction: there is no other
         chain, raw = self._chains[entry.network], entry.attempt.raw
         try:
             await self._rpc.request(chain, "eth_sendRawTransaction", (raw,))
@@ -440,7 +439,7 @@ class TempoCharges:
 
 
 def _number(answer: Returned | Reverted) -> int:
-    """A token's answer; what is no token gives none, and so nobody has anything of it."""
+    """Return a token's answer; 0 if it is not a token, so nobody has anything of it."""
     try:
         return AbiReader(answer.data).number(0) if isinstance(answer, Returned) else 0
     except BadAnswer:
@@ -452,7 +451,7 @@ def _expiry(text: str | None) -> datetime:
 
 
 def _word(error: Any) -> str:  # noqa: ANN401 - the library's own errors
-    """The problem's own word: the last part of its type."""
+    """Return the problem's own word: the last part of its type."""
     return str(getattr(error, "type", "verification-failed")).rsplit("/", 1)[-1][:60]
 
 

@@ -1,4 +1,4 @@
-"""The MPP library, loaded when it is first needed, with its state in ours."""
+"""Loads the MPP library when it is first needed, with its state in ours."""
 
 import asyncio
 import hashlib
@@ -17,11 +17,11 @@ from assay.common.shared_state import SharedState
 from assay.payments.model import PaymentNetwork
 
 MARKER_TTL_S = 7 * 86_400.0
-"""How long the library's own replay markers are kept; the ledger keeps ours for ever."""
+"""Seconds for which the library's own replay markers are kept; the ledger keeps ours for ever."""
 
 
 class Store:
-    """The library's replay store, on the state every process shares."""
+    """The library's replay store, on the state that every process shares."""
 
     def __init__(self, state: SharedState) -> None:
         self._state = state
@@ -42,21 +42,25 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What is used of it."""
+    """The parts of the library that are used."""
 
     server: ModuleType
     errors: ModuleType
     credential: Any
     engines: Mapping[str, Sequence[Any]]
-    """For each network one engine a secret of the ring, the one that makes challenges first."""
+    """One engine for each network and secret of the ring; the one that makes challenges is
+    first."""
 
     async def by_any(self, network: str, act: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
-        """What `act` gives with the engine whose secret made the challenge. Raises as `act`."""
+        """Return the result of `act` with the engine whose secret made the challenge.
+
+        Raises like `act`.
+        """
         *others, last = self.engines[network]
         for engine in others:
             try:
                 return await act(engine)
-            except self.errors.InvalidChallengeError:  # nothing was done: it is looked at first
+            except self.errors.InvalidChallengeError:  # nothing was done: the check comes first
                 continue
         return await act(last)
 
@@ -92,7 +96,7 @@ class LibraryLoader:
             await self._client.aclose()
 
     async def get(self) -> Library:
-        """The library with its engines."""
+        """Return the library with its engines, loading it if necessary."""
         async with self._loading:
             if self._library is None:
                 self._library = await asyncio.to_thread(self._load)

@@ -1,7 +1,7 @@
 """MPP: the `Payment` HTTP authentication scheme, intent `charge`, method `tempo`.
 
-The protocol's own library makes challenges and reads credentials; here is only where they stand in
-a request. Source: draft-httpauth-payment-01; mpp.md#challenge-and-credential.
+The protocol's own library makes challenges and reads credentials. This module only finds them in a
+request. Source: draft-httpauth-payment-01; mpp.md#challenge-and-credential.
 """
 
 from collections.abc import Sequence
@@ -28,18 +28,18 @@ from assay.payments.ports import (
 )
 
 HEADER_BYTES_MAX = 64 * 1024
-"""Largest credential read. Source: mpp.md#credential."""
+"""Largest credential that is read. Source: mpp.md#credential."""
 
 _SCHEME = b"payment "
 
 
 class Mpp:
-    """One credential a request, in `Authorization`."""
+    """Reads one credential for each request, from `Authorization`."""
 
     name: ClassVar[Protocol] = "mpp"
     binds_body: ClassVar[bool] = True
     spends_gas: ClassVar[bool] = False  # the payer's own transaction is sent
-    receipts_refusals: ClassVar[bool] = False  # a receipt stands on a 2xx alone (draft, "Receipt")
+    receipts_refusals: ClassVar[bool] = False  # only a 2xx has a receipt (draft, "Receipt")
     publishes: ClassVar[bool] = False  # the challenge it echoes stays between client and server
 
     async def demand(
@@ -79,7 +79,7 @@ class Mpp:
     async def verify(
         self, payment: Payment, needs: ProtocolDependencies, sighting: PaymentSighting
     ) -> Balances | None:
-        # Its payer can send it at any time, and for this challenge alone.
+        # Its payer can send it at any time, but only for this challenge.
         sighting.was_unused = sighting.may_have_moved = True
         return await needs.charges.verify(payment)
 
@@ -117,7 +117,7 @@ class Mpp:
 
 
 def _credential(headers: HeaderPairs) -> str:
-    """The one credential of a request. Raises `PaymentRefused`."""
+    """Return the one credential of a request. Raises `PaymentRefused`."""
     found = _credentials(headers)
     if len(found) != 1:
         raise PaymentRefused("malformed-credential", "One Payment credential is taken.")

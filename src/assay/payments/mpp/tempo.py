@@ -1,33 +1,21 @@
-"""What the Tempo chain says of a payer's transaction: its form, cost, validity and outcome.
+"""Reads what the Tempo chain says of a payer's transaction: form, cost, validity, outcome.
 
-A payer's Tempo transaction in the one encoding under which the chain knows it.
-
-Recovery ids 0 and 1 mean 27 and 28, and nodes take either; the hash is of the latter. Source:
-pympp, `mpp.methods.tempo.intents`, which broadcasts the same; Tempo's transaction type 0x76.
-
-What a payer's own Tempo transaction may cost besides what it pays, and when it can be mined.
-
-Source: Tempo's transaction type 0x76, fields 2, 3, 8, 9, 10 and 11 (most per gas in 10^-18 dollars,
-gas, `valid_before` and `valid_after` in seconds or empty, token of the fees, signature of somebody
-else who pays them); Tempo's fee rules: a token that the transaction does not name is the one its
-sender has chosen, else the one it calls.
-
-What a receipt shows of an MPP payment: every transfer that its challenge asked for.
-
-Source: TIP-20, whose transfers write `Transfer`, and `TransferWithMemo` besides where they have a
-memo; the memo of MPP, which ends with the challenge's fingerprint (mpp.md#credential).
-
-Whether an MPP payment can still be taken once the upstream has answered.
-
-A stock client's transaction is good for 25 s (mppx 0.11) or 60 s (pympp 0.16), whatever the
-wrapper's time. So one must be good for the upstream's time or for `STOCK_S`, whichever is less, and
-the upstream gets no longer than its payment and its challenge last (ADR 0019).
-
-What became of MPP payments, from the chain alone: failed only where it can never be mined.
-
-A transaction that is not mined in a block younger than its `valid_before` never will be. Our own
-clock decides nothing alone: a chain that stood still can still take it. Source: Tempo's transaction
-type 0x76; ADR 0019.
+- Form: recovery ids 0 and 1 mean 27 and 28, and nodes accept both; the hash is of the latter.
+  Source: pympp, `mpp.methods.tempo.intents`, which broadcasts the same; Tempo's transaction type
+  0x76.
+- Cost besides the payment. Source: Tempo's transaction type 0x76, fields 2, 3, 8, 9, 10 and 11
+  (most per gas in 10^-18 dollars, gas, `valid_before` and `valid_after` in seconds or empty, token
+  of the fees, signature of another payer of the fees); Tempo's fee rules: if a transaction names no
+  token, it is the one that its sender has chosen, or else the one that it calls.
+- Receipts: every transfer that the challenge asked for. Source: TIP-20, whose transfers write
+  `Transfer`, and also `TransferWithMemo` if they have a memo; the memo of MPP, which ends with the
+  challenge's fingerprint (mpp.md#credential).
+- Time: a stock client's transaction is valid for 25 s (mppx 0.11) or 60 s (pympp 0.16), whatever
+  the wrapper's time. So a transaction must be valid for the upstream's time or for `STOCK_S`,
+  whichever is less, and the upstream gets no longer than its payment and its challenge last.
+- Outcome: a payment has failed only if it can never be mined: it is not in any block younger than
+  its `valid_before`. Our own clock decides nothing, because a chain that stood still can still take
+  it. Source: ADR 0019.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,17 +52,20 @@ _FIELDS: Final = (14, 15)
 _SIGNATURE_LEN: Final = 65
 _KEYCHAIN: Final = (0x03, 0x04)
 _KEYCHAIN_LEN: Final = 21
-"""Its type and the account it signs for; the signature follows."""
+"""Bytes of its type and of the account that it signs for; the signature follows."""
 
 
 def attempt_of(raw: str) -> SettlementAttempt:
-    """What is broadcast for a payer's transaction, and its hash. Raises `ValueError` for no hex."""
+    """Return what is broadcast for a payer's transaction, and its hash.
+
+    Raises `ValueError` if it is not hex.
+    """
     sent = _canonical(bytes.fromhex(raw.removeprefix("0x")))
     return SettlementAttempt("0x" + keccak256(sent).hex(), "0x" + sent.hex())
 
 
 def attempt_of_entry(entry: LedgerEntry) -> SettlementAttempt:
-    """The transaction that a kept payment was made with, or is to be made with."""
+    """Return the transaction of a kept payment: the one that paid, or the one to be sent."""
     payload = entry.credential.get("payload")
     if not is_object(payload):
         return entry.attempt
@@ -84,7 +75,7 @@ def attempt_of_entry(entry: LedgerEntry) -> SettlementAttempt:
 
 
 def _canonical(transaction: bytes) -> bytes:
-    """Unchanged where it is no transaction of that type, or is in its form already."""
+    """Return the canonical form; other transactions, and canonical ones, unchanged."""
     if transaction[:1] != _PREFIX:
         return transaction
     rlp: Any = import_module("rlp")
@@ -94,14 +85,14 @@ def _canonical(transaction: bytes) -> bytes:
         return transaction
     if len(fields) not in _FIELDS:
         return transaction
-    signature: Any = fields[-1]  # a number where all of it is one string of bytes
+    signature: Any = fields[-1]  # a number if all of it is one string of bytes
     if not isinstance(signature, bytes) or (made := _signature(signature)) == signature:
         return transaction
     return _PREFIX + rlp.encode([*fields[:-1], made])
 
 
 def _signature(signature: bytes) -> bytes:
-    """Its recovery id as 27 or 28; of a signature by an access key, that of what is inside."""
+    """Return the signature with recovery id 27 or 28; for an access key, the inner one's."""
     inside = 0
     while len(signature) - inside > _KEYCHAIN_LEN and signature[inside] in _KEYCHAIN:
         if len(signature) - inside == _SIGNATURE_LEN and signature[-1] in (0, 1):
@@ -113,7 +104,7 @@ def _signature(signature: bytes) -> bytes:
 
 
 FEE_MANAGER = "0xfeec000000000000000000000000000000000000"
-"""Keeps who pays fees in which token. Source: pytempo, `contracts.addresses`."""
+"""Stores who pays fees in which token. Source: pytempo, `contracts.addresses`."""
 
 _USER_TOKENS = keccak256(b"userTokens(address)")[:4]
 _ATTO_PER_BASE_UNIT = 10**12
@@ -121,7 +112,7 @@ FEES_MAX = 10**15
 """A thousand million dollars: more than anybody has, and thousands of it fit into a sum."""
 
 _FOREVER = 2**40
-"""A moment beyond all that are compared with it, which a number of any size may be."""
+"""A time beyond all that are compared with it; numbers in a transaction may have any size."""
 
 _TYPE = 0x76
 _SPONSOR_FIELD = 11
@@ -130,9 +121,9 @@ _NONE = b""
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When a transaction can be mined, in seconds since 1970: `after` and later, before `before`.
+    """When a transaction can be mined, in seconds since 1970: from `after`, before `before`.
 
-    None where it sets no bound.
+    None if it sets no bound.
     """
 
     after: int | None = None
@@ -141,7 +132,7 @@ class Validity:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a transaction says of its fees; `token` is empty where it names none."""
+    """What a transaction says of its fees; `token` is empty if it names none."""
 
     most: int
     token: str
@@ -150,10 +141,10 @@ class _Said:
 async def fees_of(
     rpc: Rpc, chain: Network, network: PaymentNetwork, payer: str, credential: JsonObject
 ) -> Fees:
-    """The most that is taken besides the payment, rounded up to base units.
+    """Return the most that is taken besides the payment, rounded up to base units.
 
-    Raises `PaymentRefused` for a transaction whose fees somebody else is to pay: whether he can is
-    looked at by nobody. Raises `PaymentsUnavailable`.
+    Raises `PaymentRefused` for a transaction whose fees somebody else is to pay, because nobody
+    checks whether they can. Raises `PaymentsUnavailable`.
     """
     payload = credential.get("payload")
     said = _said(str(payload.get("signature")) if is_object(payload) else "")
@@ -164,7 +155,10 @@ async def fees_of(
 
 
 def validity_of(credential: JsonObject) -> Validity:
-    """When the payer's transaction can be mined. Raises `PaymentRefused` for one of no form."""
+    """Return when the payer's transaction can be mined.
+
+    Raises `PaymentRefused` if it has no valid form.
+    """
     payload = credential.get("payload")
     _, fields = _decoded(str(payload.get("signature")) if is_object(payload) else "")
     try:
@@ -176,7 +170,7 @@ def validity_of(credential: JsonObject) -> Validity:
 
 
 def _decoded(raw: str) -> tuple[int, Any]:
-    """The type and the fields of a transaction."""
+    """Return the type and the fields of a transaction."""
     try:
         transaction = bytes.fromhex(raw.removeprefix("0x"))
         return transaction[0], import_module("rlp").decode(transaction[1:])
@@ -198,7 +192,7 @@ def _said(raw: str) -> _Said:
 
 
 async def _chosen(rpc: Rpc, chain: Network, payer: str) -> str:
-    """The token an account pays fees in wherever it names none; empty: it has chosen none."""
+    """Return the token that an account pays fees in if a transaction names none; may be empty."""
     call = ContractCall(FEE_MANAGER, _USER_TOKENS + address_word(payer))
     try:
         (answer,) = await rpc.call_newest(chain, (call,))
@@ -217,18 +211,18 @@ _Movement = tuple[str, str, int]
 
 
 def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
-    """Whether the transaction went through, and moved the seller's and the platform's part.
+    """Return whether the transaction moved the seller's and the platform's part.
 
-    Both out of the payer's account, in the asset, at least one with the memo of this challenge. A
-    payer's own contract may do something else when its transaction is mined again: its status
-    alone proves nothing.
+    Both come out of the payer's account, in the asset, and at least one has the memo of this
+    challenge. A payer's own contract may do something else when its transaction is mined again, so
+    its status alone proves nothing.
     """
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return False
     logs = receipt.get("logs")
     memo = keccak256(entry.nonce.encode())[:_FINGERPRINT_BYTES].hex()
     moved = {_movement(log, entry, memo) for log in (logs if is_array(logs) else ())}
-    parts = _parts(entry)  # to different payees: no transfer counts for two
+    parts = _parts(entry)  # to different payees, so no transfer counts twice
     with_memo = {part for part in parts if (TRANSFER_WITH_MEMO, *part) in moved}
     return bool(with_memo) and all(
         part in with_memo or (TRANSFERRED, *part) in moved for part in parts
@@ -236,7 +230,7 @@ def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
 
 
 def _parts(entry: LedgerEntry | WatchedPayment) -> set[tuple[str, int]]:
-    """The payees, as topics, and what each is to be paid."""
+    """Return the payees, as topics, and what each must be paid."""
     fee = entry.direct_fee
     if fee is None:
         return {(_topic(entry.pay_to), entry.amount)}
@@ -245,7 +239,7 @@ def _parts(entry: LedgerEntry | WatchedPayment) -> set[tuple[str, int]]:
 
 
 def _movement(log: JsonValue, entry: LedgerEntry | WatchedPayment, memo: str) -> _Movement | None:
-    """What a log says that the payer moved; None for one of something else, or of another memo."""
+    """Return what a log says that the payer moved; None for another event or memo."""
     if not is_object(log) or str(log.get("address")).lower() != entry.asset.lower():
         return None
     topics = log.get("topics")
@@ -266,28 +260,28 @@ def _topic(address: str) -> str:
 
 
 MARGIN_S = 8.0
-"""Seconds of a transaction that are not the upstream's: five that it may be late, three for
-settling. Blocks come twice a second."""
+"""Seconds of a transaction that the upstream does not get: five for being late, three for settling.
+Blocks come twice a second."""
 
 STOCK_S = 20.0
-"""What is left of the 25 s of a stock transaction when it has come here, slowly."""
+"""What is left of the 25 s of a stock transaction when it has arrived here slowly."""
 
 BRIEF_S = 60.0
-"""Challenges that the operator makes briefer stay so: some chains take no transaction that is valid
-for longer than 30 s, and clients sign until their challenge ends."""
+"""Challenges that the operator makes shorter than this stay so. Some chains take no transaction
+that is valid for longer than 30 s, and clients sign until their challenge ends."""
 
 _EXPIRED = "payment-expired"
 
 
 def challenge_life(quote: Quote, ttl: timedelta) -> timedelta:
-    """How long a challenge may be paid: time to sign it, and then for the whole of the work."""
+    """Return how long a challenge may be paid: time to sign it, and then all of the work."""
     if quote.settles_first or ttl.total_seconds() < BRIEF_S:
         return ttl
     return max(ttl, ttl / 2 + timedelta(seconds=quote.work_s + MARGIN_S))
 
 
 def challenge_needed_s(quote: Quote, ttl: timedelta) -> float:
-    """How long a challenge must still be good, to be forwarded for."""
+    """Return how long a challenge must still be valid for its call to be forwarded."""
     if quote.settles_first:
         return 0.0
     needed_s, ttl_s = quote.work_s + MARGIN_S, ttl.total_seconds()
@@ -295,14 +289,14 @@ def challenge_needed_s(quote: Quote, ttl: timedelta) -> float:
 
 
 def least_work_s(ttl: timedelta) -> float:
-    """What the briefest transaction that is taken may leave the upstream."""
+    """Return the least time that an accepted transaction may leave the upstream."""
     return min(STOCK_S, ttl.total_seconds() / 2) - MARGIN_S
 
 
 def require_challenge_time(
     expires: datetime, quote: Quote, now: datetime, ttl: timedelta, digest: str
 ) -> float:
-    """The seconds the upstream may take, of a challenge that outlives its work.
+    """Return the seconds that the upstream may take, for a challenge that outlives them.
 
     Raises `PaymentRefused`.
     """
@@ -314,7 +308,7 @@ def require_challenge_time(
 
 
 def work_left_s(quote: Quote, ends_s: Iterable[float], now: datetime) -> float:
-    """The seconds the upstream may take of a payment that is claimed, and may have waited since."""
+    """Return the seconds that the upstream may take for a claimed payment that may have waited."""
     if quote.settles_first:
         return quote.work_s
     left_s = min(ends_s) - now.timestamp()
@@ -322,9 +316,10 @@ def work_left_s(quote: Quote, ends_s: Iterable[float], now: datetime) -> float:
 
 
 def bounded_validity(credential: JsonObject, latest: datetime) -> Validity:
-    """When the payer's transaction can be mined, by then at the latest. Raises `PaymentRefused`.
+    """Return when the payer's transaction can be mined, with a bounded end.
 
-    One without an end could take the money long after its payment has failed.
+    A transaction without an end could take the money long after its payment has failed. Raises
+    `PaymentRefused`.
     """
     validity = validity_of(credential)
     if validity.before is None or validity.before > latest.timestamp():
@@ -336,7 +331,7 @@ def bounded_validity(credential: JsonObject, latest: datetime) -> Validity:
 def require_transaction_time(
     validity: Validity, quote: Quote, now: datetime, ttl: timedelta, digest: str
 ) -> float:
-    """The seconds the upstream may take, of a transaction that is good now and for long enough.
+    """Return the seconds that the upstream may take, for a transaction that is valid long enough.
 
     Raises `PaymentRefused`.
     """
@@ -369,12 +364,12 @@ class MppOutcomes:
     async def find(
         self, entries: Sequence[LedgerEntry], *, every_node: bool
     ) -> Sequence[PaymentOutcome]:
-        """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable`."""
+        """Return each outcome, in order, like `ask_nodes`. Raises `ChainUnavailable`."""
         chain = self.chains[entries[0].network]
         return await ask_nodes(chain, entries, self._ask, every_node=every_node)
 
     async def _ask(self, node: Network, entries: Sequence[LedgerEntry]) -> Sequence[PaymentOutcome]:
-        """What one node says, of all in one batch."""
+        """Return what one node says, about all entries in one batch."""
         now, time_s = self.clock.now(), 0
         if any(now > entry.expires_at for entry in entries):
             time_s = (await block_of(self.rpc, node, "latest")).time_s  # before any receipt is read
@@ -385,7 +380,7 @@ class MppOutcomes:
         return [Undecided(str(one)) if isinstance(one, Exception) else one for one in found]
 
     async def _found(self, node: Network, entry: LedgerEntry, time_s: int) -> PaymentOutcome:
-        # Of what is kept of a payer, also where an older version has written down another hash.
+        # By the kept credential, also if an older version has stored another hash.
         transaction = attempt_of_entry(entry).transaction
         receipt = await self.rpc.request(node, "eth_getTransactionReceipt", (transaction,))
         if is_object(receipt):
@@ -397,9 +392,9 @@ class MppOutcomes:
 
 
 def _end_s(entry: LedgerEntry) -> int:
-    """From which block time on its transaction cannot be mined; 0 where it names none.
+    """Return the block time from which its transaction cannot be mined; 0 if it names none.
 
-    One that its payer has sent stood in a block already.
+    A transaction that its payer sent was in a block already.
     """
     with suppress(PaymentRefused):
         return validity_of(entry.credential).before or 0

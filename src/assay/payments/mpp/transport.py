@@ -1,7 +1,7 @@
-"""How the MPP library asks nodes: through our own endpoints, by their own rules and in their order.
+"""Lets the MPP library ask nodes through our own endpoints, by their rules and in their order.
 
-The library knows one address a network. Here that address only names the network; what is asked
-goes to every endpoint that network has, with failing over, batches and bounds as for x402.
+The library knows one address for each network. Here that address only names the network. Questions
+go to every endpoint of that network, with the same fail-over, batches and bounds as for x402.
 """
 
 import json
@@ -15,21 +15,21 @@ from assay.chains.rpc import Rpc, RpcRefused
 from assay.common.json import JsonValue, is_array, is_object
 
 SYNC_MS = 3000
-"""How long a node may hold back the answer to a transaction until it is mined: less than one
-exchange may take, so that a slow block is no fault of the node. Blocks come twice a second."""
+"""Longest time that a node may hold back its answer to a transaction until it is mined. It is less
+than one exchange may take, so a slow block is no fault of the node. Blocks come twice a second."""
 
 _SYNC = "eth_sendRawTransactionSync"
 
 
 def address_of(network: str) -> str:
-    """The address by which the library names a network; it is never resolved."""
+    """Return the address by which the library names a network; it is never resolved."""
     return f"http://rpc.invalid/{network}"
 
 
 class RpcTransport(httpx.AsyncBaseTransport):
     """JSON-RPC over HTTP, answered by `Rpc`.
 
-    What no endpoint answers is a lost connection: the library then takes the outcome for unknown.
+    If no endpoint answers, the library sees a lost connection, and treats the outcome as unknown.
     """
 
     def __init__(self, rpc: Rpc, chains: Mapping[str, Network]) -> None:
@@ -38,7 +38,7 @@ class RpcTransport(httpx.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """One JSON-RPC request's answer, as a node gives it. Raises `httpx.ReadError`."""
+        """Answer one JSON-RPC request as a node does. Raises `httpx.ReadError`."""
         asked: JsonValue = json.loads(await request.aread())
         chain = self._chains.get(request.url.path)
         if chain is None or not is_object(asked):

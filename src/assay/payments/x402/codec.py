@@ -1,4 +1,4 @@
-"""x402 on the wire: what a 402 says and what a payment header holds, read strictly.
+"""Reads and writes x402 strictly: what a 402 says, and what a payment header holds.
 
 Source: x402 specification v1 and v2, `schemes/exact/scheme_exact_evm.md`; x402.md#documents.
 """
@@ -21,16 +21,16 @@ from assay.payments.model import PaymentRefused, Quote
 from assay.payments.ports import ECHOED, Authorization
 
 HEADER_BYTES_MAX = 16 * 1024
-"""Largest payment header read; a real one has 1 KiB.
-Source: payment-safety.md#oversized-payment-headers."""
+"""Largest payment header that is read; a real one has 1 KiB. Source:
+payment-safety.md#oversized-payment-headers."""
 
 DEPTH_MAX = 12
 
 SETTLE_S = 15
-"""Seconds an authorisation must outlive the upstream's own time, for settling."""
+"""Seconds that an authorisation must outlive the upstream's own time, for settling."""
 
 SIGN_S = 45
-"""Seconds a client gets to sign and send, on top of what must be left when it arrives."""
+"""Seconds that a client gets to sign and send, beyond what must be left when it arrives."""
 
 V1, V2 = b"x-payment", b"payment-signature"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -44,12 +44,12 @@ _AUTHORIZATION_FIELDS = ("from", "to", "value", "validAfter", "validBefore", "no
 
 
 class MalformedPayment(Exception):
-    """What was sent is not a payment."""
+    """The header is not a payment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A payment header, taken apart but believed in nothing."""
+    """A payment header, parsed but not verified."""
 
     version: int
     scheme: str
@@ -61,7 +61,7 @@ class Envelope:
 
 
 def required_v2(quote: Quote, reason: str) -> JsonObject:
-    """The version 2 answer; no member is ever null, for clients choke on it."""
+    """Return the version 2 answer; no member is ever null, because clients fail on null."""
     return {
         "x402Version": 2,
         "error": reason,
@@ -86,7 +86,7 @@ def required_v2(quote: Quote, reason: str) -> JsonObject:
 
 
 def requirement_v1(quote: Quote) -> JsonObject:
-    """Version 1 names only: one CAIP-2 network in it and version 1 clients refuse the whole."""
+    """Return a version 1 requirement with version 1 names: its clients refuse CAIP-2 names."""
     return {
         "scheme": "exact",
         "network": quote.network.short_name,
@@ -110,22 +110,22 @@ def _extra(quote: Quote) -> JsonObject:
 
 
 def needed_s(quote: Quote) -> int:
-    """Seconds that must be left of an authorisation when it arrives."""
+    """Return the seconds that an authorisation must still be valid when it arrives."""
     return ceil(SETTLE_S if quote.settles_first else quote.work_s + SETTLE_S)
 
 
 def timeout_s(quote: Quote) -> int:
-    """Seconds for which a client is asked to sign: `maxTimeoutSeconds`."""
+    """Return the seconds for which a client is asked to sign: `maxTimeoutSeconds`."""
     return needed_s(quote) + SIGN_S
 
 
 def encoded(value: Mapping[str, object]) -> bytes:
-    """JSON in base64, as every header of the protocol."""
+    """Return JSON in base64, as in every header of the protocol."""
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode())
 
 
 def payment_header(headers: HeaderPairs) -> bytes:
-    """The one payment header: version 2's wins over version 1's, two of a name are none."""
+    """Return the one payment header: version 2's comes first; two of a name count as none."""
     for wanted in (V2, V1):
         found = [value for name, value in headers if name == wanted]
         if len(found) > 1:
@@ -136,7 +136,7 @@ def payment_header(headers: HeaderPairs) -> bytes:
 
 
 def parse(header: bytes) -> Envelope:
-    """Take the header apart. Raises `MalformedPayment`; `PaymentRefused` for another version."""
+    """Parse the header. Raises `MalformedPayment`, and `PaymentRefused` for another version."""
     if len(header) > HEADER_BYTES_MAX:
         raise MalformedPayment(f"it has more than {HEADER_BYTES_MAX} bytes")
     try:
@@ -146,7 +146,7 @@ def parse(header: bytes) -> Envelope:
     if is_nested_beyond(text, DEPTH_MAX):
         raise MalformedPayment("it is nested too deeply")
     try:
-        # As UTF-8 and nothing else: in what `loads` would guess, brackets could not be counted.
+        # Only UTF-8: in an encoding that `loads` guesses, brackets could not be counted.
         value: object = json.loads(
             text.decode(), object_pairs_hook=_once, parse_constant=_no_constant
         )
@@ -191,7 +191,7 @@ def _authorization(payload: JsonObject) -> Authorization:
 
 
 def credential_of(signed: Authorization) -> JsonObject:
-    """The payload in its only spelling, its members sorted: they are digested as they are."""
+    """Return the payload in its only spelling, with sorted members, which is digested."""
     return {
         "authorization": {
             "from": signed.payer,
@@ -206,7 +206,7 @@ def credential_of(signed: Authorization) -> JsonObject:
 
 
 def authorization_of(credential: JsonObject) -> Authorization:
-    """The authorisation in what `credential_of` made."""
+    """Return the authorisation from the text of `credential_of`."""
     signed = _object(credential, "authorization")
     return Authorization(
         payer=_text(signed, "from"),
@@ -220,12 +220,12 @@ def authorization_of(credential: JsonObject) -> Authorization:
 
 
 def credential_digest(signed: Authorization) -> str:
-    """SHA-256 of the payload's canonical form: of plain texts alone, that is sorted JSON."""
+    """Return the SHA-256 of the payload's canonical form: sorted JSON of plain texts."""
     return hashlib.sha256(to_json(credential_of(signed))).hexdigest()
 
 
 def _identifier(extensions: JsonValue) -> str | None:
-    """The payment-identifier, when the client sends one."""
+    """Return the payment identifier, if the client sends one."""
     if not is_object(extensions):
         return None
     extension = extensions.get("payment-identifier")
@@ -253,7 +253,7 @@ def _text(value: JsonObject, name: str) -> str:
 
 
 def _uint256(value: JsonObject, name: str) -> int:
-    """A number the signature has a word for: 78 digits can say more."""
+    """Return a number that fits one word of the signature: 78 digits can be larger."""
     number = int(_shaped(value, name, _UINT))
     if number >> 256:
         raise MalformedPayment(f"{name} is not of its form")
@@ -268,7 +268,7 @@ def _shaped(value: JsonObject, name: str, shape: re.Pattern[str]) -> str:
 
 
 def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """A name that comes twice could be read two ways."""
+    """Return the members; refuse a name that comes twice, which could be read in two ways."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a name twice")

@@ -1,7 +1,7 @@
-"""A 402 of x402 as a customer reads it, and the header that pays it, as stock clients send it.
+"""Reads a 402 of x402 as a customer, and writes the header that pays it, like stock clients.
 
-Source: x402 specification, versions 1 and 2; x402.md#documents. Everything in it is a stranger's
-word: whom and how much is for the caller to judge, what is signed comes from our own table.
+Everything in a 402 is a stranger's word: the caller must decide about payee and amount. What is
+signed comes from our own table. Source: x402 specification, versions 1 and 2; x402.md#documents.
 """
 
 import base64
@@ -23,10 +23,10 @@ OFFERS_MAX: Final = 32
 DEPTH_MAX: Final = 32
 TIMEOUT_S: Final = 60
 TIMEOUT_S_MAX: Final = 600
-"""How long a payment that was signed may be taken."""
+"""Longest time in which a signed payment may be taken."""
 
 AFTER_S: Final = 600
-"""Version 1 clients sign for ten minutes before, version 2 ones for any time."""
+"""Version 1 clients sign from ten minutes before, version 2 ones for any time."""
 
 _AMOUNT: Final = re.compile(r"[1-9][0-9]{0,17}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -47,7 +47,7 @@ class Requirement:
 
 
 def requirements(reply: EgressResponse, networks: Sequence[PaymentNetwork]) -> list[Requirement]:
-    """What a reply asks for that can be paid on these networks; version 2 before version 1."""
+    """Return what a reply asks for and these networks can pay; version 2 before version 1."""
     header = reply.header("payment-required")
     texts = [_unpacked(header)] if header is not None else []
     found: list[Requirement] = []
@@ -92,7 +92,7 @@ def _timeout_s(asked: JsonValue) -> int:
 
 
 def unsigned(one: Requirement, payer: str, nonce: str, now_s: int) -> Authorization:
-    """The transfer that meets a requirement, to be signed by its payer."""
+    """Return the transfer that meets a requirement, to be signed by its payer."""
     return Authorization(
         payer=payer,
         to=one.pay_to,
@@ -105,7 +105,7 @@ def unsigned(one: Requirement, payer: str, nonce: str, now_s: int) -> Authorizat
 
 
 def payment_header(one: Requirement, signed: Authorization) -> Mapping[str, str]:
-    """The header with a signed transfer."""
+    """Return the header with a signed transfer."""
     authorization: JsonObject = {
         "from": checksummed(signed.payer),
         "to": checksummed(signed.to),

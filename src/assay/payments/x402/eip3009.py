@@ -1,10 +1,6 @@
 """EIP-3009 assets: signatures over authorisations, and the contract's calls and receipts.
 
-Signatures over EIP-3009 authorisations (EIP-712 typed data), by libsecp256k1.
-
-The contract of an EIP-3009 asset: the calls that ask and move, and what a receipt proves.
-
-Source: EIP-3009; ERC-20.
+Signatures are EIP-712 typed data, by libsecp256k1. Source: EIP-3009; ERC-20.
 """
 
 from dataclasses import replace
@@ -52,7 +48,7 @@ class Eip3009Signers:
 
 
 def _authorization_digest(signed: Authorization, network: PaymentNetwork) -> bytes:
-    """What is signed. Source: EIP-712, "encode"."""
+    """Return the digest that is signed. Source: EIP-712, "encode"."""
     struct = keccak256(
         _TRANSFER_TYPE
         + address_word(signed.payer)
@@ -68,7 +64,7 @@ def _authorization_digest(signed: Authorization, network: PaymentNetwork) -> byt
 def sign_authorization(
     private_key: str, unsigned: Authorization, network: PaymentNetwork
 ) -> Authorization:
-    """The same authorisation, signed; raises `ValueError` for what is no key."""
+    """Return the authorisation, signed; raises `ValueError` for an invalid key."""
     digits = private_key.removeprefix("0x")
     if len(digits) != 64:  # noqa: PLR2004 - 32 bytes
         raise ValueError("a private key has 64 hexadecimal digits")
@@ -106,27 +102,27 @@ TRANSFERRED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
 
 
 def balance_of(payer: str) -> bytes:
-    """The call that asks for a balance."""
+    """Return the call that asks for a balance."""
     return _BALANCE_OF + address_word(payer)
 
 
 def state_of(payer: str, nonce: str) -> bytes:
-    """The call that asks whether an authorisation was used or cancelled."""
+    """Return the call that asks whether an authorisation was used or cancelled."""
     return _STATE + address_word(payer) + bytes.fromhex(nonce[2:])
 
 
 def _used_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
-    """The topics of the log that says which transaction used it."""
+    """Return the topics of the log that says which transaction used it."""
     return [USED, *key_topics(entry)]
 
 
 def key_topics(entry: LedgerEntry | WatchedPayment) -> list[str]:
-    """Its authorisation's topics in the logs of its use and of its cancellation."""
+    """Return its authorisation's topics in the logs of its use and of its cancellation."""
     return ["0x" + address_word(entry.payer).hex(), entry.nonce]
 
 
 def transfer_data(signed: Authorization) -> bytes:
-    """The call that moves the money. Source: EIP-3009, `transferWithAuthorization`."""
+    """Return the call that moves the money. Source: EIP-3009, `transferWithAuthorization`."""
     signature = bytes.fromhex(signed.signature[2:])
     v = signature[64] if signature[64] >= 27 else signature[64] + 27  # noqa: PLR2004 - EIP-191's v
     return b"".join(
@@ -145,11 +141,12 @@ def transfer_data(signed: Authorization) -> bytes:
 
 
 def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
-    """Whether the transaction used this very authorisation, and that moved the amount to the payee.
+    """Return whether the transaction used this very authorisation, and moved the amount with it.
 
-    The transfer is the asset's next log after `AuthorizationUsed`: a transaction may use several
-    authorisations of one payer, and the transfer of one of them must not pay for two. Source:
-    Circle's FiatTokenV2, `_transferWithAuthorization`, which writes both without a step between.
+    The transfer to the payee is the asset's next log after `AuthorizationUsed`. A transaction may
+    use several authorisations of one payer, and the transfer of one of them must not pay for two.
+    Source: Circle's FiatTokenV2, `_transferWithAuthorization`, which writes both without a step
+    between.
     """
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return False
@@ -170,7 +167,7 @@ def pays(receipt: JsonValue, entry: LedgerEntry | WatchedPayment) -> bool:
 
 
 def event_of(receipt: JsonValue, entry: LedgerEntry) -> str:
-    """The event by which a mined transaction used this authorisation up; empty where it did not."""
+    """Return the event by which a mined transaction used this authorisation, or an empty text."""
     if not is_object(receipt) or receipt.get("status") != "0x1":
         return ""
     logs = receipt.get("logs")
@@ -183,9 +180,9 @@ def event_of(receipt: JsonValue, entry: LedgerEntry) -> str:
 
 
 def gas_spent(receipt: JsonValue) -> int | None:
-    """What a mined transaction has cost in wei, where its receipt says so.
+    """Return the cost of a mined transaction in wei, if its receipt says so, else None.
 
-    Besides its gas, what an OP Stack chain takes for writing it to Ethereum. Source: EIP-1559,
+    It includes what an OP Stack chain takes for writing it to Ethereum. Source: EIP-1559,
     `effectiveGasPrice`; OP Stack, `l1Fee`.
     """
     if not is_object(receipt):

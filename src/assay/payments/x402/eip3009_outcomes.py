@@ -1,12 +1,10 @@
-"""What became of authorisations, from the chain alone: many at once, and no refusal on one word.
+"""Finds outcomes of authorisations from the chain alone, many at once.
 
-Which transactions used or cancelled authorisations: one search of the logs for many of them.
-
-Source: EIP-3009, events `AuthorizationUsed` and `AuthorizationCanceled`.
-
-An authorisation is used once, by a transfer or by its cancellation, and both leave a log. Whether
-it was used is read at one block; one that is not used at a block younger than its end never will
-be. Source: EIP-3009; ADR 0018.
+One search of the logs finds which transactions used or cancelled many authorisations (events
+`AuthorizationUsed` and `AuthorizationCanceled`). An authorisation is used once, by a transfer or by
+its cancellation, and both leave a log. Whether it was used is read at one block. If it is not used
+at a block younger than its end, it never will be. No refusal rests on one node's word. Source:
+EIP-3009; ADR 0018.
 """
 
 import re
@@ -35,14 +33,14 @@ from assay.payments.x402.eip3009 import (
 )
 
 RECENT = (100, 1900)
-"""Blocks searched first, counted back from the newest: over an hour on Base."""
+"""Blocks that are searched first, back from the newest: over an hour on Base."""
 
 WINDOW = sum(RECENT)
 """Blocks of one search: what public nodes answer. Source: evm-nodes.md#log-ranges."""
 
 NARROW = 5
-"""Blocks that every node searches at once; it is asked for the most recent ones so where it refuses
-more. Source: evm-nodes.md#log-ranges."""
+"""Blocks that every node searches at once; if a node refuses more, it is asked for the most recent
+ones in such ranges. Source: evm-nodes.md#log-ranges."""
 
 EARLIER_S = 600
 """How far a chain's clock may be behind ours when an authorisation is claimed."""
@@ -55,7 +53,7 @@ _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block's number, and when it was made in seconds since 1970."""
+    """A block's number, and its time in seconds since 1970."""
 
     number: int
     time_s: int
@@ -63,14 +61,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The transaction that used an authorisation up, and whether by cancelling it."""
+    """The transaction that used an authorisation, and whether it cancelled it."""
 
     transaction: str
     is_cancelled: bool
 
 
 async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
-    """A block by its number in hex, or by its name. Raises `ChainUnavailable`."""
+    """Return a block by its number in hex, or by its name. Raises `ChainUnavailable`."""
     found = await rpc.request(node, "eth_getBlockByNumber", (tag, False))
     shown: JsonObject = found if is_object(found) else {}
     try:
@@ -82,9 +80,9 @@ async def block_of(rpc: Rpc, node: Network, tag: str) -> Block:
 async def _find_uses(
     rpc: Rpc, node: Network, spent: Sequence[LedgerEntry], head: Block
 ) -> tuple[Mapping[str, Use], frozenset[str]]:
-    """Uses by the ids of their entries; and the entries all of whose lifetime was searched.
+    """Return uses by the ids of their entries, and the entries whose lifetime was searched.
 
-    Raises `ChainUnavailable`. What a node refuses to search is not found, and not searched.
+    What a node refuses to search is neither found nor searched. Raises `ChainUnavailable`.
     """
     uses: dict[str, Use] = {}
     first = head.number + 1
@@ -115,7 +113,7 @@ async def _find_uses(
 async def _search_at_birth(
     rpc: Rpc, node: Network, older: Sequence[LedgerEntry], head: Block
 ) -> tuple[Mapping[str, Use], frozenset[str]]:
-    """Where the oldest was claimed, in one window; the others' turn comes when it has ended."""
+    """Search when the oldest was claimed, in one window; the others follow when it has ended."""
     born_s = min(_born_s(one) for one in older)
     low, high = 0, head.number
     while high - low > _NEAR_ENOUGH:
@@ -134,7 +132,7 @@ async def _search_at_birth(
 async def _search(
     rpc: Rpc, node: Network, entries: Sequence[LedgerEntry], first: int, last: int
 ) -> dict[str, Use] | None:
-    """Those in these blocks; None where the node refuses the search."""
+    """Return the uses in these blocks; None if the node refuses the search."""
     try:
         logs = await rpc.request(node, "eth_getLogs", (_asked(entries, first, last),))
     except RpcRefused:
@@ -145,7 +143,7 @@ async def _search(
 async def _search_narrowly(
     rpc: Rpc, node: Network, entries: Sequence[LedgerEntry], first: int, last: int
 ) -> dict[str, Use] | None:
-    """The same of a node that searches few blocks at once; in one batch, once it has done so."""
+    """Search a node that takes few blocks at once, in one batch."""
     ends = range(last, first - 1, -NARROW)
     pieces = [_asked(entries, max(first, end - NARROW + 1), end) for end in ends]
     newest, *others = [("eth_getLogs", (piece,)) for piece in pieces]
@@ -158,7 +156,7 @@ async def _search_narrowly(
 
 
 def _asked(entries: Sequence[LedgerEntry], first: int, last: int) -> JsonObject:
-    """What `eth_getLogs` is asked for both events of all of them."""
+    """Return the query of `eth_getLogs` for both events of all of them."""
     keys = [key_topics(one) for one in entries]
     return {
         "address": entries[0].asset,
@@ -178,14 +176,14 @@ def _uses_in(logs: JsonValue, entries: Sequence[LedgerEntry]) -> dict[str, Use]:
     for log in logs if is_array(logs) else ():
         kind, key, use = _read(log)
         entry_id = wanted.get(key)
-        # A transfer counts where a node tells of both: then its receipt decides.
+        # If a node reports both events, the transfer counts, and its receipt decides.
         if entry_id and (kind == USED or (kind == CANCELLED and entry_id not in uses)):
             uses[entry_id] = use
     return uses
 
 
 def _read(log: JsonValue) -> tuple[str, tuple[str, str, str], Use]:
-    """The event, whose it is, and the transaction; of no form and so nobody's otherwise."""
+    """Return the event, its authorisation and the transaction; malformed logs match nothing."""
     if not is_object(log) or log.get("removed") is True:
         return "", ("", "", ""), Use("", is_cancelled=False)
     topics, shown = log.get("topics"), str(log.get("transactionHash"))
@@ -198,7 +196,7 @@ def _read(log: JsonValue) -> tuple[str, tuple[str, str, str], Use]:
 
 
 def _born_s(entry: LedgerEntry) -> float:
-    """When it cannot have been used yet: it was unused when it was claimed."""
+    """Return a time at which it cannot have been used yet: it was unused when claimed."""
     return entry.created_at.timestamp() - EARLIER_S
 
 
@@ -208,11 +206,11 @@ _CANCELLED = Rejected("authorization_cancelled")
 _ELSEWHERE = Rejected("authorization_used_elsewhere")
 
 LAG_BLOCKS = 8
-"""How much deeper to read when a node has not seen its neighbour's newest block."""
+"""How much deeper to read if a node has not seen its neighbour's newest block."""
 
 BATCH_MAX = 200
-"""Authorisations of one question: what a node answers in time even one by one. Of more, the next
-are asked about side by side, so that a slow node holds up nobody at the end of a long list."""
+"""Authorisations of one question, which a node answers in time even one by one. Further ones are
+asked about concurrently, so that a slow node delays nobody at the end of a long list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +219,12 @@ class _Seen:
 
     uses: dict[str, Use]
     lost: set[str]
-    """Those that a node knows to be used, and not by what."""
+    """Those that a node knows to be used, without knowing by what."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Asks one node after the other; each alone, so that its answers are of one mind."""
+    """Asks one node after the other, each alone, so that its answers are consistent."""
 
     rpc: Rpc
     networks: Mapping[str, Network]
@@ -234,9 +232,10 @@ class Outcomes:
     async def find(
         self, entries: Sequence[LedgerEntry], *, every_node: bool = False
     ) -> list[PaymentOutcome]:
-        """Of each, in order, as `ask_nodes` says. Raises `ChainUnavailable` when no node answers.
+        """Return each outcome, in order, like `ask_nodes`.
 
-        A refusal is the word of two nodes where the network has two endpoints.
+        A refusal needs the word of two nodes if the network has two endpoints. Raises
+        `ChainUnavailable` if no node answers.
         """
         network = self.networks[entries[0].network]
         starts = range(0, len(entries), BATCH_MAX)
@@ -249,14 +248,14 @@ class Outcomes:
             lost = [one for one in some if one.id in seen.lost and one.id in seen.uses]
             if not lost:
                 return found
-            try:  # who could not find it is shown by now what another one has found
+            try:  # a node that could not find it now learns what another one has found
                 again = await ask_nodes(network, lost, ask, every_node=True)
             except ChainUnavailable:
                 return found
             better = dict(zip((one.id for one in lost), again, strict=True))
             return [better.get(one.id, what) for one, what in zip(some, found, strict=True)]
 
-        found = [*await outcomes_of(first)]  # alone: where no node answers, nothing more is asked
+        found = [*await outcomes_of(first)]  # alone: if no node answers, nothing more is asked
         for some, one in zip(more, await all_results(map(outcomes_of, more)), strict=True):
             if isinstance(one, ChainUnavailable):
                 found += [Undecided(one.detail or one.message)] * len(some)
@@ -267,12 +266,12 @@ class Outcomes:
         return found
 
     async def reverted(self, entry: LedgerEntry) -> PaymentOutcome:
-        """What the receipts of our own attempts say; undecided without any.
+        """Return what the receipts of our own attempts say; undecided without any.
 
-        Refused when they are mined, none has paid and the authorisation was still unused there, by
-        the word of two nodes where there are two. Undecided and unused only when every node has
-        answered, none has a receipt and all say that it is unused. Raises `ChainUnavailable` when
-        they cannot say, and when somebody else has used it.
+        It is a refusal if they are mined, none has paid, and the authorisation was still unused
+        there, by the word of two nodes if there are two. It is undecided and unused only if every
+        node has answered, none has a receipt, and all say that it is unused. Raises
+        `ChainUnavailable` if they cannot say, and if somebody else has used it.
         """
         nodes, outcomes_of = single_nodes(self.networks[entry.network]), list[PaymentOutcome]()
         fault = ChainUnavailable("No endpoint is configured.")
@@ -302,7 +301,7 @@ class Outcomes:
     async def _attempts(
         self, node: Network, entry: LedgerEntry
     ) -> tuple[PaymentOutcome, Mapping[str, JsonValue]]:
-        """What one node says of our own attempts: refused by their receipts alone."""
+        """Return what one node says of our own attempts: refused by their receipts alone."""
         receipts = await self._receipts(node, hashes(entry.attempt))
         for transaction, receipt in receipts.items():
             if pays(receipt, entry):
@@ -316,9 +315,9 @@ class Outcomes:
     async def _require_unused(
         self, node: Network, entry: LedgerEntry, receipts: Mapping[str, JsonValue]
     ) -> None:
-        """Raises `ChainUnavailable` where it is used in the last block of these receipts.
+        """Raise `ChainUnavailable` if it is used in the last block of these receipts.
 
-        What has just said that it is not may have been a balancer's older node.
+        The answer that says that it is not used may come from a balancer's older node.
         """
         blocks = [_block_number(one) for one in receipts.values() if one is not None]
         call = ContractCall(entry.asset, state_of(entry.payer, entry.nonce))
@@ -333,7 +332,7 @@ class Outcomes:
         calls = [ContractCall(one.asset, state_of(one.payer, one.nonce)) for one in entries]
         try:
             answers = await self.rpc.call_at(node, calls, head.number)
-        except RpcRefused:  # of nodes behind one address, another one was asked
+        except RpcRefused:  # another node behind the same address was asked
             head = await block_of(self.rpc, node, hex(max(0, head.number - LAG_BLOCKS)))
             answers = await self.rpc.call_at(node, calls, head.number)
         used = [_is_used(answer) for answer in answers]
@@ -347,9 +346,9 @@ class Outcomes:
     async def _spent(
         self, node: Network, gone: Sequence[LedgerEntry], head: Block, seen: _Seen
     ) -> dict[str, PaymentOutcome]:
-        """Of authorisations that are used: by whom, and whether that has paid.
+        """Return for used authorisations who used them, and whether that has paid.
 
-        What another node has found counts where this one's receipt shows it.
+        What another node has found counts if this node's receipt shows it.
         """
         uses, is_complete = await _find_uses(self.rpc, node, gone, head)
         asked = {one.id: _to_ask(one, uses.get(one.id), seen.uses.get(one.id)) for one in gone}
@@ -367,7 +366,7 @@ class Outcomes:
             elif use is not None and shown[use.transaction] is not None:
                 ends[one.id] = replace(_ELSEWHERE, gas_wei=spent)
             elif use is None and one.id in is_complete and _has_ended(one, head):
-                # after its end, where nobody has to look for it
+                # after its end, when nobody searches for it
                 ends[one.id] = replace(_CANCELLED, gas_wei=spent)
             else:
                 ends[one.id] = Undecided("used, not found", is_used=True)
@@ -382,9 +381,9 @@ class Outcomes:
 
 
 def _to_ask(entry: LedgerEntry, use: Use | None, said: Use | None) -> Sequence[str]:
-    """Whose receipts show whether it has paid, and what that has cost us.
+    """Return the transactions whose receipts show whether it has paid, and our cost.
 
-    `said`: what another node has found, where this one finds nothing.
+    `said`: what another node has found, if this one finds nothing.
     """
     ours = hashes(entry.attempt)
     if use is None:
@@ -393,13 +392,13 @@ def _to_ask(entry: LedgerEntry, use: Use | None, said: Use | None) -> Sequence[s
 
 
 def _shown(said: Use | None, receipts: Mapping[str, JsonValue], entry: LedgerEntry) -> Use | None:
-    """What another node has found, where the transaction's receipt here shows it."""
+    """Return what another node has found, if the transaction's receipt here shows it."""
     event = event_of(receipts.get(said.transaction), entry) if said else ""
     return Use(said.transaction, is_cancelled=event == CANCELLED) if said and event else None
 
 
 def burnt(entry: LedgerEntry, receipts: Mapping[str, JsonValue]) -> int | None:
-    """Wei that its own attempts have cost, of those that are mined; None where none is known."""
+    """Return the wei that its own mined attempts have cost; None if none is known."""
     spent = [gas_spent(receipts.get(transaction)) for transaction in hashes(entry.attempt)]
     known = [wei for wei in spent if wei is not None]
     return sum(known) if known else None
@@ -413,7 +412,7 @@ def _block_number(receipt: JsonValue) -> int:
 
 
 def _has_ended(entry: LedgerEntry, head: Block) -> bool:
-    """Whether the block is too young for it, and every later one as well."""
+    """Return whether the block is too young for it, and every later one as well."""
     return head.time_s >= authorization_of(entry.credential).valid_before
 
 

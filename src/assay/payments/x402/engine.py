@@ -44,15 +44,15 @@ POLL_S = 0.02
 POLL_MAX_S = 0.5
 
 PRICE_EVERY_S = 3.0
-"""How often a settlement that is waited for is held against the chain's price: between one block of
-Base and two. The usual one is mined before the first time."""
+"""Seconds between comparing a pending settlement with the chain's price: between one block of Base
+and two. The usual one is mined before the first time."""
 
 _NO_KEY = "no key to settle with"
 
 
 @dataclass(slots=True)
 class _RecordedEntry:
-    """An entry with its attempts as they are written down."""
+    """An entry with its attempts as they are stored."""
 
     entry: LedgerEntry
     note: Note
@@ -63,7 +63,7 @@ class _RecordedEntry:
 
 
 class X402Engine:
-    """Implements `payments.ports.Facilitator` with a key of ours."""
+    """Implements `payments.ports.Facilitator` with our own key."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class X402Engine:
 
     @property
     def has_key(self) -> bool:
-        """Whether there is a key to settle with."""
+        """Return whether there is a key to settle with."""
         return self._signer is not None
 
     def take_up(self, signer: TransactionSigner) -> None:
-        """Settle with this key from now on, where there was none."""
+        """Settle with this key from now on, if there was none."""
         if self._signer is None:
             self._signer = signer
 
@@ -137,7 +137,7 @@ class X402Engine:
             return Undecided(error.detail or error.message)
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
-        """Whatever its sender: what the asset's contract says of this payer's nonce."""
+        """Return the outcome by the asset contract's answer about the nonce, for any sender."""
         try:
             (found,) = await self._outcomes.find([entry])
         except Unavailable as error:
@@ -158,7 +158,7 @@ class X402Engine:
             if sent is None:
                 found = await self._outcomes.reverted(entry)
                 if not is_unused(found) or not may_renew(entry.attempt, self._age_s(entry)):
-                    return found  # ours has used the nonce, or it may have
+                    return found  # our transaction has used the nonce, or may have
                 sent = await sender.send(entry, note)
         except Unavailable as error:
             return Undecided(error.detail or error.message)
@@ -181,7 +181,7 @@ class X402Engine:
     async def _wait(
         self, recorded: _RecordedEntry, sender: TransactionSender, deadline_s: float
     ) -> PaymentOutcome:
-        """The outcome, once any attempt is mined; what cannot be mined any more is replaced."""
+        """Return the outcome once any attempt is mined; replace attempts that cannot be."""
         pause_s, priced_s = POLL_S, self._clock.monotonic_s()
         while (now_s := self._clock.monotonic_s()) < deadline_s:
             found = await self._mined(recorded.entry)
@@ -190,7 +190,7 @@ class X402Engine:
             if now_s - priced_s >= PRICE_EVERY_S:
                 priced_s = now_s
                 await self._resend(recorded, sender)
-            # To a mark of one clock for all: who waits together asks in one exchange.
+            # Wait to a mark of one clock: payments that wait together share an exchange.
             marks = math.ceil((self._clock.monotonic_s() + pause_s - POLL_S / 2) / POLL_S)
             await asyncio.sleep(marks * POLL_S - self._clock.monotonic_s())
             pause_s = min(pause_s * 1.5, POLL_MAX_S)
@@ -203,7 +203,7 @@ class X402Engine:
             return  # asked again at the next mark
 
     async def _mined(self, entry: LedgerEntry) -> PaymentOutcome | None:
-        """What the receipts of its attempts show; None before there is one that counts."""
+        """Return what the receipts of its attempts show; None before one of them counts."""
         receipts: dict[str, JsonValue] = {}
         for transaction in hashes(entry.attempt):
             try:
@@ -219,7 +219,7 @@ class X402Engine:
         return await self._failed(entry, spent) if any(receipts.values()) else None
 
     async def _failed(self, entry: LedgerEntry, spent: int | None) -> PaymentOutcome | None:
-        """Ours reverted: perhaps because somebody else sent it first, and then it is paid."""
+        """Return the outcome of a reverted attempt: somebody else's may have paid before."""
         found = await self.outcome(entry)
         if not isinstance(found, Undecided):
             return replace(found, gas_wei=spent)
@@ -243,7 +243,10 @@ class X402Engine:
 def _checked_balance(
     balance: Returned | Reverted, used: Returned | Reverted, wanted: int, sighting: PaymentSighting
 ) -> int:
-    """The payer's balance, if the authorisation is unused and covered. Raises `PaymentRefused`."""
+    """Return the payer's balance if the authorisation is unused and covered.
+
+    Raises `PaymentRefused`.
+    """
     is_used = _number(used) != 0
     sighting.read(is_used=is_used)
     if is_used:
@@ -257,7 +260,7 @@ def _checked_balance(
 
 
 def _number(outcome: Returned | Reverted) -> int:
-    """The one word returned."""
+    """Return the one word of the answer."""
     if isinstance(outcome, Reverted):
         raise PaymentsUnavailable(
             "Payments cannot be checked now.", detail=f"reverted: {outcome.message}"

@@ -1,10 +1,9 @@
-"""A remote x402 facilitator: somebody's service verifies and settles, and the chain is the witness.
+"""A remote x402 facilitator: a service verifies and settles, and the chain proves it.
 
-What a facilitator lists in its answer to `GET /supported`. Source: x402 specification v2.
-
-Nothing that it says of a settlement counts: a success is believed when the chain shows this
-authorisation and this transfer, a refusal when the chain shows that nothing has moved. Source: x402
-specification v2, "Facilitator interface"; x402.md#facilitator; ADR 0019.
+Nothing that it says of a settlement counts. A success is believed if the chain shows this
+authorisation and this transfer, and a refusal if the chain shows that nothing has moved. It also
+reads what a facilitator lists in its answer to `GET /supported`. Source: x402 specification v2,
+"Facilitator interface"; x402.md#facilitator; ADR 0019.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ _NAME_CHARS_MAX = 64
 
 
 def networks_listed(body: bytes, known: Container[str]) -> frozenset[str] | None:
-    """The known networks on which it settles the scheme that we sell, `exact`.
+    """Return the known networks on which it settles our scheme, `exact`.
 
     None for an answer of another form, or with more kinds than are read.
     """
@@ -65,10 +64,10 @@ TIMEOUT_S = 20.0
 ANSWER_BYTES_MAX = 64 * 1024
 POLL_S = 0.1
 POLL_MAX_S = 1.0
-"""Between two looks for the transaction of a facilitator that says it has settled."""
+"""Longest time between two looks for the transaction of a settlement that it claims."""
 
 _OUTAGES = frozenset({500, 502, 503, 504})
-"""Statuses of a `GET /supported` that say it does not work now; others, that it is not offered."""
+"""Statuses of a `GET /supported` that mean an outage; other errors mean that it is not offered."""
 
 _REASON_CHARS_MAX = 100
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -77,9 +76,9 @@ _PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
 
 
 class RemoteFacilitator:
-    """Implements `payments.ports.Facilitator` over HTTP; what became of a payment says the chain.
+    """Implements `payments.ports.Facilitator` over HTTP; the chain decides outcomes.
 
-    Version 2 on this wire whatever the client spoke: the signed payload is the same.
+    It speaks version 2 whatever the client spoke: the signed payload is the same.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class RemoteFacilitator:
         self._client: httpx2.AsyncClient | None = None
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
-        # The chain first: what is used after this was used by those who were shown it here.
+        # Ask the chain first: a later use is by somebody who saw it here.
         balance_units = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
         quote = payment.quote
@@ -123,7 +122,7 @@ class RemoteFacilitator:
         try:
             answer = await self._post("/settle", asked)
         except PaymentsUnavailable as error:
-            return Undecided(error.detail or error.message)  # it may have settled all the same
+            return Undecided(error.detail or error.message)  # it may have settled it nevertheless
         transaction = answer.get("transaction")
         if answer.get("success") is True:
             return await self._shown(entry, transaction)
@@ -132,7 +131,7 @@ class RemoteFacilitator:
             return Undecided(reason)
         if entry.look.is_used:
             return Undecided(reason, is_used=True)
-        # It refuses what somebody else has submitted meanwhile: the payee has his money then.
+        # It refuses what somebody else has submitted meanwhile; then the payee has the money.
         found = await self._chain.outcome(entry)
         return Rejected(reason) if is_unused(found) else found
 
@@ -148,9 +147,9 @@ class RemoteFacilitator:
         return await self.settle(entry, note)
 
     async def supported(self) -> frozenset[str] | None:
-        """The networks of ours that it lists; None where it does not say.
+        """Return our networks that it lists; None if it does not say.
 
-        Raises `PaymentsUnavailable` where it does not answer. Source: x402 v2, `GET /supported`.
+        Raises `PaymentsUnavailable` if it does not answer. Source: x402 v2, `GET /supported`.
         """
         try:
             url = self._url + "/supported"
@@ -169,11 +168,11 @@ class RemoteFacilitator:
             await self._client.aclose()
 
     async def _shown(self, entry: LedgerEntry, said: JsonValue) -> PaymentOutcome:
-        """What the chain shows of a settlement that it claims, once it shows it.
+        """Return what the chain shows of a settlement that it claims, once it shows it.
 
-        It is waited for once: then the payment's own looks find it. The transaction it names only
-        says where to look first, and is kept nowhere: it may be junk, another payment's, or not
-        mined yet.
+        It is waited for once; after that the payment's own looks find it. The transaction that it
+        names only says where to look first, and is stored nowhere: it may be junk, another
+        payment's, or not mined yet.
         """
         named = said if isinstance(said, str) and _HASH.fullmatch(said) else ""
         claimed = replace(entry, attempt=SettlementAttempt(named.lower()))
@@ -237,7 +236,7 @@ def _domain(asset: PaymentAsset) -> JsonObject:
 
 
 def _reason(value: JsonValue, otherwise: str) -> str:
-    """A stranger's word, kept to what a word may be."""
+    """Return a stranger's word, limited to what a word may be."""
     if isinstance(value, str) and value.replace("_", "").isalnum() and value.isascii():
         return value[:_REASON_CHARS_MAX]
     return otherwise

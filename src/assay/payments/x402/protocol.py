@@ -48,8 +48,8 @@ from assay.payments.x402.codec import (
 )
 
 LEAST_S: Final = 10.0
-"""Seconds that must be left besides the upstream's own when it is asked, of `SETTLE_S`: five that
-it may be late, and five for settling."""
+"""Seconds that must be left beyond the upstream's own when it is asked, of `SETTLE_S`: five for
+being late, and five for settling."""
 
 
 _NETWORKS: Final = {
@@ -61,10 +61,10 @@ _NETWORKS: Final = {
 
 
 class X402:
-    """Both versions; the version is what the JSON says, whichever header it came in."""
+    """Both versions; the JSON decides the version, whichever header it came in."""
 
     name: ClassVar[Protocol] = "x402"
-    binds_body: ClassVar[bool] = False  # what is signed has no place for it
+    binds_body: ClassVar[bool] = False  # the signed data has no place for it
     spends_gas: ClassVar[bool] = True
     receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken
     publishes: ClassVar[bool] = True  # the authorisation is the settling transaction's calldata
@@ -83,8 +83,8 @@ class X402:
         return PaymentRequirements(
             headers=(
                 (b"payment-required", encoded(required_v2(quote, reason))),
-                # On a 402 this is a failed settlement's type: what the standard has, and the
-                # interface asks for (interface.md#x402-payment-required).
+                # On a 402 this has the type of a failed settlement, as in the standard, and the
+                # interface requires it (interface.md#x402-payment-required).
                 (b"x-payment-response", encoded(refusal)),
             ),
             extras={"x402Version": 1, "reason": reason, "accepts": [requirement_v1(quote)]},
@@ -157,7 +157,7 @@ class X402:
         return {asset: await needs.facilitator.verify(payment, sighting)}
 
     def work_s(self, payment: Payment, needs: ProtocolDependencies) -> float:
-        del needs  # what is left besides is in `LEAST_S`
+        del needs  # `LEAST_S` has what is left beyond that
         return payment.quote.work_s
 
     async def settle(
@@ -198,7 +198,7 @@ class X402:
 
 
 def _answers(entry: LedgerEntry, said: JsonObject) -> HeaderPairs:
-    """Both receipts; each spells the network as its reader does."""
+    """Return both receipts; each spells the network as its reader does."""
     shown = old = encoded({**said, "network": entry.network})
     if entry.version == 1:
         short = next((row.short_name for row in ROWS if row.id == entry.network), entry.network)
@@ -207,7 +207,10 @@ def _answers(entry: LedgerEntry, said: JsonObject) -> HeaderPairs:
 
 
 def _presented(headers: HeaderPairs) -> PresentedPayment:
-    """Raises `MalformedPayment`, and `PaymentRefused` for a version that there is not."""
+    """Return the parsed payment.
+
+    Raises `MalformedPayment`, and `PaymentRefused` for an unknown version.
+    """
     envelope = parse(payment_header(headers))
     signed = envelope.authorization
     return PresentedPayment(
@@ -223,7 +226,7 @@ def _presented(headers: HeaderPairs) -> PresentedPayment:
 
 
 def _match(envelope: Envelope, quote: Quote) -> None:
-    """Everything is held against our own quote; what the payment echoes must agree with it."""
+    """Compare everything with our own quote; what the payment echoes must agree with it."""
     network = quote.network
     if envelope.scheme != "exact":
         raise PaymentRefused("unsupported_scheme", "Only the scheme exact is taken.")
@@ -238,14 +241,14 @@ def _match(envelope: Envelope, quote: Quote) -> None:
 
 
 def _is_ours(url: JsonValue, quote: Quote) -> bool:
-    """Whether it is the wrapper's address, at any public address of ours: that may change."""
+    """Return whether it is the wrapper's address, at any public address of ours."""
     if not isinstance(url, str):
         return False
     return url == quote.url or url.partition("://")[2].endswith(quote.path)
 
 
 def _spellings(network: PaymentNetwork, version: int) -> set[str]:
-    """Version 2 has CAIP-2 only; version 1 clients use either."""
+    """Return the network's spellings: version 2 has only CAIP-2, version 1 clients use either."""
     return {network.id, network.short_name} if version == 1 else {network.id}
 
 

@@ -1,24 +1,14 @@
-"""Sends settlements from our key: all that wait on a network take their nonces in one turn.
+"""Sends settlements from our key: all that wait on a network take their nonces in one batch.
 
-When a transaction has to be replaced, and what its replacement offers at least.
+Nonces are asked for, never counted from one batch to the next, so a refused transaction leaves no
+gap. A transaction that cannot be mined at its price is replaced under its nonce. However many of a
+payment's transactions are mined, its authorisation moves money once.
 
-Source: EIP-1559.
+If the payment that signed a transaction has ended, or may not offer more, every later transaction
+of the key still waits for its nonce. Such a nonce is spent on nothing, so that what waits behind it
+is mined.
 
-What gas costs now, what one settlement may offer for it, and what our key has to pay it with.
-
-What a node's answer to a sent transaction means, in whatever words it says it.
-
-Nonces of our key that are spent on nothing, so that what waits behind them is mined.
-
-The payment that signed a transaction may have ended, or may not offer more for it; every later
-transaction of the key waits for its nonce all the same. Source: EIP-1559; ADR 0018.
-
-Sending settlements from our key: all that wait on a network take their nonces in one turn.
-
-Nonces are asked for, never counted from one turn to the next: a transaction that was refused leaves
-no gap. What cannot be mined at its price is replaced under its nonce. However many of a payment's
-transactions are mined, its authorisation moves money once. Source: x402.md#own-engine;
-payment-safety.md#nonces-of-the-settling-key; ADR 0018.
+Source: EIP-1559; x402.md#own-engine; payment-safety.md#nonces-of-the-settling-key; ADR 0018.
 """
 
 import asyncio
@@ -64,26 +54,26 @@ BUMP = 8
 
 
 def replacing(offered: FeePerGas) -> FeePerGas:
-    """The least that replaces a transaction that offered so much."""
+    """Return the least offer that replaces a transaction with this offer."""
     return FeePerGas(*(wei + wei // BUMP + 1 for wei in offered))
 
 
 def can_be_mined(most: int, base_fee: int) -> bool:
-    """Whether it can be in the next block, whose base fee may be an eighth higher."""
+    """Return whether it can be in the next block, whose base fee may be an eighth higher."""
     return most * BUMP >= base_fee * (BUMP + 1)
 
 
 GAS_PRICE_MAX: Final = 10**12
-"""Most that a node may say a gas costs, in wei: a thousand gwei, which no network we settle on has
-come near. What is offered is taken, so a node that lies could spend our key's money."""
+"""Highest gas price that a node may state, in wei: a thousand gwei, which no network we settle on
+has approached. What is offered is taken, so a node that lies could spend our key's money."""
 
 GAS_OF_NOTHING: Final = 21_000
-"""Of a transaction that does nothing. Source: Yellow Paper, appendix G."""
+"""Gas of a transaction that does nothing. Source: Yellow Paper, appendix G."""
 
 KNOWN_S: Final = 5.0
-"""How long an answer is believed."""
+"""Seconds for which an answer is used."""
 FAILED_S: Final = 1.0
-"""How long a failure is: nobody who waits for a node makes it busier."""
+"""Seconds for which a failure is used, so that waiting callers do not load the node."""
 
 
 class FeeAboveCap(ChainUnavailable):
@@ -119,7 +109,7 @@ class GasPrices:
         return found
 
     def note_sent(self, network: str, nonce: int) -> None:
-        """Note that a node has taken a transaction with that nonce."""
+        """Record that a node has taken a transaction with that nonce."""
         self._sent[network] = max(nonce, self._sent.get(network, -1))
 
     async def nonces(self, network: str) -> KeyNonces:
@@ -133,19 +123,19 @@ class GasPrices:
         return KeyNonces(max(0, following - mined), max(0, gap))
 
     async def price(self, network: str) -> int:
-        """Wei for a unit of gas. Raises `ChainUnavailable`."""
+        """Return the wei for a unit of gas. Raises `ChainUnavailable`."""
         return (await self.state(network)).gas_price
 
     def fees(self, entry: LedgerEntry, price: int, at_least: FeePerGas = NO_FEE) -> FeePerGas:
-        """What settling an entry offers at a price of gas: never more than it may cost.
+        """Return what settling an entry offers at a gas price, at most its allowed cost.
 
-        Raises `FeeAboveCap` when that is less than the price, or than `at_least`, which a
-        replacement has to offer.
+        Raises `FeeAboveCap` if that is less than the price, or than `at_least`, which a replacement
+        must offer.
         """
         return _fees(price, self.rules.cap_per_gas(entry.network, entry.amount), at_least)
 
     def fees_of_nothing(self, network: str, price: int, at_least: FeePerGas) -> FeePerGas:
-        """The same for a transaction that does nothing: it may cost what the cheapest call may."""
+        """Return the offer of a transaction that does nothing, at most the cheapest call's cost."""
         return _fees(price, self.rules.cap_wei(network, 0) // GAS_OF_NOTHING, at_least)
 
     async def _ask(self, network: Network) -> KeyState | ChainUnavailable:
@@ -175,31 +165,34 @@ def _state(price: JsonValue, balance: JsonValue, read_at: datetime) -> KeyState:
 
 
 def _believable(price: int) -> int:
-    """A price of gas. Raises `ChainUnavailable` for one that cannot be."""
+    """Return a gas price. Raises `ChainUnavailable` for an impossible one."""
     if price > GAS_PRICE_MAX:
         raise ChainUnavailable("The chain's gas price cannot be.", detail=f"{price} wei")
     return price
 
 
 _NONCE_TROUBLE = ("nonce", "replacement transaction underpriced")
-"""What nodes say when another process with our key was faster; in whatever words around it."""
+"""What nodes say if another process with our key was faster, whatever words surround it."""
 
 _CHEAP = ("underpriced", "base fee", "basefee", "fee too low", "price too low", "price below")
-"""What they say of a price at which nothing is mined now."""
+"""What nodes say of a price at which nothing is mined now."""
 
 _ALREADY_SENT = ("already known", "already imported", "known transaction")
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The nonce was somebody else's, or the price too low: another turn."""
+    """The nonce was taken, or the price too low: try again in another batch."""
 
     problem: str
     is_cheap: bool = False
 
 
 def meaning(transaction: str, answer: object) -> str | Undecided | Again:
-    """What became of a transaction, by its hash, when sending it was answered or raised that."""
+    """Return the hash of a sent transaction if a node has it, by the node's answer or error.
+
+    Otherwise return why not.
+    """
     if isinstance(answer, RpcRefused):
         problem = answer.rpc_message.lower()
         if any(words in problem for words in _ALREADY_SENT):
@@ -208,7 +201,7 @@ def meaning(transaction: str, answer: object) -> str | Undecided | Again:
             return Again(problem)
         if any(words in problem for words in _CHEAP):
             return Again(problem, is_cheap=True)
-        return Undecided(f"not sent: {problem}")  # the node will not have it: no gas money, say
+        return Undecided(f"not sent: {problem}")  # refused, say without gas
     if isinstance(answer, Unavailable):
         return Undecided(answer.detail or answer.message)
     return Undecided(repr(answer)) if isinstance(answer, Exception) else transaction
@@ -224,16 +217,16 @@ class KeyNow:
     """Our key's nonces, and the newest block."""
 
     used: int
-    """Mined."""
+    """Mined transactions."""
     next: int
-    """The first behind those that wait."""
+    """The first nonce behind those that wait."""
     base_fee: int
     time_s: int
 
 
 @dataclass(slots=True)
 class StuckNonces:
-    """Those of one key on one network. At most one is spent each `STUCK_S`."""
+    """The stuck nonces of one key on one network. At most one is spent each `STUCK_S`."""
 
     rpc: Rpc
     network: Network
@@ -242,16 +235,16 @@ class StuckNonces:
     _lowest: int = -1
     _since_s: int = 0
     _offered: FeePerGas = field(default=NO_FEE)
-    """What was offered for it before."""
+    """The offer for it before."""
 
     async def spend(self, nonce: int, fees: FeePerGas) -> None:
-        """Send a transaction that does nothing; one that a node will not have is left."""
+        """Send a transaction that does nothing; ignore a refusal by the node."""
         raw, _ = self.signer.sign(self._nothing(nonce, fees))
         with suppress(ChainUnavailable):
             await self.rpc.request(self.network, "eth_sendRawTransaction", (raw,))
 
     async def free(self, now: KeyNow) -> None:
-        """Spend the lowest nonce that is not mined where it has not moved for `STUCK_S`.
+        """Spend the lowest nonce that is not mined if it has not moved for `STUCK_S`.
 
         Raises `ChainUnavailable`.
         """
@@ -261,7 +254,7 @@ class StuckNonces:
         if now.time_s - self._since_s < STUCK_S:
             return
         price = max(await self.prices.price(self.network.slug), now.base_fee)
-        # Each time more than the last: nobody knows what is offered by the one that is stuck.
+        # Each time more than the last: the stuck transaction's offer is unknown.
         try:
             fees = self.prices.fees_of_nothing(self.network.slug, price, replacing(self._offered))
         except FeeAboveCap:
@@ -275,7 +268,7 @@ class StuckNonces:
 
 
 AT_ONCE = 32
-"""Transactions of one turn."""
+"""Transactions of one batch."""
 
 NONCE_TRIES = 10
 NONCE_PAUSE_S = 0.05
@@ -285,7 +278,7 @@ CHEAP_TRIES = 2
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """One settlement in a turn; `transaction` once it is signed."""
+    """One settlement in a batch; `transaction` once it is signed."""
 
     entry: LedgerEntry
     note: Note
@@ -294,13 +287,13 @@ class _Waiting:
     raw: str = ""
     transaction: str = ""
     price: int = 0
-    """Least that a gas is known to cost, whatever was said before."""
+    """The least price that gas is known to have, whatever was said before."""
     fees: FeePerGas = NO_FEE
 
 
 @dataclass(slots=True)
 class TransactionSender:
-    """One network's turns. Every attempt is written down before it is sent."""
+    """The batches of one network. Every attempt is stored before it is sent."""
 
     rpc: Rpc
     network: Network
@@ -315,9 +308,9 @@ class TransactionSender:
         self._stuck = StuckNonces(self.rpc, self.network, self.signer, self.prices)
 
     async def send(self, entry: LedgerEntry, note: Note) -> str | Undecided:
-        """The hash of the transaction that went out; `Undecided` when perhaps none did.
+        """Return the hash of the transaction that was sent; `Undecided` if perhaps none was.
 
-        One that is cancelled before its turn began is left out of it.
+        A settlement that is cancelled before its batch began is left out.
         """
         problem, price, cheap = "", 0, 0
         for signed in range(NONCE_TRIES):
@@ -336,9 +329,9 @@ class TransactionSender:
         return Undecided(f"not sent: {problem}")
 
     async def push(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
-        """Send what was signed once more, or what has to replace it, as `resend` does.
+        """Send what was signed again, or its replacement, as `resend` does.
 
-        None where its nonce is used, or an earlier key's: its receipt says what became of it.
+        Returns None if its nonce is used, or an earlier key's: its receipt decides.
         """
         chain = await self._chain_now()
         raw = entry.attempt.raw
@@ -352,9 +345,9 @@ class TransactionSender:
         return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
 
     async def resend(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
-        """Replace what was signed where it cannot be mined: too cheap now, or behind a gap.
+        """Replace what was signed if it cannot be mined: too cheap now, or behind a gap.
 
-        None where nothing is to be done, or nothing may be signed any more. Raises
+        Returns None if nothing is to be done, or nothing may be signed any more. Raises
         `ChainUnavailable`.
         """
         return await self._fixed(entry, note, await self._chain_now())
@@ -403,10 +396,10 @@ class TransactionSender:
         finally:
             self._runner = None
             left, self._queue = (*some, *self._queue), []
-            _tell(left, ChainUnavailable("Nothing is sent any more."))  # if this was called off
+            _tell(left, ChainUnavailable("Nothing is sent any more."))  # if this was cancelled
 
     async def _send_all(self, some: Sequence[_Waiting]) -> None:
-        """One turn: nonces, signatures, the ledger, and only then the chain."""
+        """Do one batch: nonces, signatures, the ledger, and only then the chain."""
         price = await self.prices.price(self.network.slug)
         first = quantity(await self._ask("eth_getTransactionCount", self.signer.address, "pending"))
         some = await self._recorded(self._priced(some, price), first)
@@ -418,10 +411,10 @@ class TransactionSender:
             _answer(one, outcome)
 
     async def _sent(self, some: Sequence[_Waiting]) -> list[object]:
-        """What each was answered: all at once, then in their order those that came too early.
+        """Return the answer to each: all at once, then in order those that came too early.
 
-        Where batches are not taken, a node may hear of a nonce before the one below it, and not all
-        keep it until then.
+        If batches are not accepted, a node may see a nonce before the one below it, and not all
+        nodes keep it until then.
         """
         asked = [self._ask("eth_sendRawTransaction", one.raw) for one in some]
         refused: list[object] = [*await all_results(asked)]
@@ -432,11 +425,11 @@ class TransactionSender:
                     [self._ask("eth_sendRawTransaction", one.raw)]
                 )
                 if meaning(one.transaction, refused[place]) != one.transaction:
-                    break  # it is not there, so nothing above it will be taken
+                    break  # it is missing, so nothing above it will be taken
         return refused
 
     def _priced(self, some: Sequence[_Waiting], price: int) -> Sequence[_Waiting]:
-        """Those that can be mined at what they may cost: another would block what is behind it."""
+        """Return those that can be mined at their allowed cost: others would block the rest."""
         fine: list[_Waiting] = []
         for one in some:
             try:
@@ -448,7 +441,7 @@ class TransactionSender:
         return fine
 
     async def _recorded(self, some: Sequence[_Waiting], first: int) -> Sequence[_Waiting]:
-        """Those whose transactions are signed, without a gap, and written down."""
+        """Return those whose transactions are signed, without a gap, and stored."""
         while some:
             for place, one in enumerate(some):
                 one.nonce = first + place
@@ -464,7 +457,7 @@ class TransactionSender:
                     fine.append(one)
             if len(fine) == len(some):
                 break
-            some = fine  # signed again: one that is left out must leave no gap
+            some = fine  # sign again: one that is left out must leave no gap
         return some
 
     def _sign(self, one: _Waiting) -> None:
@@ -487,8 +480,8 @@ class TransactionSender:
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
-        What was taken would else wait for them. Where a nonce was used after all, the node says so;
-        where nothing is taken for it, the next turn begins at the gap.
+        Otherwise what was taken would wait for them. If a nonce was used after all, the node says
+        so. If nothing is taken for it, the next batch begins at the gap.
         """
         pairs = list(zip(some, outcomes, strict=True))
         taken = max((one.nonce for one, found in pairs if isinstance(found, str)), default=-1)
@@ -497,9 +490,9 @@ class TransactionSender:
         await all_results([self._stuck.spend(one.nonce, one.fees) for one in gaps])
 
     async def _chain_now(self) -> KeyNow:
-        """Asked once by all who ask at the same time. Raises `ChainUnavailable`.
+        """Return the key's state; concurrent callers share one question.
 
-        A nonce that holds up all behind it is spent on nothing meanwhile.
+        A nonce that delays all behind it is spent on nothing meanwhile. Raises `ChainUnavailable`.
         """
         return await self._asked.run("now", self._ask_now)
 
@@ -520,7 +513,7 @@ class TransactionSender:
 
 
 def quantity(value: JsonValue) -> int:
-    """A number below 2^64 as nodes write it. Raises `ChainUnavailable`."""
+    """Return a number below 2^64 as nodes write it. Raises `ChainUnavailable`."""
     try:
         return hex_number(value, 64)
     except NotANumber:
