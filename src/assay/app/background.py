@@ -1,7 +1,5 @@
 """What runs beside the requests: counts written down, payments finished, connections watched.
 
-What runs beside the requests: counts written down, payments finished, old answers forgotten.
-
 Says when one address that is not trusted holds most of the connections.
 
 That is a proxy the settings do not name, or somebody who means to use all connections up. The log

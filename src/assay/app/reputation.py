@@ -1,8 +1,6 @@
 """Reputation, put together: the index of events, what it keeps, and what reads it.
 
 What the index of events keeps: what evaluations need, and no more rows than are set.
-
-Reputation: the index of events, and what reads it.
 """
 
 import asyncio

@@ -1,7 +1,5 @@
 """Whole numbers in the texts of strangers, and amounts of money. Pure.
 
-Whole numbers in the texts of strangers: read strictly, within bounds.
-
 Python's own `int` takes signs, white space, underscores, digits of every script and texts of any
 length. What nodes, facilitators and callers write is read here instead.
 

@@ -10,8 +10,6 @@ What the seller of a priced wrapper should know: sentences beside an answer that
 To add a warning, write a function of the form `Check`, and add it where `app.wrappers` makes
 `SaleWarnings`. It is asked whenever a wrapper is made, changed or listed: what it reads from a
 chain must be remembered, failures included.
-
-What a seller should know of who settles a wrapper's payments, who is paid, and the fee.
 """
 
 import asyncio

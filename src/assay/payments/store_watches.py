@@ -1,7 +1,5 @@
 """When settled payments are looked at again, and which ended ones are removed, in SQL.
 
-When settled payments are looked at again, in SQL.
-
 Removes payments that moved nothing and have ended; what was counted of them stays as sums.
 """
 

@@ -11,6 +11,7 @@ are not frozen because that would double what making them costs.
 Source: interface.md#wrapper-configuration, #wrapper-body, #wrappers.
 """
 
+import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -343,3 +344,22 @@ class CallRecord:
     refusal: "ServiceError | None" = None
     """Its address is over its limit: only a payment that holds is served, else this is raised."""
     payments: PaymentLimits = NO_PAYMENT_LIMITS
+
+
+QUOTES_MAX: Final = 100
+"""Revisions of one wrapper, price and network that a payment is held against."""
+
+
+ChangeResult = Literal["changed", "overlaps", "stale"]
+
+
+class FastPathCall(typing.Protocol):
+    """What differs between two requests of the very same bytes, and how this one went."""
+
+    client_address: str
+    caller: Caller
+    request_id: str
+    begun_s: float
+    status: int
+    outcome: str
+    bytes_out: int

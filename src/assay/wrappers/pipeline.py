@@ -7,8 +7,6 @@ Serving a call whose payment is claimed: forward, settle, answer.
 Charged is what was served: a whole answer of the 2xx, or a redirect that leads away from this
 service, to what was bought. Nothing is charged for anything else (ADR 0020).
 
-The order of a wrapper call (conventions.md#wrapper).
-
     [bought before: handed out] -> match -> body cap -> [402 when nothing is attached]
         -> trust -> limit -> [payment] -> forward
 

@@ -4,8 +4,6 @@ The body of a wrapper call as it arrives, and whether its caller is still there.
 
 What goes back from a wrapper: the upstream's answer, or a refusal in the one envelope.
 
-The wrappers' lane: `/wrap/{operatorId}/{path}`, any method.
-
 It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
 Source: interface.md#wrappers; conventions.md#wrapper.
 """

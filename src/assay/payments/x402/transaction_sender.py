@@ -13,8 +13,6 @@ Nonces of our key that are spent on nothing, so that what waits behind them is m
 The payment that signed a transaction may have ended, or may not offer more for it; every later
 transaction of the key waits for its nonce all the same. Source: EIP-1559; ADR 0018.
 
-Sending settlements from our key: all that wait on a network take their nonces in one turn.
-
 Nonces are asked for, never counted from one turn to the next: a transaction that was refused leaves
 no gap. What cannot be mined at its price is replaced under its nonce. However many of a payment's
 transactions are mined, its authorisation moves money once. Source: x402.md#own-engine;
