@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -40,3 +41,11 @@ def test_each_kind_of_change_has_one_heading_in_a_release() -> None:
     known = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert all(len(found) == len(set(found)) and set(found) <= known for found in kinds)
     assert any(kinds)
+
+
+def test_the_changelog_and_the_upgrade_page_have_a_section_for_the_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    heading = rf"(?m)^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$"
+    assert re.search(heading, changes)
+    assert f"\n## {version}\n" in (ROOT / "UPGRADING.md").read_text("utf-8")

@@ -158,7 +158,7 @@ def test_signing_a_challenge_gives_the_body_verify_takes(tmp_path: Path) -> None
     assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
 
 
-def test_doctor_says_what_works_and_what_does_not_with_its_mend(tmp_path: Path) -> None:
+def test_doctor_says_what_works_and_how_to_fix_what_does_not(tmp_path: Path) -> None:
     override = override_of_a_chain_nobody_asks()
     done = assay(
         "doctor",

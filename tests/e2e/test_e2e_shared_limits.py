@@ -214,7 +214,7 @@ def test_doctor_looks_at_the_shared_state(tmp_path: Path) -> None:
     for url in (wrong, f"valkey://:{PASSWORD}@127.0.0.1:9"):
         fails = assay("doctor", folder=tmp_path, ASSAY_STATE_URL=url)
         assert "fails  shared state (valkey)" in fails.stdout
-        assert "fix: start it, or fix ASSAY_STATE_URL" in fails.stdout
+        assert "fix: start it, or correct ASSAY_STATE_URL" in fails.stdout
         assert "works  database (sqlite)" in fails.stdout
         assert "hush" not in fails.stdout + fails.stderr
 

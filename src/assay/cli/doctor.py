@@ -1,4 +1,4 @@
-"""`assay doctor`: what works and what does not, each with its fix."""
+"""`assay doctor`: reports what works and what does not, and how to fix it."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ _SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at; `fix` says what to do where it does not work."""
+    """One checked thing; `fix` says what to do if it does not work."""
 
     name: str
     works: bool
@@ -51,7 +51,7 @@ def doctor(
         bool, Parameter(negative=(), help="Status 1 when a setting is unsafe, too.")
     ] = False,
 ) -> int:
-    """Look at everything; status 0 when all that is needed works, and, if `strict`, is safe."""
+    """Check everything; return 0 if all that is needed works and, if `strict`, is safe."""
     settings = read_settings({})
     unsafe = [
         *findings(settings),
@@ -74,7 +74,7 @@ def doctor(
 
 
 def _files(settings: Settings) -> Check:
-    """The limit of open files; a start lowers the caps of connections where it is too low."""
+    """Check the limit of open files; if it is too low, `serve` lowers the caps of connections."""
     name, files = "open files", unsafe_connections.reachable()
     fitting = unsafe_connections.fitting(settings, files)
     if fitting is settings:
@@ -101,13 +101,13 @@ async def _examine(settings: Settings) -> Sequence[Check]:
                 checks += await _solana(app)
     except (ServiceError, ValueError, RuntimeError, OSError) as error:
         checks.append(
-            Check("start", works=False, says=str(error), fix="set it right and run doctor again")
+            Check("start", works=False, says=str(error), fix="correct it and run doctor again")
         )
     return checks
 
 
 def _visits(settings: Settings) -> Check:
-    """How scheduled visits go out. Without proxies nothing fails: they count for less."""
+    """Report how scheduled visits go out. Without proxies they count for less."""
     ways = len(settings.visit_proxies)
     if ways:
         return Check("visits", works=True, says=f"unannounced ones leave by {ways} proxies")
@@ -129,13 +129,13 @@ async def _database(app: App) -> Check:
     try:
         await app.database.ping()
     except ServiceError as error:
-        fix = "start it, or fix ASSAY_DATABASE_URL"
+        fix = "start it, or correct ASSAY_DATABASE_URL"
         return Check(name, works=False, says=error.message, fix=fix)
     return Check(name, works=True, says="answers, and its schema is up to date")
 
 
 async def _state(app: App) -> Sequence[Check]:
-    """The server of shared limits, where one is set."""
+    """Check the server of shared limits, if one is set."""
     if app.quota_lease is None:
         return []
     name = "shared state (valkey)"
@@ -143,7 +143,7 @@ async def _state(app: App) -> Sequence[Check]:
         await app.quota_lease.check()
     except ServiceError as error:
         says = f"{error.message} {error.detail or ''}".strip()
-        fix = "start it, or fix ASSAY_STATE_URL"
+        fix = "start it, or correct ASSAY_STATE_URL"
         return [Check(name, works=False, says=says, fix=fix)]
     return [Check(name, works=True, says="answers, and lends")]
 
@@ -158,7 +158,7 @@ def _exposure(settings: Settings) -> Check:
 
 
 async def _upstreams(app: App) -> Sequence[Check]:
-    """The private upstreams that are opened, and whether the accounts are there."""
+    """Check which private upstreams are opened, and whether their accounts exist."""
     name, settings = "own upstreams", app.settings
     opened, operators = settings.upstream_allow, settings.upstream_allow_operators
     if not opened and not operators:
@@ -170,12 +170,12 @@ async def _upstreams(app: App) -> Sequence[Check]:
     known = {operator.id for operator in await app.operators.list_for_admin()}
     unknown = ", ".join(one for one in operators if one not in known)
     fix = "name ids of `assay accounts list --json` in ASSAY_UPSTREAM_ALLOW_OPERATORS"
-    says += f", of which there is no {unknown}" if unknown else ""
+    says += f", of which {unknown} does not exist" if unknown else ""
     return [Check(name, works=not unknown, says=says, fix=fix)]
 
 
 def _payments(settings: Settings) -> Check:
-    """Who settles x402 payments; the facilitator does where both are set."""
+    """Report who settles x402 payments; the facilitator does if both are set."""
     name, has_key = "x402 payments", settings.x402_private_key is not None
     is_set = "x402_private_key" in settings.model_fields_set
     if settings.x402_facilitator_url:
@@ -188,7 +188,7 @@ def _payments(settings: Settings) -> Check:
 
 
 async def _settling(app: App) -> Sequence[Check]:
-    """Where wrappers are sold: what the settling key has, whether facilitator and nodes answer."""
+    """If wrappers sell: check the settling key's balance, the facilitator and the nodes."""
     is_sold = any(one.protocol == "x402" for one in await app.settling.sold())
     facilitator = await app.settling.facilitator() if is_sold else None
     keys = [] if facilitator else [_key(one) for one in await app.settling.keys()]
@@ -227,7 +227,7 @@ def _key(status: KeyStatus) -> Check:
 
 
 def _payment_endpoints(settings: Settings) -> Check:
-    """Where one endpoint's word is final: nobody else is asked whether it is true."""
+    """Report networks with one endpoint: no other endpoint confirms its answers."""
     name, rows = "payment endpoints", payment_rows(settings).values()
     alone = [row.id for row in rows if len(set(row.rpc_urls)) < _SEVERAL]
     if not alone:
@@ -237,9 +237,9 @@ def _payment_endpoints(settings: Settings) -> Check:
 
 
 async def _chains(app: App) -> Sequence[Check]:
-    """The default chain and every chain the operator configured; the table has too many to ask.
+    """Check the default chain and every configured chain; the table has too many to check.
 
-    Solana is asked in its own words (`_solana`).
+    Solana has a check of its own (`_solana`).
     """
     slugs = sorted({app.networks.default.slug, *app.settings.chains})
     evm = [n for n in map(app.networks.by_slug, slugs) if n.family == "evm"]
@@ -249,7 +249,7 @@ async def _chains(app: App) -> Sequence[Check]:
 
 
 async def _solana(app: App) -> Sequence[Check]:
-    """What is set for Solana: the cluster's node, the indexer, the wallet that writes back."""
+    """Check what is set for Solana: the cluster's node, the indexer, the write-back wallet."""
     network = app.networks.by_slug("solana")
     checks = [
         await _asked(

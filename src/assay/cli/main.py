@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and which function runs each.
+"""The command line: lists the commands, and the function that runs each.
 
 `assay --help` imports none of those functions: the command line library imports the module of a
 command when that command is called, or asked for its own help. Arguments and options are declared
@@ -20,7 +20,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "gas": "Who pays for settling x402 payments.",
     "snapshots": "The hash chains of evaluations.",
     "visits": "Agents visited at random times.",
-    "analytics": "What is counted of calls and payments.",
+    "analytics": "Sums of calls and payments.",
     "webhooks": "Webhook deliveries.",
     "secrets": "The generated secrets.",
 }
@@ -28,11 +28,11 @@ _GROUPS: Final[Mapping[str, str]] = {
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "serve": (
         "serve:serve",
-        "Serve until told to stop. Every other setting comes from the environment.",
+        "Serve until stopped. Every other setting comes from the environment.",
     ),
     "demo": (
         "demo:demo",
-        "Show the whole thing live: a local chain, real sample agents, their grades.",
+        "Show the service live: a local chain, real sample agents, their grades.",
     ),
     "openapi": (
         "openapi:openapi",
@@ -40,23 +40,23 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "doctor": (
         "doctor:doctor",
-        "Say what works, what does not and what is unsafe. Status 1 when something does not work.",
+        "Report what works, what does not and what is unsafe. Status 1 if something does not work.",
     ),
     "migrate": (
         "maintenance:migrate",
-        "Bring the database's schema up to date. `serve` does so by itself.",
+        "Bring the database's schema up to date. `serve` does this by itself.",
     ),
     "sell": (
         "sell:sell",
         (
-            "Sell an API, with everything that needs: a wrapper, keys, and a first paid call.\n\n"
-            "Tells which wallets to fund, waits until they are, buys one call and shows what the "
-            "chain says of it. What was made before is used again: run it once more to go on."
+            "Sell an API, with all that it needs: a wrapper, keys, and a first paid call.\n\n"
+            "Names the wallets to fund, waits until they are funded, buys one call and shows it on "
+            "the chain. Run it again to continue: it uses what an earlier run created."
         ),
     ),
     "sign": (
         "sign:sign",
-        "Sign a challenge: the JSON of `.../challenge` in, the body for `.../verify` out.",
+        "Sign a challenge: reads the JSON of `.../challenge`, prints the body for `.../verify`.",
     ),
     "pay": (
         "pay:pay",
@@ -64,20 +64,20 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "evaluate": (
         "evidence:evaluate",
-        "Evaluate an agent now and print every signal's part in its score.",
+        "Evaluate an agent now and print every signal's part of its score.",
     ),
     "check": (
         "check:check",
         (
             "Evaluate an agent that is not registered, as a service would; for people and for "
             "CI.\n\n"
-            "Status 0 when it reaches the score, 1 when it does not, 2 when there is nothing to "
+            "Status 0 if it reaches the score, 1 if it does not, 2 if there is nothing to "
             "evaluate. Nothing is stored, and no service has to run."
         ),
     ),
     "replay": (
         "evidence:replay",
-        "Score stored evidence under other weights, table or ladder; nothing is changed.",
+        "Score stored evidence with other weights, tiers or ladder; changes nothing.",
     ),
     "accounts create": (
         "accounts:create",
@@ -101,9 +101,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "accounts suspend": (
         "accounts:suspend",
         (
-            "Suspend an account: no login, no API key, no wrapper and no webhook of it works any "
-            "more.\n\n"
-            "Processes that are serving refuse it within five seconds."
+            "Suspend an account: its logins, API keys, wrappers and webhooks stop working.\n\n"
+            "Serving processes refuse it within five seconds."
         ),
     ),
     "accounts restore": (
@@ -119,11 +118,11 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "accounts reset-link": (
         "accounts:reset_link",
-        "Print a link with which an account's owner chooses a new password; good once, 30 minutes.",
+        "Print a link to choose a new password of an account; valid once, for 30 minutes.",
     ),
     "accounts reset-totp": (
         "accounts:reset_totp",
-        "Remove an account's second factor and recovery codes, for an owner who has lost both.",
+        "Remove an account's second factor and recovery codes, if its owner has lost both.",
     ),
     "accounts log-out": (
         "accounts:log_out",
@@ -131,16 +130,16 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "accounts invite": (
         "accounts:invite",
-        "Print an invitation for `ASSAY_SIGN_UP=invite`; good once, for a week.",
+        "Print an invitation for `ASSAY_SIGN_UP=invite`; valid once, for a week.",
     ),
     "accounts export": (
         "accounts:export",
-        "Print everything that is kept of an account, as JSON.",
+        "Print everything that is stored about an account, as JSON.",
     ),
     "accounts delete": (
         "accounts:delete",
         (
-            "Delete an account for good: keys, sessions, wrappers, webhooks and everything "
+            "Delete an account permanently: keys, sessions, wrappers, webhooks and everything "
             "personal.\n\n"
             "Calls and payments stay, under the account's id."
         ),
@@ -155,11 +154,11 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "wrappers edit": (
         "wrappers:edit",
-        "Change a wrapper, at once; what is not named stays. Payments asked for before still hold.",
+        "Change a wrapper at once; fields that are not named stay. Earlier quotes stay valid.",
     ),
     "wrappers history": (
         "wrappers:history",
-        "Show what a wrapper has been: who changed what, and what was asked for when.",
+        "Show a wrapper's revisions: who changed what, and its price at each time.",
     ),
     "wrappers remove": (
         "wrappers:remove",
@@ -175,27 +174,27 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "payments list": (
         "payments:list_all",
-        "List payments: who paid whom what for which wrapper, and what became of it.",
+        "List payments: payer, payee, amount, wrapper and state.",
     ),
     "payments reconcile": (
         "payments:reconcile",
-        "Ask the chains what became of unfinished settlements. `serve` does so by itself.",
+        "Ask the chains about unfinished settlements. `serve` does this by itself.",
     ),
     "payments statement": (
         "payments:statement",
-        "Print who is owed what: received, fee, refunds, payouts, by account and asset.",
+        "Print what each account is owed: received, fee, refunds, payouts, by asset.",
     ),
     "payments transfers": (
         "payments:list_transfers",
-        "List payouts and refunds: from whom to whom, and what became of them.",
+        "List payouts and refunds: sender, recipient and state.",
     ),
     "payments refund": (
         "payments:refund",
-        "Give a payment back to its payer, once: sent with `ASSAY_PAYOUT_KEY`, or printed to sign.",
+        "Refund a payment once: send it with `ASSAY_PAYOUT_KEY`, or print it to sign.",
     ),
     "payments payout": (
         "payments:payout",
-        "Pay an account what it is owed: sent with `ASSAY_PAYOUT_KEY`, or printed to sign.",
+        "Pay an account what it is owed: send it with `ASSAY_PAYOUT_KEY`, or print it to sign.",
     ),
     "payments record-refund": (
         "payments:record",
@@ -207,15 +206,15 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "payments cancel-transfer": (
         "payments:cancel",
-        "Give up a payout or refund that nobody has sent, or that failed on the chain.",
+        "Cancel a payout or refund that was not sent, or that failed on the chain.",
     ),
     "gas show": (
         "payments:show_gas",
-        "Print what an account may spend on settling today, and has prepaid.",
+        "Print what an account may still spend on settling today, and its prepaid gas.",
     ),
     "gas credit": (
         "payments:credit_gas",
-        "Add to what an account has prepaid for settling; a line of the audit trail.",
+        "Add prepaid gas to an account; the audit trail records it.",
     ),
     "snapshots verify": (
         "evidence:verify_snapshots",
@@ -223,26 +222,26 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "visits show": (
         "visits:show",
-        "Say when an agent is visited next, and why.",
+        "Show when an agent is visited next, and why.",
     ),
     "visits enrol": (
         "visits:enrol",
-        "Enrol an agent in its owner's name, who may have three.",
+        "Enrol an agent in its owner's name; an owner may enrol three.",
     ),
     "visits withdraw": (
         "visits:withdraw",
-        "Take an enrolled agent out again.",
+        "Withdraw an enrolled agent.",
     ),
     "visits deposit": (
         "visits:deposit",
         (
             "Deposit a credential for a service, in its owner's name; visits need it to enter.\n\n"
-            "What it is, such as `Bearer ...`, is asked for, or read from standard input."
+            "Asks for its value, such as `Bearer ...`, or reads it from standard input."
         ),
     ),
     "visits credentials": (
         "visits:credentials",
-        "List the credentials deposited for an agent, without what they are.",
+        "List the credentials deposited for an agent, without their values.",
     ),
     "visits erase": (
         "visits:erase",
@@ -251,33 +250,32 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "analytics rebuild": (
         "maintenance:rebuild_rollups",
         (
-            "Prove the roll-ups by the call log and the ledger, and make again what differs.\n\n"
-            "Status 1 when `--check` finds a difference. Takes minutes over millions of calls; "
+            "Compare the roll-ups with the call log and the ledger, and correct what differs.\n\n"
+            "Status 1 if `--check` finds a difference. Takes minutes over millions of calls; "
             "writers wait meanwhile, but not for a check."
         ),
     ),
     "webhooks deliveries": (
         "webhooks:deliveries",
-        "List deliveries: who was told of which agent, and how it went.",
+        "List deliveries: receiver, agent and result.",
     ),
     "secrets rotate": (
         "maintenance:change_secret",
         (
-            "Change a generated secret. What the old one made stays valid for its lifetime.\n\n"
-            "Secrets given by settings are changed there, as a list: the new one, a comma, the "
-            "old one."
+            "Change a generated secret. What the old one signed stays valid for its lifetime.\n\n"
+            "Change a secret of the settings there, as a list: the new one, a comma, the old one."
         ),
     ),
 }
 """Each command: `module:function` below `assay.cli`, and its help.
 
-The help stands here and not in the function's docstring, for a list of commands shows it without
-importing the function.
+The help is here and not in the function's docstring, so that a list of commands needs no import of
+the function.
 """
 
 
 def build() -> App:
-    """The command line; nothing of a command is imported yet."""
+    """Return the command line. It imports no command yet."""
     app = App(
         name="assay",
         help="Tests AI agents and stamps a grade on them, AAA to C.",
@@ -294,6 +292,6 @@ def build() -> App:
 
 
 def main() -> None:
-    """Run the command of the arguments and end the process with its status."""
+    """Run the command that the arguments name, and end the process with its status."""
     status = build()()
     sys.exit(status if isinstance(status, int) else 0)

@@ -12,7 +12,7 @@ from assay.settings import SettingsError
 
 
 def migrate() -> int:
-    """Assembling migrates; what is left is to say so."""
+    """Migrate the database (assembling the service does), and say so."""
 
     async def work(app: App) -> int:
         sys.stdout.write(f"the schema of the {app.database.kind} database is up to date\n")
@@ -24,7 +24,7 @@ def migrate() -> int:
 def rebuild_rollups(
     *, check: Annotated[bool, Parameter(negative=(), help="Compare only; change nothing.")] = False
 ) -> int:
-    """Compare every roll-up with what it was made from, and rebuild it unless only checking."""
+    """Compare every roll-up with its source rows, and correct it unless `check` is set."""
 
     async def work(app: App) -> int:
         found = await (app.rollups.differences() if check else app.rollups.rebuild())
@@ -46,10 +46,10 @@ def change_secret(
     ],
     *,
     compromised: Annotated[
-        bool, Parameter(negative=(), help="The old one is known to others: accept it no longer.")
+        bool, Parameter(negative=(), help="Others know the old one: stop accepting it.")
     ] = False,
 ) -> int:
-    """Change a secret and say what is to be done then; the secret itself is never printed."""
+    """Change a secret and print what to do next; never print the secret itself."""
     settings = read_settings({})
     try:
         said = rotate_secret(settings, name, compromised=compromised)

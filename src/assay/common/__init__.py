@@ -1,1 +1,1 @@
-"""Small general tools. No product words in here, and nothing above is imported."""
+"""General tools without product terms. They import nothing from the other packages."""

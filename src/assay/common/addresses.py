@@ -1,10 +1,7 @@
-"""Addresses of wallets, with base58 and Ethereum's hash.
+"""Addresses of callers and wallets, Base58, and Ethereum's hash.
 
-Base58 as Bitcoin and Solana write bytes. Source: draft-msporny-base58-03, section 2.
-
-The hash of Ethereum.
-
-Whom a network address stands for.
+Base58 is the form in which Bitcoin and Solana write bytes. Source: draft-msporny-base58-03, section
+2.
 """
 
 import re
@@ -15,15 +12,15 @@ from typing import Final
 import sha3  # pyright: ignore[reportMissingTypeStubs]
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-"""Without 0, O, I and l."""
+"""The digits of Base58: without 0, O, I and l."""
 
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 _CHARS_MAX = 128
-"""Decoding takes the square of the length."""
+"""Longest text that is decoded: decoding takes time with the square of the length."""
 
 
 def decode(text: str) -> bytes | None:
-    """The bytes, or None for what is no base58 or longer than anything written so."""
+    """Return the bytes, or None if the text is not Base58 or is longer than any encoded key."""
     if len(text) > _CHARS_MAX:
         return None
     number = 0
@@ -37,7 +34,7 @@ def decode(text: str) -> bytes | None:
 
 
 def encode(data: bytes) -> str:
-    """The one text that `decode` reads as these bytes."""
+    """Return the one text that `decode` reads as these bytes."""
     number = int.from_bytes(data, "big")
     text = ""
     while number:
@@ -48,7 +45,10 @@ def encode(data: bytes) -> str:
 
 
 def keccak256(data: bytes) -> bytes:
-    """The 32 bytes of Keccak-256: padded as before FIPS 202. Source: Yellow Paper, appendix B."""
+    """Return the 32 bytes of Keccak-256: padded as before FIPS 202.
+
+    Source: Yellow Paper, appendix B.
+    """
     return sha3.keccak_256(data).digest()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
@@ -59,7 +59,7 @@ _NETWORK_BITS: Final = {4: 24, 6: 48}
 
 @lru_cache(maxsize=4096)
 def caller_of(address: str) -> str:
-    """Whom an address stands for: an IPv6 network of 64 bits is one caller (RFC 6177)."""
+    """Return the caller of an address: an IPv6 network of 64 bits is one caller (RFC 6177)."""
     parsed = parsed_address(address)
     if isinstance(parsed, IPv6Address):
         return str(IPv6Address(int(parsed) >> 64 << 64))
@@ -67,10 +67,10 @@ def caller_of(address: str) -> str:
 
 
 def network_around(address: str) -> str:
-    """The network that is usually one customer's: 24 bits of IPv4, 48 bits of IPv6.
+    """Return the network that usually belongs to one customer: 24 bits of IPv4, 48 bits of IPv6.
 
-    It contains everything that `caller_of` takes for the same caller. Text that is no address
-    stands for itself.
+    It contains every address that `caller_of` treats as the same caller. A text that is not an
+    address stands for itself.
     """
     parsed = parsed_address(address)
     if parsed is None:
@@ -79,9 +79,9 @@ def network_around(address: str) -> str:
 
 
 def address_of_hop(text: str) -> str | None:
-    """The address in a word of `X-Forwarded-For`, or None.
+    """Return the address in one entry of `X-Forwarded-For`, or None.
 
-    Some proxies write a port behind it, and then an IPv6 address in brackets.
+    Some proxies append a port, and then put an IPv6 address into brackets.
     """
     bracketed = _BRACKETED.fullmatch(text)
     if bracketed is not None:
@@ -92,10 +92,11 @@ def address_of_hop(text: str) -> str | None:
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address in a text, or None.
+    """Return the address in a text, or None.
 
-    An IPv4 address in IPv6 clothes is the IPv4 address (RFC 4291, section 2.5.5.2): all of them
-    share one network of 64 bits, so they would otherwise be one caller and in no proxy's network.
+    An IPv4-mapped IPv6 address is read as the IPv4 address (RFC 4291, section 2.5.5.2). Otherwise
+    all IPv4 callers would share one network of 64 bits: they would count as one caller, and be in
+    no proxy's network.
     """
     try:
         parsed = ip_address(text)

@@ -1,7 +1,7 @@
-"""Maps with a bound, a cache that loads what it misses, and single flight.
+"""Bounded maps, a cache that loads missing entries, and single flight.
 
-Of a full map the least recently written entry goes first. Of many callers that want the same thing
-at once, one does the work and all get its result.
+A full map forgets the entry that was written least recently. If many callers want the same thing at
+once, one call does the work and all get its result.
 """
 
 import asyncio
@@ -15,17 +15,16 @@ Loaded = TypeVar("Loaded")
 
 
 class SingleFlight(Generic[Loaded]):
-    """Shares one running call per key; nothing is remembered after it ends.
+    """Shares one running call per key; remembers nothing after the call ends.
 
-    A caller that goes away does not take the work from the others: the call itself is a task
-    of its own.
+    The call is a task of its own, so a caller that goes away does not cancel it for the others.
     """
 
     def __init__(self) -> None:
         self._flights: dict[str, asyncio.Task[Loaded]] = {}
 
     async def run(self, key: str, work: Callable[[], Awaitable[Loaded]]) -> Loaded:
-        """The result (or the exception) of the one call of `work` that is in flight for `key`."""
+        """Return the result (or raise the exception) of the one running call for `key`."""
         flight = self._flights.get(key)
         if flight is None:
             flight = asyncio.get_running_loop().create_task(self._call(key, work))
@@ -41,7 +40,7 @@ class SingleFlight(Generic[Loaded]):
 
 
 def _retrieve(flight: asyncio.Task[Loaded]) -> None:
-    """A failure that every caller has gone away from is nobody's; asyncio need not warn of it."""
+    """Mark a failure as seen, if all its callers have gone: asyncio need not warn about it."""
     if not flight.cancelled():
         flight.exception()
 
@@ -56,11 +55,12 @@ def _one(value: object) -> int:
 
 
 class BoundedMap(Generic[K, T]):
-    """A map of at most `weight_max` of weight: adding beyond it forgets what was written first.
+    """A map with a total weight of at most `weight_max`: beyond it, the oldest entry is forgotten.
 
-    For everything that is kept by a key which a stranger chooses. An entry weighs 1 unless `weigh`
-    says otherwise, of the same value always the same; one that alone is too heavy is not kept.
-    Writing a key again makes it the newest; reading it does not.
+    Use it for everything that is stored under a key which strangers choose. An entry weighs 1
+    unless `weigh` says otherwise; `weigh` must return the same weight for the same value. An entry
+    that alone exceeds `weight_max` is not kept. Writing a key again makes it the newest; reading
+    does not.
     """
 
     __slots__ = ("_entries", "_weigh", "_weight", "weight_max")
@@ -72,11 +72,11 @@ class BoundedMap(Generic[K, T]):
         self._entries: OrderedDict[K, T] = OrderedDict()
 
     def get(self, key: K) -> T | None:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._entries.get(key)
 
     def put(self, key: K, value: T) -> None:
-        """Store, as the newest entry."""
+        """Store the value as the newest entry."""
         self.pop(key)
         self._entries[key] = value
         self._weight += self._weigh(value)
@@ -85,7 +85,7 @@ class BoundedMap(Generic[K, T]):
             self._weight -= self._weigh(forgotten)
 
     def pop(self, key: K) -> T | None:
-        """Remove the entry, if it is there; returns its value."""
+        """Remove the entry if it exists; return its value, or None."""
         value = self._entries.pop(key, None)
         if value is not None:
             self._weight -= self._weigh(value)
@@ -97,7 +97,7 @@ class BoundedMap(Generic[K, T]):
         self._weight = 0
 
     def items(self) -> Iterator[tuple[K, T]]:
-        """Every entry, the one written least recently first."""
+        """Return every entry, the least recently written first."""
         return iter(self._entries.items())
 
     def __contains__(self, key: object) -> bool:
@@ -108,11 +108,11 @@ class BoundedMap(Generic[K, T]):
 
 
 class Cache(Generic[T]):
-    """Remembers what was loaded for `ttl_s` seconds, at most `weight_max` of it.
+    """Keeps what was loaded for `ttl_s` seconds, with a total weight of at most `weight_max`.
 
-    `ttl_s` may depend on what was loaded. An entry weighs 1 unless `weigh` says otherwise; the
-    oldest go first, and what alone is too heavy is not kept. A failed load is not remembered:
-    everybody who waited for it gets the failure.
+    `ttl_s` may depend on the loaded value. An entry weighs 1 unless `weigh` says otherwise. The
+    oldest entries are removed first; a value that alone exceeds `weight_max` is not kept. A failed
+    load is not kept either: everybody who waited for it gets the failure.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class Cache(Generic[T]):
         self._flights: SingleFlight[T] = SingleFlight()
 
     async def get(self, key: str, load: Callable[[], Awaitable[T]], sharers: str = "") -> T:
-        """What is remembered of `key`, else what `load` gives now.
+        """Return the cached value of `key`, or what `load` returns now.
 
-        Only those who name the same `sharers` wait for one another's load.
+        Only callers with the same `sharers` wait for one another's load.
         """
         known = self._entries.get(key)
         if known is not None and known[1] > self._clock.monotonic_s():

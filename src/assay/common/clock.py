@@ -1,4 +1,4 @@
-"""Time as a dependency: rules never read it, everything else asks a `Clock`."""
+"""Time as a dependency: pure rules never read it, and everything else asks a `Clock`."""
 
 import time
 from datetime import UTC, datetime
@@ -7,22 +7,22 @@ from typing import Final, Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is written down, monotonic time for what is measured."""
+    """Wall-clock time for records, monotonic time for measurements."""
 
     def now(self) -> datetime:
-        """The aware UTC time."""
+        """Return the current time as an aware UTC time."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds on a clock that never goes back; only differences mean anything."""
+        """Return seconds on a clock that never goes back; only differences have a meaning."""
         ...
 
 
 class SystemClock:
     """The machine's own clocks.
 
-    They are asked a dozen times a request, so nothing stands between: `now` and `monotonic_s` are
-    the functions themselves.
+    `now` and `monotonic_s` are the library functions themselves, because a request reads the time a
+    dozen times.
     """
 
     now = staticmethod(partial(datetime.now, UTC))  # noqa: TID251 - the one place that may
@@ -30,12 +30,15 @@ class SystemClock:
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds and `Z`. Source: conventions.md#time-money-and-ids."""
+    """Return ISO 8601 in UTC with milliseconds and `Z`.
+
+    Source: conventions.md#time-money-and-ids.
+    """
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> datetime:
-    """The inverse of `iso`; raises `ValueError` for what is not ISO 8601 with offset."""
+    """Parse what `iso` writes; raises `ValueError` if it is not ISO 8601 with an offset."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         message = "a time without an offset"
@@ -44,4 +47,4 @@ def from_iso(text: str) -> datetime:
 
 
 DAY_US: Final = 86_400_000_000
-"""A UTC day. Days are numbered from 1970-01-01."""
+"""Microseconds of a UTC day. Days are numbered from 1970-01-01."""

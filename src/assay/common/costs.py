@@ -1,12 +1,13 @@
-"""What callers cost the service over the last day, and how much they may.
+"""Counts what callers cost the service over the last day, and enforces their quotas.
 
-A cost is counted for its bearer: the operator whose credential a request carries, else the network
-of the caller's address. The request's handler says once who bears it (`serve_for`); whatever is
-done for it, however deep, counts there. What no request caused is counted for `SERVICE`.
+A cost is counted for its bearer: the operator whose credential a request carries, or else the
+network of the caller's address. The request's handler names the bearer once (`serve_for`), and
+everything that is done for the request counts for it. Work that no request caused is counted for
+`SERVICE`.
 
-Counting is in memory. What was counted is written behind, in batches, to a store that all processes
-share and that outlives them; from there each learns what its bearers have spent elsewhere. So one
-bearer can overrun a quota by what it spends within one interval of writing, in each process.
+Counting is in memory. The counts are written in batches to a store that all processes share and
+that survives restarts; from it each process learns what its bearers have spent elsewhere. In each
+process, one bearer can therefore exceed a quota by what it spends between two writes.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ DAY_S: Final = 86_400.0
 
 
 class CostKey(NamedTuple):
-    """What one count is of; `day` is a UTC calendar day, in days since 1970."""
+    """The key of one count; `day` is a UTC calendar day, in days since 1970-01-01."""
 
     name: str
     cost: str
@@ -36,7 +37,7 @@ class CostKey(NamedTuple):
 
 
 class CostStore(Protocol):
-    """Counts of all processes on one database."""
+    """Stores the counts of all processes on one database."""
 
     async def add(self, counts: Mapping[CostKey, int]) -> Mapping[CostKey, int]:
         """Add to the counts in one transaction.
@@ -46,26 +47,26 @@ class CostStore(Protocol):
         ...
 
     async def largest(self, days: Collection[int], limit: int) -> Mapping[CostKey, int]:
-        """The largest counts of these days, at most so many in all, of each kind alike."""
+        """Return the largest counts of these days: at most `limit`, as many of each kind."""
         ...
 
 
 @dataclass(slots=True)
 class CostWindow:
-    """What was counted in one UTC day and the one before."""
+    """The counts of one UTC day and of the day before."""
 
     day: int
     current: int = 0
     previous: int = 0
     unwritten: int = 0
-    """What of `current` the store does not have yet."""
+    """The part of `current` that the store does not have yet."""
     unwritten_before: int = 0
-    """The same of `previous`."""
+    """The part of `previous` that the store does not have yet."""
 
     def at(self, now_s: float) -> float:
-        """The sum over the last 24 hours, what was counted in the day before taken as even."""
+        """Return the sum over the last 24 hours; the day before is taken as evenly spread."""
         days = int(now_s // DAY_S) - self.day
-        if days > 0:  # never back: a clock that was put back forgives nothing
+        if days > 0:  # never back: setting a clock back must not reset counts
             is_next = days == 1
             self.previous = self.current if is_next else 0
             self.unwritten_before = self.unwritten if is_next else 0
@@ -74,7 +75,7 @@ class CostWindow:
         return self.current + self.previous * min(1.0, 1 + self.day - now_s / DAY_S)
 
     def take(self) -> Iterator[tuple[int, int]]:
-        """Days with what of them is to be written, which from now on counts as written."""
+        """Return the days with their unwritten counts, which count as written from now on."""
         if self.unwritten_before:
             yield self.day - 1, self.unwritten_before
         if self.unwritten:
@@ -82,21 +83,21 @@ class CostWindow:
         self.unwritten = self.unwritten_before = 0
 
     def give_back(self, day: int, count: int) -> None:
-        """What was taken has not been written."""
+        """Mark the taken counts as unwritten again: writing them failed."""
         if day == self.day:
             self.unwritten += count
         elif day == self.day - 1:
             self.unwritten_before += count
 
     def learn(self, day: int, written: int) -> None:
-        """Take a day's count from the store, which lacks what was counted since."""
+        """Take over a day's count of the store, and add what was counted here since."""
         if day == self.day:
             self.current = written + self.unwritten
         elif day == self.day - 1:
             self.previous = written + self.unwritten_before
 
     def wait_s(self, now_s: float, quota: int) -> float:
-        """Seconds until one more fits."""
+        """Return the seconds until one more unit fits."""
         left_s = (self.day + 1) * DAY_S - now_s
         if self.current < quota:
             room = quota - 1 - self.current
@@ -105,30 +106,30 @@ class CostWindow:
 
 
 BEARERS_MAX = 50_000
-"""Bearers remembered; the one that cost nothing for longest is forgotten first."""
+"""Bearers that are remembered; the one whose last cost is oldest is forgotten first."""
 
 SHOWN = 10
 
 BATCH_MAX: Final = 1000
-"""Counts written at once; of more, those with the largest part of their quota go first."""
+"""Counts written at once; those with the largest share of their quota go first."""
 
 LOADED_MAX: Final = 50_000
-"""Counts read at a start, the largest of each kind."""
+"""Counts read at a start: the largest of each kind."""
 
 NAME_CHARS_MAX: Final = 100
 EVERYBODY: Final = "everybody"
-"""What all bearers together have cost stands under this name."""
+"""The name under which the costs of all bearers are summed."""
 
 
 class Cost(StrEnum):
-    """What is counted."""
+    """Kinds of cost."""
 
     RPC_CALLS = "rpc_calls"
     """JSON-RPC requests to chain nodes."""
     EVALUATIONS = "evaluations"
     """Evaluations that ran."""
     UNPROVEN_EVALUATIONS = "unproven_evaluations"
-    """Of these, such of a key agent's address that nobody has proven."""
+    """Those of key agents whose address nobody has proven."""
     ROWS = "rows"
     """Rows added to the database."""
     ACCOUNT_CHANGES = "account_changes"
@@ -138,39 +139,39 @@ class Cost(StrEnum):
 
 
 class QuotaExceeded(TooMany):
-    """The bearer's quota of a day is used up; `quota` names it."""
+    """A bearer's daily quota is used up; `quota` names it."""
 
     code: ClassVar[str] = "quota_exceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who bears a cost, and whether quotas hold for it."""
+    """The party that a cost is counted for, and whether quotas apply to it."""
 
     name: str
     is_limited: bool = True
 
 
 SERVICE = Bearer("service", is_limited=False)
-"""Work that no request caused."""
+"""The bearer of work that no request caused."""
 
 _bearer: ContextVar[Callable[[], Bearer] | None] = ContextVar("assay_cost_bearer", default=None)
 
 
 def serve_for(bearer: Callable[[], Bearer]) -> None:
-    """From here on, in this context, costs are whose `bearer` says at that moment."""
+    """Count costs of this context, from here on, for what `bearer` returns at that moment."""
     _bearer.set(bearer)
 
 
 def address_bearer(client_address: str) -> Bearer:
-    """The network of an address: an IPv4 address, an IPv6 network of 64 bits."""
+    """Return the network of an address: one IPv4 address, or an IPv6 network of 64 bits."""
     return Bearer(f"address {caller_of(client_address)}"[:NAME_CHARS_MAX])
 
 
 class CostLedger:
-    """Counts costs by bearer over a sliding day, in memory of a fixed size. One per process.
+    """Counts costs by bearer over a sliding day, in bounded memory. One per process.
 
-    Without a store it counts for itself, and forgets with the process.
+    Without a store it counts for this process alone, and forgets the counts when the process ends.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class CostLedger:
         self._set_clock()
 
     def charge(self, cost: Cost, amount: int = 1, bearer: Bearer | None = None) -> None:
-        """Count a cost; it has been incurred, so nothing is refused."""
+        """Count a cost that has been incurred; refuse nothing."""
         name = (bearer or current_bearer()).name
         now_s = self._now_s()
         windows = self._windows.get(name) or {}
@@ -207,31 +208,31 @@ class CostLedger:
             window.unwritten += amount
 
     def used(self, cost: Cost, bearer: Bearer | None = None) -> int:
-        """What the bearer has cost in the last day."""
+        """Return what the bearer has cost in the last day."""
         windows = self._windows.get((bearer or current_bearer()).name)
         window = windows.get(cost) if windows is not None else None
         return 0 if window is None else _whole(window.at(self._now_s()))
 
     def has_left(self, cost: Cost, bearer: Bearer | None = None) -> bool:
-        """Whether the bearer's quota is not used up yet."""
+        """Return whether the bearer's quota has something left."""
         quota, bearer = self.quotas.get(cost), bearer or current_bearer()
         return quota is None or not bearer.is_limited or self.used(cost, bearer) < quota
 
     def require(self, *costs: Cost, bearer: Bearer | None = None) -> None:
-        """Raises `QuotaExceeded` when one of the bearer's quotas is used up."""
+        """Raise `QuotaExceeded` if one of the bearer's quotas is used up."""
         whose = bearer or current_bearer()
         for cost in costs:
             if not self.has_left(cost, whose):
                 raise self._exceeded(cost, self.quotas[cost], whose)
 
     def totals(self) -> Mapping[Cost, int]:
-        """What everybody has cost in the last day."""
+        """Return what all bearers together have cost in the last day."""
         now_s = self._now_s()
         found = self._totals
         return {cost: _whole(found[cost].at(now_s)) if cost in found else 0 for cost in Cost}
 
     def largest(self, cost: Cost) -> list[tuple[str, int]]:
-        """The bearers that cost most, with what they cost."""
+        """Return the bearers that cost most, with their costs."""
         now_s = self._now_s()
         rows = (
             (_whole(windows[cost].at(now_s)), name)
@@ -241,7 +242,7 @@ class CostLedger:
         return [(name, used) for used, name in sorted(rows, reverse=True)[:SHOWN]]
 
     async def load(self) -> None:
-        """Learn what was spent before this process began. Raises as the store."""
+        """Read what was spent before this process started. Raises like the store."""
         if self._store is None:
             return
         now_s = self._now_s()
@@ -253,17 +254,17 @@ class CostLedger:
         self._learn(found, now_s)
 
     async def flush(self) -> None:
-        """Write down a batch of what was counted since, and learn what others have.
+        """Write a batch of new counts, and read those of other processes.
 
-        On failure nothing is lost; a batch of which the database did not say whether it was
-        written may be counted twice.
+        A failure loses nothing. If the database does not say whether a batch was written, the batch
+        may be counted twice.
         """
         self._set_clock()
         async with self._turn:
             await self._flush_some()
 
     async def close(self) -> None:
-        """Write down everything that was counted."""
+        """Write everything that was counted."""
         async with self._turn:
             while len(self._unwritten) and self._store is not None:
                 await self._flush_some()
@@ -295,14 +296,14 @@ class CostLedger:
         self._learn(found, self._now_s())
 
     def _next_windows(self) -> dict[tuple[str, str], CostWindow]:
-        """Take out what is written next."""
+        """Remove and return what is written next."""
         waiting: Iterable[tuple[tuple[str, str], CostWindow]] = self._unwritten.items()
         if len(self._unwritten) > BATCH_MAX:
             waiting = heapq.nlargest(BATCH_MAX, waiting, key=self._part_of_quota)
         taken = dict(waiting)
         for key in taken:
             self._unwritten.pop(key)
-        # A name that no database may hold stays in memory: it must not keep others' out of it.
+        # A name that a database cannot store stays in memory, so that it does not block the others.
         return {key: window for key, window in taken.items() if key[0].isprintable()}
 
     def _part_of_quota(self, row: tuple[tuple[str, str], CostWindow]) -> float:
@@ -312,7 +313,7 @@ class CostLedger:
         return window.unwritten / self.quotas.get(Cost(cost), 1)
 
     def _learn(self, found: Mapping[CostKey, int], now_s: float) -> None:
-        """Take the counts of the store, and what was counted since they were asked for."""
+        """Take over the store's counts, and add what was counted since the read began."""
         for key, written in found.items():
             where = self._totals if key.name == EVERYBODY else self._windows.get(key.name)
             if where is None:
@@ -324,7 +325,7 @@ class CostLedger:
             window.learn(key.day, written)
 
     def _now_s(self) -> float:
-        """Seconds since 1970, by a clock that does not jump between two flushes."""
+        """Return seconds since 1970-01-01, on a clock that does not jump between two flushes."""
         return self._clock.monotonic_s() + self._offset_s
 
     def _set_clock(self) -> None:
@@ -347,10 +348,10 @@ class CostLedger:
 
 
 def current_bearer() -> Bearer:
-    """Who bears the costs of this context now."""
+    """Return the bearer of costs in this context."""
     ask = _bearer.get()
     return SERVICE if ask is None else ask()
 
 
 def _whole(used: float) -> int:
-    return ceil(used - 1e-6)  # what fractions of a day cost in floats
+    return ceil(used - 1e-6)  # tolerance for rounding in fractions of a day

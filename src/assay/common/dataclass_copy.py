@@ -1,4 +1,4 @@
-"""Frozen dataclasses that change often."""
+"""Copies frozen dataclasses that change often."""
 
 from typing import TypeVar
 
@@ -6,9 +6,9 @@ T = TypeVar("T")
 
 
 def changed(record: T, **values: object) -> T:
-    """As `dataclasses.replace`, of a dataclass without slots and `__post_init__`.
+    """Do what `dataclasses.replace` does, for a dataclass without slots and `__post_init__`.
 
-    In a sixth of its time: one of thirty fields is 1.3 us instead of 7.6. Raises `TypeError`.
+    It takes a sixth of the time: 1.3 us instead of 7.6 for thirty fields. Raises `TypeError`.
     """
     made = object.__new__(type(record))
     attributes = vars(made)

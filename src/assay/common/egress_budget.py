@@ -1,9 +1,9 @@
-"""What others may have sent to one host: the egress budget's terms. Source: ADR 0016.
+"""The egress budget: what this service may send to one host. Source: ADR 0016.
 
-A host that has not consented sees at most so many requests and bytes in any minute,
-through whichever feature, account or process. Half of that is for scheduled visits and for gates on
-agents whose caller has shown that it controls them; whatever anybody can trigger shares the other
-half, and one account has at most a quarter of the whole of it.
+A host that has not consented receives at most so many requests and bytes in any minute, over all
+features, accounts and processes. Half of that is for scheduled visits, and for gates whose caller
+has proven control of the agent. Everything that anybody can trigger shares the other half, and one
+account has at most a quarter of the whole of it.
 """
 
 from collections.abc import Generator
@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 BUDGET_S = 60
-"""Seconds a request and its bytes count, from the moment they are over."""
+"""Seconds that a request and its bytes count, from the moment it ends."""
 
 SHARED_PART = 2
 """The shared class may use one half of a budget."""
@@ -23,31 +23,31 @@ ACCOUNT_PART = 4
 """One account may use one quarter of a budget in the shared class."""
 
 RESERVED_PART = 2
-"""While others ask too, one agent, and one account, may use one half of a budget in the reserved
-class. A visit takes between a fifth and the whole of a small budget: in smaller parts none would be
-finished."""
+"""While others ask too, one agent, and one account, may use half of a budget in the reserved class.
+A visit takes between a fifth and the whole of a small budget, so smaller parts would let no visit
+finish."""
 
 OTHERS_S = 120
-"""How long somebody who was refused counts as asking."""
+"""Seconds that a refused requester counts as asking."""
 
 
 class UseClass(Enum):
-    """Who a request is made for."""
+    """The class of a request in a budget."""
 
     RESERVED = "reserved"
     """A scheduled visit, or a gate whose caller controls the agent: may use the whole budget."""
     SHARED = "shared"
     """What anybody can trigger: evaluations on demand, proxy, playground, unproven webhooks."""
     OWN = "own"
-    """A budget that nobody else draws on: a webhook receiver that proved itself."""
+    """A budget of its own, which nobody else uses: a webhook receiver that proved itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class EgressUse:
-    """The class of a request, and the account that asked for it where one did.
+    """The class of a request, and the account that asked for it, if one did.
 
-    `own` names the budget of class `OWN`; `agent` is the subject key of the agent that is visited
-    in class `RESERVED`.
+    `own` names the budget of class `OWN`. `agent` is the subject key of the visited agent in class
+    `RESERVED`.
     """
 
     use_class: UseClass = UseClass.SHARED
@@ -59,36 +59,37 @@ class EgressUse:
 
     @property
     def sharers(self) -> str:
-        """Names who may use each other's results: what was cut for one says nothing of others.
+        """Return the name of the group whose members may share results with each other.
 
-        One class; in the shared one, one account.
+        It is one class, and in the shared class one account: a result that was cut for one group
+        says nothing about others.
         """
         who = self.account if self.use_class is UseClass.SHARED else ""
         return f"{self.use_class.value} {who}"
 
     @property
     def narrowed(self) -> "EgressUse":
-        """The same in the shared class."""
+        """Return the same use in the shared class."""
         return EgressUse(UseClass.SHARED, self.account, is_document=self.is_document)
 
 
 _current: ContextVar[EgressUse] = ContextVar("assay_egress_use")
-# Not an argument: between a gate and the fetch of a registration file lie readers of chains, caches
-# and client libraries, and what none of them passed on would be counted for nobody. Unset is the
-# narrowest class. Tasks inherit it from the task that starts them.
+# Not an argument: chain readers, caches and client libraries lie between a gate and the fetch of a
+# registration file. If one of them did not pass it on, the request would count for nobody. Unset is
+# the narrowest class. Tasks inherit it from the task that starts them.
 
 ANYBODY = EgressUse()
 RESERVED = EgressUse(UseClass.RESERVED)
 
 
 def current_use() -> EgressUse:
-    """What requests of this task are counted as; `ANYBODY` unless somebody said."""
+    """Return the use that requests of this task count as; `ANYBODY` unless it was set."""
     return _current.get(ANYBODY)
 
 
 @contextmanager
 def egress_use(use: EgressUse) -> Generator[None]:
-    """Count what is sent inside the block, and in tasks it starts, as `use`."""
+    """Count requests inside the block, and in tasks that it starts, as `use`."""
     token = _current.set(use)
     try:
         yield
@@ -98,7 +99,7 @@ def egress_use(use: EgressUse) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Requests and bytes, sent and received, in any `BUDGET_S` seconds."""
+    """Largest number of requests and bytes, sent and received, in any `BUDGET_S` seconds."""
 
     requests: int
     size_bytes: int
@@ -106,12 +107,12 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRules:
-    """The ceilings, and whether addresses of one's own network have them too."""
+    """The ceilings, and whether they apply to private addresses too."""
 
     unproven: Ceiling = Ceiling(60, 256 * 1024)
     consenting: Ceiling = Ceiling(600, 20 * 1024 * 1024)
     gateway: Ceiling = Ceiling(150, 5 * 1024 * 1024)
-    """Of the IPFS gateway, for documents of registrations alone."""
+    """The ceiling of the IPFS gateway, for documents of registrations only."""
     holds_private: bool = False
 
 
@@ -120,54 +121,54 @@ class EgressClaim:
     """A request that is about to be counted against one budget."""
 
     exchange: str
-    """The same for the claims of one request on the budgets of name and address."""
+    """Equal for the claims of one request on the budgets of its name and its address."""
     key: str
-    """Names the budget. Any text: it is stored as a hash."""
+    """The name of the budget. It may be any text, because it is stored as a hash."""
     ceiling: Ceiling
     use: EgressUse
     size_bytes: int
-    """What it may send and receive before it asks for more."""
+    """Bytes that it may send and receive before it asks for more."""
     ends_s: float
-    """Seconds after which it is certainly over, when nobody says so."""
+    """Seconds after which it counts as ended if nobody reports its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpent:
-    """A budget has no room; `retry_s` is when the oldest request leaves it."""
+    """The budget has no room; `retry_s` is when the oldest request leaves it."""
 
     retry_s: float
 
 
 class BudgetLedger(Protocol):
-    """Counts kept by all processes together. Every method is one atomic step.
+    """Counts of all processes together. Every method is one atomic step.
 
-    Raises `common.errors.Unavailable` when it cannot be used: then nothing may be sent.
+    Raises `common.errors.Unavailable` if it cannot be used: then nothing may be sent.
     """
 
     async def claim(self, claim: EgressClaim) -> BudgetSpent | None:
-        """Count the request; `BudgetSpent` when that would exceed the budget, uncounted."""
+        """Count the request; if it would exceed the budget, return `BudgetSpent` uncounted."""
         ...
 
     async def extend(self, claims: "tuple[EgressClaim, ...]", wanted_bytes: int) -> int:
-        """Up to `wanted_bytes` more for a request under way, as many as each budget has left."""
+        """Grant up to `wanted_bytes` more for a running request, as far as each budget allows."""
         ...
 
     async def settle(self, exchange: str, size_bytes: int) -> None:
-        """The request is over; it sent and received `size_bytes` in all."""
+        """Record the end of a request that sent and received `size_bytes` in all."""
         ...
 
     async def forget(self, exchange: str) -> None:
-        """The request was never sent, or nobody has to be spared it."""
+        """Remove the claim: the request was never sent, or its target has no budget."""
         ...
 
     async def left(self, key: str, ceiling: Ceiling, use: EgressUse) -> Ceiling:
-        """What a use may still take of a budget; never below zero."""
+        """Return what a use may still take of a budget; never below zero."""
         ...
 
     async def count(self, key: str, limit: int, window_s: float) -> BudgetSpent | None:
-        """Count one of at most `limit` in any `window_s` seconds, or say `BudgetSpent`."""
+        """Count one of at most `limit` in any `window_s` seconds, or return `BudgetSpent`."""
         ...
 
 
 EGRESS_BUDGET = "egress_budget"
-"""Why an evaluation was not made: its host has had its share of requests. See ADR 0016."""
+"""The reason for an evaluation that was not made because its host's budget is used up: ADR 0016."""

@@ -1,19 +1,19 @@
 """Refusals and faults that reach a caller.
 
     ServiceError
-    ├── InvalidRequest        what was sent cannot be understood (with `details`)
-    ├── Unauthorized          no credential, or one that does not hold
-    ├── Forbidden             a credential that holds but does not reach this far
-    ├── NotFound              nothing of that name
-    ├── MethodNotAllowed      the path is there, the method is not
-    ├── Conflict              it collides with what is already there
+    ├── InvalidRequest        the request cannot be understood (with `details`)
+    ├── Unauthorized          no credential, or an invalid one
+    ├── Forbidden             a valid credential without the permission
+    ├── NotFound              there is nothing of that name
+    ├── MethodNotAllowed      the path exists, the method does not
+    ├── Conflict              it collides with an existing thing
     ├── TooLarge              more bytes than are accepted
-    ├── TooMany               too often; `retry_after_s` says when again
+    ├── RequestTimeout        the body did not arrive in time
+    ├── TooMany               too often; `retry_after_s` says when to try again
     └── Unavailable           we cannot answer now, and do not guess
 
-A feature subclasses one of these to name its own refusal by its own `code`. HTTP statuses are
-nobody's business here: `server/errors.py` holds the one table.
-Source: conventions.md#error-envelope.
+A feature subclasses one of these to give its own refusal a `code` of its own. HTTP statuses are
+only in the table of `server/errors.py`. Source: conventions.md#error-envelope.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from assay.common.json import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a request: where (path into it) and what, in a sentence."""
+    """One fault of a request: its place (a path into the request) and a sentence."""
 
     loc: tuple[str | int, ...]
     message: str
 
 
 class ServiceError(Exception):
-    """Anything a caller is told instead of the answer.
+    """An error that the caller receives instead of the answer.
 
     `message` is public: one English sentence without internal text, addresses or library words.
     `detail` is for our logs only. `extras` are further public members of the error body.
@@ -56,7 +56,7 @@ class ServiceError(Exception):
 
 
 class InvalidRequest(ServiceError):
-    """The request itself is wrong; `details` say where and how."""
+    """The request is invalid; `details` say where and how."""
 
     code: ClassVar[str] = "invalid_request"
 
@@ -66,37 +66,37 @@ class InvalidRequest(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    """No credential, or one that does not hold."""
+    """There is no credential, or it is invalid."""
 
     code: ClassVar[str] = "unauthorized"
 
 
 class Forbidden(ServiceError):
-    """The credential holds but does not reach this far."""
+    """The credential is valid but does not permit this."""
 
     code: ClassVar[str] = "forbidden"
 
 
 class NotFound(ServiceError):
-    """Nothing of that name."""
+    """There is nothing of that name."""
 
     code: ClassVar[str] = "not_found"
 
 
 class MethodNotAllowed(ServiceError):
-    """The path is there, the method is not."""
+    """The path exists, but not with this method."""
 
     code: ClassVar[str] = "method_not_allowed"
 
 
 class Conflict(ServiceError):
-    """It collides with what is already there."""
+    """The request collides with an existing thing."""
 
     code: ClassVar[str] = "conflict"
 
 
 class TooLarge(ServiceError):
-    """More bytes than are accepted."""
+    """The request has more bytes than are accepted."""
 
     code: ClassVar[str] = "payload_too_large"
 
@@ -108,7 +108,7 @@ class RequestTimeout(ServiceError):
 
 
 class TooMany(ServiceError):
-    """Too often; `retry_after_s` is always set."""
+    """The caller asks too often; `retry_after_s` is always set."""
 
     code: ClassVar[str] = "rate_limited"
 

@@ -1,8 +1,9 @@
-"""Waiting for a scarce resource, by turns: a flood from many callers cannot shut one caller out.
+"""Queues for scarce resources that take turns, so that a flood of callers cannot shut one out.
 
-Two classes wait: known callers, who get three turns of four, and strangers. Within a class the
-callers take turns, whatever each of them has waiting (round robin, as in RFC 970's fair queueing).
-Callers may belong to networks: in a full class those of the network with most waiting make room.
+Two classes wait: known callers, who get three turns of four, and strangers. Within a class callers
+take turns, however many requests each has waiting (round robin, as in RFC 970's fair queueing).
+Callers may belong to networks. In a full class, callers of the network with most waiting give up
+places.
 """
 
 import asyncio
@@ -19,8 +20,8 @@ KNOWN_TURNS: Final = 3
 RETRY_S: Final = 2
 
 LISTS: Final = (2, 512, 16)
-"""Whole lists of an operator's being made at once, waiting, and of one operator: one may take some
-50 MB in memory."""
+"""How many whole lists of operators are made at once, how many wait, and how many of one operator
+wait. One list may take some 50 MB of memory."""
 
 
 class _Ticket(NamedTuple):
@@ -32,7 +33,7 @@ class _Ticket(NamedTuple):
 
 
 class _Class:
-    """Callers of one class that wait."""
+    """Waiting callers of one class."""
 
     def __init__(self) -> None:
         self.callers: OrderedDict[str, deque[_Ticket]] = OrderedDict()
@@ -45,7 +46,7 @@ class _Class:
         self.count += 1
 
     def next(self) -> _Ticket:
-        """The oldest ticket of the caller whose turn it is, who then goes to the end."""
+        """Return the oldest ticket of the caller in turn, and move that caller to the end."""
         ticket = next(iter(self.callers.values()))[0]
         self.remove(ticket)
         if ticket.caller in self.callers:
@@ -53,7 +54,7 @@ class _Class:
         return ticket
 
     def remove(self, ticket: _Ticket) -> None:
-        """Remove a ticket, if it still waits."""
+        """Remove a ticket if it still waits."""
         tickets = self.callers.get(ticket.caller)
         if tickets is None or ticket not in tickets:
             return
@@ -66,9 +67,9 @@ class _Class:
         self.count -= 1
 
     def displace(self, caller: str, network: str, overrun: TooMany) -> bool:
-        """Refuse a ticket of the network with most, else the newest of the caller with most.
+        """Refuse a ticket of the network with most waiting, or of the caller with most.
 
-        False where neither has more than this one would have.
+        Returns False if neither has more waiting than the new caller would have.
         """
         [(largest, waiting)] = self.networks.most_common(1)
         if waiting > self.networks[network] + 1:
@@ -79,12 +80,12 @@ class _Class:
                 return False
             ticket = most[-1]
         self.remove(ticket)
-        if not ticket.turn.done():  # cancelled, and not told yet
+        if not ticket.turn.done():  # cancelled, but its task has not seen it yet
             ticket.turn.set_exception(overrun)
         return True
 
     def _newest_of(self, network: str) -> _Ticket:
-        """The newest of its caller with most there; of several such, of the last in turn."""
+        """Return the newest ticket of the caller with most; of several, the last in turn."""
         theirs = (
             [one for one in tickets if one.network == network]
             for tickets in reversed(self.callers.values())
@@ -93,17 +94,17 @@ class _Class:
 
 
 class FairQueue:
-    """At most `at_once` hold a slot; at most `waiting_max` of a class wait for one.
+    """At most `at_once` callers hold a slot, and at most `waiting_max` of a class wait for one.
 
-    One caller has at most `waiting_per_caller` waiting. Memory is bounded by the waiting. A network
-    that has nothing waiting gets a place unless `waiting_max` others have one each; a place that is
-    the only one of its caller and of its network is not taken away.
+    One caller has at most `waiting_per_caller` waiting, so memory is bounded. A network that has
+    nothing waiting gets a place unless `waiting_max` others have one each. A place that is the only
+    one of its caller and of its network is not taken away.
     """
 
     def __init__(
         self, at_once: int, waiting_max: int, waiting_per_caller: int, what: str = "log-ins"
     ) -> None:
-        """`what` waits, as refusals say it."""
+        """Create it; `what` names what waits, for refusals."""
         self._free = at_once
         self._waiting_max = waiting_max
         self._waiting_per_caller = waiting_per_caller
@@ -113,18 +114,17 @@ class FairQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Return how many wait."""
         return self._known.count + self._strangers.count
 
     @asynccontextmanager
     async def slot(
         self, caller: str, *, is_known: bool, network: str | None = None
     ) -> AsyncGenerator[None]:
-        """Hold a slot, once it is the caller's turn. Without a network the caller is one itself.
+        """Hold a slot when the caller's turn comes. Without a network the caller is its own.
 
-        Raises `TooMany` when the caller or its network has too many waiting itself, and
-        `Unavailable` when the queue is full of callers and networks that have no more waiting than
-        this one.
+        Raises `TooMany` if the caller or its network has too many waiting. Raises `Unavailable` if
+        the queue is full of callers and networks that have no more waiting than this one.
         """
         among = self._known if is_known else self._strangers
         await self._take(caller, caller if network is None else network, among)
@@ -151,12 +151,12 @@ class FairQueue:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._give()  # the turn came in the same moment: somebody else has it
+                self._give()  # the turn came at the same moment: pass it on
             among.remove(ticket)
             raise
 
     def _give(self) -> None:
-        """Hand the slot to the next in turn; it is free when nobody waits."""
+        """Give the slot to the next in turn; it is free if nobody waits."""
         while self.waiting:
             turn = self._next().next().turn
             if not turn.done():

@@ -1,8 +1,6 @@
-"""Fields of HTTP heads and web origins, read without a parser. Pure.
+"""Reads fields of HTTP heads and web origins without a parser. Pure.
 
-What the bytes of an HTTP head say of themselves, without a parser.
-
-Web origins, in the spelling browsers send (RFC 6454, section 6.2).
+Origins are written as browsers send them (RFC 6454, section 6.2).
 """
 
 import re
@@ -11,24 +9,24 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 END = b"\r\n\r\n"
-"""Where a head ends, if it is plain."""
+"""The end of a plain head."""
 
 
 def is_plain(raw: bytes, headers: int) -> bool:
-    """Whether every line of a head is its first line or one header, and all end in CRLF.
+    """Return whether each line of a head is its first line or one header, and ends in CRLF.
 
-    Else where the head ends is a parser's to say, and not to be guessed from its bytes: a bare LF,
-    a folded line or an empty one before the first make the count differ.
+    Otherwise only a parser can say where the head ends: a bare LF, a folded line or an empty line
+    before the first one make the count differ.
     """
     return raw.count(b"\n") == raw.count(b"\r\n") == headers + 2
 
 
 HeaderPairs: TypeAlias = Sequence[tuple[bytes, bytes]]
-"""As they came: names in lower case, repeated ones repeated."""
+"""Headers as they came: names in lower case, repeated ones repeated."""
 
 
 ANY: Final = "*"
-"""Every origin, where a list of them is asked for."""
+"""Every origin, in a list of origins."""
 
 _ORIGIN = re.compile(
     r"([a-z][a-z0-9+.-]{0,31})://(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?"
@@ -37,7 +35,7 @@ _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 
 
 def canonical_origin(text: str) -> str | None:
-    """The origin as browsers send it; None for what is none, such as an address with a path."""
+    """Return the origin as browsers send it; None if it is not an origin (it has a path, say)."""
     found = _ORIGIN.fullmatch(text.lower())
     if found is None:
         return None
@@ -47,13 +45,13 @@ def canonical_origin(text: str) -> str | None:
 
 
 def origin_of(address: str) -> str:
-    """The origin of an http(s) address of ours, whatever its path."""
+    """Return the origin of an http(s) address of ours, whatever its path."""
     parts = urlsplit(address)
     return canonical_origin(f"{parts.scheme}://{parts.netloc}") or address
 
 
 def authority_of(scheme: str, host: str) -> str:
-    """The value of a `Host` header in one spelling: no default port, no dot at the end."""
+    """Return the value of a `Host` header in one spelling: no default port, no dot at the end."""
     name, colon, port = host.lower().rpartition(":")
     if not colon or not port.isdecimal():
         name, port = host.lower(), ""

@@ -1,8 +1,8 @@
-"""Row ids: UUIDv7 (RFC 9562), so that they sort by the time they were made."""
+"""Row ids: UUIDv7 (RFC 9562), which sort by the time of their creation."""
 
 import uuid_utils
 
 
 def new_id() -> str:
-    """A fresh UUIDv7 in its 36-character form."""
+    """Return a new UUIDv7 in its 36-character form."""
     return str(uuid_utils.uuid7())

@@ -1,6 +1,6 @@
-"""JSON values: their types, for values that cross a boundary, and one text for one value.
+"""JSON values: their types across boundaries, and one canonical text for each value.
 
-The one text is canonical JSON (RFC 8785), of which the SHA-256 is taken.
+The canonical text is RFC 8785; hashes are its SHA-256.
 """
 
 import hashlib
@@ -18,34 +18,34 @@ JsonValue: TypeAlias = (
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-"""From a quote on it always matches, so that no byte is looked at twice."""
+"""Matches at every quote, so that no byte is read twice."""
 
 _QUOTES_PER_VALUE = 4
-"""Of a member of an object: those of its name and those of its text."""
+"""Quotes of one member of an object: those of its name and those of its text."""
 
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _OPENS = ord("[")
 
 _USUAL_DEPTH = 8
-"""Of nearly all answers: they are looked at without a loop over their brackets."""
+"""The depth of nearly all answers: they are checked without a loop over their brackets."""
 
 
 def is_object(value: object) -> TypeGuard[Mapping[str, JsonValue]]:
-    """Whether a decoded JSON value is an object (its keys are strings by construction)."""
+    """Return whether a decoded JSON value is an object (its keys are strings by construction)."""
     return type(value) is dict or isinstance(value, Mapping)  # the latter takes ten times as long
 
 
 def is_array(value: object) -> TypeGuard[Sequence[JsonValue]]:
-    """Whether a decoded JSON value is an array."""
+    """Return whether a decoded JSON value is an array."""
     return isinstance(value, list | tuple)
 
 
 def exact_number(text: bytes, name: str) -> Decimal | None:
-    """The fraction that a JSON object has for `name`, to its last digit: parsers make it a double.
+    """Return the number of member `name` in a JSON text to its last digit; parsers return a double.
 
-    Of text that another parser has found good. None where there is none; not a number where it has
-    more digits or a larger exponent than a `Decimal` can hold.
+    The text must have been accepted by another parser. Returns None if there is no such number, and
+    NaN if it has more digits or a larger exponent than a `Decimal` can hold.
     """
     found: object = json.loads(text, parse_float=_exact, parse_int=len)
     number = found.get(name) if is_object(found) else None
@@ -60,10 +60,10 @@ def _exact(text: str) -> Decimal:
 
 
 def has_values_beyond(text: bytes, values: int) -> bool:
-    """Whether JSON text may hold more than so many values, counted without a parser.
+    """Return whether JSON text may hold more than `values` values, counted without a parser.
 
-    To be asked before text of strangers is parsed on the event loop: a mebibyte of empty arrays
-    holds it for a tenth of a second. Commas, brackets and quotes inside strings count as well.
+    Call it before parsing text of strangers on the event loop: a mebibyte of empty arrays blocks it
+    for a tenth of a second. Commas, brackets and quotes inside strings count as well.
     """
     if len(text) <= values:
         return False
@@ -72,10 +72,10 @@ def has_values_beyond(text: bytes, values: int) -> bool:
 
 
 def is_nested_beyond(text: bytes, depth: int) -> bool:
-    """Whether JSON text opens more than `depth` arrays and objects within each other.
+    """Return whether JSON text opens more than `depth` arrays and objects within each other.
 
-    To be asked before text of strangers is parsed: the standard parser recurses, and where a
-    library has raised the recursion limit (py_ecc does, to 100,000) deep text ends the process.
+    Call it before parsing text of strangers. The standard parser recurses, and if a library has
+    raised the recursion limit (py_ecc does, to 100,000), deep text ends the process.
     """
     if text.count(b"[") + text.count(b"{") <= depth:
         return False
@@ -95,9 +95,9 @@ def is_nested_beyond(text: bytes, depth: int) -> bool:
 
 
 def canonical_bytes(value: JsonValue) -> bytes:
-    """The RFC 8785 form of `value`: the same value gives the same bytes on any machine.
+    """Return the RFC 8785 form of `value`: equal values give equal bytes on any machine.
 
-    Raises `ValueError` for what has no such form (NaN, integers beyond 2^53, lone surrogates).
+    Raises `ValueError` for values without such a form (NaN, integers beyond 2^53, lone surrogates).
     """
     try:
         return rfc8785.dumps(value)
@@ -106,5 +106,5 @@ def canonical_bytes(value: JsonValue) -> bytes:
 
 
 def sha256_hex(data: bytes) -> str:
-    """`0x` and 64 hex digits."""
+    """Return the SHA-256 as `0x` and 64 hex digits."""
     return "0x" + hashlib.sha256(data).hexdigest()

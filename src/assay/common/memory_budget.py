@@ -1,4 +1,4 @@
-"""Bytes that may be held in memory at once, by all and by each holder."""
+"""Bounds the bytes that are held in memory at once, by all holders and by each."""
 
 import asyncio
 from collections import deque
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from assay.common.errors import Unavailable
 
 PARTS = 4
-"""Nobody holds more than one part of so many but for a single thing; a room may have more parts."""
+"""A holder has at most one part of this many, unless it holds a single thing. A budget may have
+more parts."""
 
 SQUEEZED = 2
-"""So many times its size is the most a room ever holds, but for a single thing."""
+"""A budget holds at most this many times its size, unless it holds a single thing."""
 
 SMALL_BYTES = 64 * 1024
-"""What is no larger is not counted: the number of connections bounds it."""
+"""Things up to this size are not counted: the number of connections bounds them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,10 +26,10 @@ class _Waiting:
 
 
 class MemoryBudget:
-    """So many bytes; who finds none waits so many seconds, in the order of coming.
+    """A number of bytes; if there is no room, a request waits some seconds, in order of arrival.
 
-    What is larger than a part is let in while its holder holds nothing else, and what is larger
-    than the room while nobody does: how large one thing may be is not for this room to say.
+    A thing larger than a part is accepted while its holder holds nothing else, and one larger than
+    the budget while nobody does: other limits say how large one thing may be.
     """
 
     def __init__(self, size: int, wait_s: float = 0.0, parts: int = PARTS) -> None:
@@ -40,9 +41,9 @@ class MemoryBudget:
         self._waiting: deque[_Waiting] = deque()
 
     async def take(self, holder: str, size: int, own: int = 0) -> None:
-        """Hold so many bytes until they are given back. Raises `Unavailable`.
+        """Reserve bytes until they are released. Raises `Unavailable`.
 
-        `own` is what is held already for the same thing.
+        `own` is what the same thing already holds.
         """
         waiting = _Waiting(holder, size, own, asyncio.get_running_loop().create_future())
         if not self._waiting and self._has_part(waiting) and self._has_room(waiting):
@@ -53,13 +54,13 @@ class MemoryBudget:
             raise _full()
 
     def overcommit(self, holder: str, size: int, own: int = 0) -> None:
-        """As `take`, where there is no room as well: up to twice as much as there is."""
+        """Reserve like `take`, but beyond the budget as well: up to twice its size."""
         if self.reserved != own and self.reserved + size > SQUEEZED * self.size:
             raise _full()
         self._add(holder, size)
 
     def give(self, holder: str, size: int) -> None:
-        """Give back what was taken, or a part of it."""
+        """Release what was reserved, or a part of it."""
         self._remove(holder, size)
         self._let_in()
 
@@ -88,7 +89,7 @@ class MemoryBudget:
         while self._waiting:
             first = self._waiting.popleft()
             if first.holder in passed or not self._has_part(first):
-                passed.add(first.holder)  # those of his that came later stay behind this one
+                passed.add(first.holder)  # this holder's later requests stay behind this one
                 still.append(first)
             elif self._has_room(first):
                 self._add(first.holder, first.size)
@@ -120,38 +121,38 @@ class MemoryBudget:
 
 
 class Reservation:
-    """What is held of a room for one thing."""
+    """The bytes of a budget that are reserved for one thing."""
 
     __slots__ = ("_holder", "_room", "_small", "size")
 
     def __init__(self, room: MemoryBudget, holder: str, small: int = SMALL_BYTES) -> None:
-        """What is no larger than `small` is not counted."""
+        """Create it; up to `small` bytes are not counted."""
         self._room = room
         self._holder = holder
         self._small = small
         self.size = 0
 
     async def take(self, size: int) -> None:
-        """Hold at least so many bytes in all. Raises `Unavailable`."""
+        """Reserve at least this many bytes in all. Raises `Unavailable`."""
         if more := self._more(size):
             await self._room.take(self._holder, more, self.size)
             self.size += more
 
     def overcommit(self, size: int) -> None:
-        """As `take`, at once, and where there is no room as well. Raises `Unavailable`."""
+        """Reserve like `take`, at once and beyond the budget as well. Raises `Unavailable`."""
         if more := self._more(size):
             self._room.overcommit(self._holder, more, self.size)
             self.size += more
 
     def keep(self, size: int) -> None:
-        """Give back all but so many."""
+        """Release all but this many bytes."""
         left = size if size > self._small else 0
         if left < self.size:
             self._room.give(self._holder, self.size - left)
             self.size = left
 
     def close(self) -> None:
-        """Give back everything. Harmless when nothing is held."""
+        """Release everything. It may be called again."""
         self.keep(0)
 
     def _more(self, size: int) -> int:

@@ -1,9 +1,7 @@
-"""Whole numbers in the texts of strangers, and amounts of money. Pure.
+"""Reads whole numbers in texts of strangers strictly and within bounds; amounts of money. Pure.
 
-Python's own `int` takes signs, white space, underscores, digits of every script and texts of any
-length. What nodes, facilitators and callers write is read here instead.
-
-Amounts of money, as numbers and as texts.
+Python's own `int` accepts signs, white space, underscores, digits of every script and texts of any
+length. These functions read what nodes, facilitators and callers write instead.
 """
 
 import re
@@ -17,14 +15,14 @@ _BITS_PER_DIGIT = 4
 
 
 class NotANumber(ValueError):
-    """The value is not a number of the form and range that is asked for."""
+    """The value is not a number of the expected form and range."""
 
 
 def hex_number(value: object, bits: int) -> int:
-    """The number that `0x` and hexadecimal digits stand for, in either case, below 2**`bits`.
+    """Return the number of `0x` and hexadecimal digits, in either case, below 2**`bits`.
 
-    Zeros may stand before it, as in a 32-byte word, as long as all the digits are no more than a
-    number of `bits` bits needs. Raises `NotANumber` for anything else, `0x` alone among it.
+    Leading zeros are accepted, as in a 32-byte word, up to the digits that a number of `bits` bits
+    needs. Raises `NotANumber` for anything else, also for `0x` alone.
     """
     digits_max = -(-bits // _BITS_PER_DIGIT)
     if (
@@ -40,9 +38,9 @@ def hex_number(value: object, bits: int) -> int:
 
 
 def decimal_number(value: object, largest: int) -> int:
-    """The number that ASCII digits stand for, from 0 to `largest`.
+    """Return the number of ASCII digits, from 0 to `largest`.
 
-    No zeros may stand before it beyond the digits of `largest`. Raises `NotANumber`.
+    It has at most as many digits as `largest`, leading zeros included. Raises `NotANumber`.
     """
     if (
         not isinstance(value, str)
@@ -57,19 +55,20 @@ def decimal_number(value: object, largest: int) -> int:
 
 
 def whole_number(value: object, largest: int) -> int:
-    """A decoded JSON number that is whole, from 0 to `largest`. Raises `NotANumber`."""
+    """Return a decoded JSON number that is whole, from 0 to `largest`. Raises `NotANumber`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= largest:
         raise NotANumber(f"not a whole number from 0 to {largest}")
     return value
 
 
 DECIMALS = 6
-"""Of every asset in `payments.networks`. Source: x402.md#assets; mpp.md#tempo-constants."""
+"""Decimals of every asset in `payments.networks`. Source: x402.md#assets;
+mpp.md#tempo-constants."""
 
 MICRO = 1_000_000
-"""Millionths in a dollar."""
+"""Micro-dollars in a dollar."""
 
 
 def usd(micro: int) -> str:
-    """Micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
+    """Return micro-dollars as dollars with six places (conventions.md#time-money-and-ids)."""
     return f"{Decimal(micro).scaleb(-DECIMALS):.6f}"

@@ -1,4 +1,4 @@
-"""Plugins are files in a folder, or values in a list of modules; only this looks for them."""
+"""Finds plugins: files of a folder, or values of listed modules."""
 
 import importlib
 import pkgutil
@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 @runtime_checkable
 class NamedPlugin(Protocol):
-    """What every plugin has: the name it is known by."""
+    """What every plugin has: its name."""
 
     name: str
 
@@ -18,15 +18,15 @@ P = TypeVar("P")
 
 
 class PluginError(RuntimeError):
-    """A folder of plugins that must not start: a file without its plugin, or a name twice."""
+    """A folder's plugins cannot be loaded: a file lacks its plugin, or a name appears twice."""
 
 
 def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[str, P]:
-    """Every module of `package` must offer `attribute`; returns them by their `name`, sorted.
+    """Return the `attribute` of every module of `package` by its `name`, sorted.
 
-    `kind` only carries the type: conformance is the type checker's work, at the plugin's last
-    line. Raises `PluginError` for a module without the attribute, a plugin without a name, or
-    two plugins of one name.
+    `kind` only carries the type; the type checker checks conformance at the plugin's last line.
+    Raises `PluginError` for a module without the attribute, a plugin without a name, or two plugins
+    of one name.
     """
     del kind
     found: list[tuple[str, P]] = []
@@ -40,7 +40,7 @@ def load_plugins(package: ModuleType, attribute: str, kind: type[P]) -> Mapping[
 
 
 def values_of(modules: Iterable[ModuleType], kind: type[P]) -> Mapping[str, P]:
-    """The values of `kind` that the modules define, by their `name`, sorted.
+    """Return the values of `kind` that the modules define by their `name`, sorted.
 
     Raises `PluginError` for a module without one, and for two of one name.
     """

@@ -1,9 +1,9 @@
-"""A limit that several processes keep together, by borrowing slices of it.
+"""A limit that several processes share, by leasing slices of it.
 
-A process asks the shared count for a slice, spends it for a second without asking again, and gives
-back what it did not use. A unit is counted from when it is lent until 60 seconds after the last
-moment it could have been spent, so that all processes together never admit more than the limit in
-any window of 60 seconds, whatever is lost on the way. Source: ADR 0012.
+A process asks the shared count for a slice, spends it for a second without asking again, and
+returns what it did not use. A unit counts from when it is lent until 60 seconds after the last
+moment at which it could have been spent. All processes together therefore never admit more than the
+limit in any 60 seconds, whatever is lost on the way. Source: ADR 0012.
 """
 
 import asyncio
@@ -17,10 +17,11 @@ from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 
 LEASE_S = 1.0
-"""How long a slice may be spent, from before it was asked for."""
+"""Seconds that a slice may be spent, from before it was asked for."""
 
 COUNTED_S = 61
-"""Whole seconds a unit counts after the one it was lent in: the window of 60, and the lease."""
+"""Whole seconds that a unit counts after the one it was lent in: the window of 60, and the
+lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,75 +33,76 @@ class WindowRequest:
     need: int
     """Requests that wait for a unit: they get theirs while there are any."""
     want: int
-    """Units asked for in all; what exceeds `need` is lent sparingly, for others may want some."""
+    """Units asked for in all. Those beyond `need` are lent sparingly, because others may want
+    some."""
     back_second: int = 0
     back_units: int = 0
-    """Units lent in that second that were not spent, and now never will be."""
+    """Units lent in that second that were not spent, and can no longer be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the count answers."""
+    """The answer of the count."""
 
     units: int
-    """At most what was wanted; 0 when none are left."""
+    """Units granted, at most what was wanted; 0 if none are left."""
     left: int
-    """Of the limit, after this grant: what nobody holds or has spent."""
+    """Units of the limit that nobody holds or has spent after this grant."""
     second: int
-    """The store's own second the units are counted under."""
+    """The store's own second under which the units are counted."""
     reset_s: float
     """Seconds until the oldest counted unit leaves the window."""
 
 
 class SharedWindow(Protocol):
-    """Counts of units lent, by key and second, on one clock for all who ask."""
+    """Counts of lent units, by key and second, on one clock for all processes."""
 
     async def ask(self, asks: Sequence[WindowRequest]) -> Sequence[Grant]:
-        """One answer to each, in order; each is one atomic step.
+        """Return one answer to each request, in order; each is one atomic step.
 
-        Raises `Unavailable` well within `LEASE_S`. Nothing is ever sent twice: what was given
-        back twice would be lent twice.
+        Raises `Unavailable` well within `LEASE_S`. It sends nothing twice, because units that are
+        returned twice would be lent twice.
         """
         ...
 
     async def check(self) -> None:
-        """Raises `Unavailable` unless units can be lent."""
+        """Raise `Unavailable` unless units can be lent."""
         ...
 
 
 SWEEP_S = 0.5
-"""How often what was not used is given back, and a lost store is tried again."""
+"""Seconds between returning unused units, and between trials of a lost store."""
 
 STEADY_S = 60.0
 PAUSE_MAX_S = 30.0
-"""A store that is lost again before it was there for `STEADY_S` is tried again after twice the
-time, at most this long: what answers by halves would cost somebody a wait each time."""
+"""If a store is lost again within `STEADY_S`, the pause before the next trial doubles, up to this
+many seconds: each trial of a store that half works delays somebody."""
 
 REFUSED_S = 0.25
-"""How long nobody asks again after the store said that nothing is left."""
+"""Seconds without a new question after the store said that nothing is left."""
 
 WAIT_S = 3.0
-"""The longest a request ever waits for a slice."""
+"""Longest time that a request waits for a slice."""
 
 SLICE_MAX = 10_000
 BATCH_MAX = 500
-"""Keys asked about in one exchange with the store."""
+"""Keys in one exchange with the store."""
 
 KEYS_MAX = 200_000
-"""Slices in hand; beyond, the oldest is spent no more, and given back at its end."""
+"""Slices held at once. Beyond that, the oldest is no longer spent, and is returned at its end."""
 
 _ROUNDING_S = 1e-6
-"""What sums of floats may be off by: a whole second must not become two."""
+"""Tolerance for rounding in sums of floats: one whole second must not become two."""
 
 Remaining: TypeAlias = tuple[int, int]
-"""Units left after a request, below zero when it is refused; seconds until the oldest leaves."""
+"""Units left after a request (below zero if it is refused), and seconds until the oldest leaves."""
 
 _Waiter: TypeAlias = "asyncio.Future[Remaining | None]"
 
 
 @dataclass(slots=True)
 class _Slice:
-    """Units in hand."""
+    """A leased slice."""
 
     units: int
     size: int
@@ -111,7 +113,7 @@ class _Slice:
     refused_until_s: float
 
     def room(self, now_s: float) -> Remaining:
-        """How much is left, as far as is known here."""
+        """Return the units that are left, as far as this process knows."""
         return self.left + self.units, max(0, ceil(self.reset_at_s - now_s - _ROUNDING_S))
 
 
@@ -124,7 +126,7 @@ class _Asking:
 
 
 class QuotaLease:
-    """The slices this process holds. `run` must be running for `take` to be answered."""
+    """The slices that this process holds. `take` is answered only while `run` is running."""
 
     def __init__(
         self, window: SharedWindow, clock: Clock, on_change: Callable[[Unavailable | None], None]
@@ -138,19 +140,19 @@ class QuotaLease:
         self._wake = asyncio.Event()
         self._pause_s, self._try_at_s, self._found_at_s = SWEEP_S, 0.0, -STEADY_S
         self.is_alone = False
-        """Whether the shared count is out of reach: then each process counts by itself."""
+        """Whether the shared count is unreachable: then each process counts by itself."""
 
     def spend(self, key: str) -> Remaining | None:
-        """Spend a unit in hand; None when there is none."""
+        """Spend a unit of a held slice; return None if there is none."""
         return self.use(key) if self.has(key) else None
 
     def has(self, key: str) -> bool:
-        """Whether `spend` would find a unit now."""
+        """Return whether `spend` would find a unit now."""
         lease = self._slices.get(key)
         return lease is not None and lease.units > 0 and self._clock.monotonic_s() < lease.until_s
 
     def use(self, key: str) -> Remaining | None:
-        """Spend the unit that `has` has just found, though its time be over by now."""
+        """Spend the unit that `has` has just found, even if its time has ended since."""
         lease = self._slices.get(key)
         if lease is None or not lease.units:
             return None
@@ -158,13 +160,13 @@ class QuotaLease:
         return lease.room(self._clock.monotonic_s())
 
     def unspend(self, key: str) -> None:
-        """Take back a unit just spent, for what was then refused for another reason."""
+        """Take back a unit that was just spent, if the request was refused for another reason."""
         lease = self._slices.get(key)
         if lease is not None and lease.units < lease.size:
             lease.units += 1
 
     async def take(self, key: str, limit: int) -> Remaining | None:
-        """Spend a unit, borrowing when none is in hand; None when the process is alone."""
+        """Spend a unit, leasing if none is held; return None if the store is unreachable."""
         if self.is_alone:
             return None
         found = self.spend(key)
@@ -174,7 +176,7 @@ class QuotaLease:
         if lease is not None and now_s < lease.refused_until_s:
             return -1, lease.room(now_s)[1]
         if len(self._asking) >= KEYS_MAX and key not in self._asking:
-            return None  # the store has not answered for long, and who asked may be gone
+            return None  # the store has not answered for long, and the caller may be gone
         waiter: _Waiter = asyncio.get_running_loop().create_future()
         self._asking.setdefault(key, _Asking(limit)).waiters.append(waiter)
         self._wake.set()
@@ -185,11 +187,11 @@ class QuotaLease:
             return None
 
     async def check(self) -> None:
-        """Raises `Unavailable` unless the shared count answers."""
+        """Raise `Unavailable` unless the shared count answers."""
         await self._window.check()
 
     async def run(self) -> None:
-        """Ask for those who wait, give back what was not used; for ever."""
+        """Ask for waiting requests and return unused units, for ever."""
         while True:
             try:
                 async with asyncio.timeout(SWEEP_S):
@@ -200,7 +202,7 @@ class QuotaLease:
             await self.round()
 
     async def round(self) -> None:
-        """One turn of `run`: everything that is to be asked or given back now."""
+        """Do one round of `run`: ask for, and return, everything that is due."""
         if self.is_alone:
             await self._try_again()
             return
@@ -212,7 +214,7 @@ class QuotaLease:
                 return
 
     async def close(self) -> None:
-        """Give back all that is in hand. The store being gone is no matter here."""
+        """Return all held units. A lost store is ignored here."""
         while not self.is_alone and (asked := self._next(everything=True)):
             try:
                 await self._ask(asked)
@@ -231,7 +233,7 @@ class QuotaLease:
             raise
 
     def _receive(self, ask: WindowRequest, asking: _Asking, grant: Grant, until_s: float) -> None:
-        """Those who wait first, in their order; the rest is kept in hand."""
+        """Serve waiting requests first, in their order; keep the rest."""
         now_s = self._clock.monotonic_s()
         refused_until_s = 0.0 if grant.units else now_s + min(REFUSED_S, grant.reset_s)
         lease = _Slice(
@@ -244,13 +246,13 @@ class QuotaLease:
             refused_until_s=refused_until_s,
         )
         self._hold(ask.key, lease)
-        if grant.units and now_s >= until_s:  # came too late to be spent: once more
+        if grant.units and now_s >= until_s:  # came too late to be spent: ask again
             again = self._asking.setdefault(ask.key, _Asking(ask.limit))
             again.waiters[:0] = asking.waiters
             return
-        later = self._asking.pop(ask.key, None)  # came while we asked
+        later = self._asking.pop(ask.key, None)  # a request that came while we asked
         for waiter in asking.waiters:
-            if not waiter.done():  # who went away leaves its unit to the others
+            if not waiter.done():  # a caller that went away leaves its unit to the others
                 waiter.set_result(_serve(lease, now_s))
         for waiter in later.waiters if later is not None else ():
             if waiter.done():
@@ -268,10 +270,10 @@ class QuotaLease:
             self._slices.popitem(last=False)
         if len(self._ending) > KEYS_MAX:
             _, oldest = self._ending.popleft()
-            oldest.units = 0  # nobody gives them back: they leave the shared window by themselves
+            oldest.units = 0  # nobody returns them: they leave the shared window by themselves
 
     def _next(self, *, everything: bool) -> "list[tuple[WindowRequest, _Asking]]":
-        """What is asked in one exchange: for those who wait, and what is to be given back."""
+        """Return the questions of one exchange: for waiting requests, and units to be returned."""
         now_s = self._clock.monotonic_s()
         asked: list[tuple[WindowRequest, _Asking]] = []
         while self._asking and len(asked) < BATCH_MAX:
@@ -291,7 +293,7 @@ class QuotaLease:
         return asked
 
     def _asked(self, key: str, limit: int, need: int, now_s: float) -> WindowRequest:
-        """As much as the last second's need shows, and twice that where it was not enough."""
+        """Return as much as the last second needed, and twice that if it was not enough."""
         lease = self._slices.get(key)
         if lease is None:
             return WindowRequest(key, limit, need, need)
@@ -301,7 +303,7 @@ class QuotaLease:
         return WindowRequest(key, limit, need, max(need, want), lease.second, back)
 
     def _forget(self, now_s: float) -> None:
-        """A slice is remembered for one more lease, for the sake of its size."""
+        """Keep a slice for one more lease, because its size shows the need."""
         while self._slices:
             key, lease = next(iter(self._slices.items()))
             if now_s < lease.until_s + LEASE_S:
@@ -309,7 +311,7 @@ class QuotaLease:
             del self._slices[key]
 
     def _lose(self, error: Unavailable) -> None:
-        """What was in hand is forgotten: it leaves the shared window by itself."""
+        """Forget the held units: they leave the shared window by themselves."""
         self.is_alone = True
         now_s = self._clock.monotonic_s()
         is_steady = now_s - self._found_at_s >= STEADY_S
@@ -333,7 +335,7 @@ class QuotaLease:
 
 
 def _serve(lease: _Slice, now_s: float) -> Remaining:
-    """A unit of the slice, or the refusal of one."""
+    """Return a unit of the slice, or its refusal."""
     if not lease.units:
         return -1, lease.room(now_s)[1]
     lease.units -= 1
@@ -341,7 +343,7 @@ def _serve(lease: _Slice, now_s: float) -> Remaining:
 
 
 def _release(asking: Iterable[_Asking]) -> None:
-    """Nobody is left waiting for what will not be answered."""
+    """Stop the wait for an answer that will not come."""
     for one in asking:
         for waiter in one.waiters:
             if not waiter.done():

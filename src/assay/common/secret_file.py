@@ -1,10 +1,10 @@
-"""Secrets nobody has to invent: generated once, kept in a file only its owner can read.
+"""Generates secrets once, and keeps them in a file that only its owner can read.
 
-Each one is a ring: the secret in use, the next one, which is accepted already, and previous ones.
-Changing it makes the next one the one in use, so that processes that still run with the old file
-accept what a restarted one signs, and the other way round.
+Each secret is a ring: the secret in use, the next one, which is accepted already, and previous
+ones. A change makes the next secret the one in use. Processes that still run with the old file
+therefore accept what a restarted process signs, and the reverse.
 
-Private keys of secp256k1 are drawn once, and kept in files of their own in the same way.
+Private keys of secp256k1 are generated once as well, into files of their own.
 """
 
 import fcntl
@@ -32,31 +32,31 @@ class SecretFileError(RuntimeError):
 
 
 def load_or_create(path: Path, names: Sequence[str], now: datetime) -> dict[str, SecretRing]:
-    """The rings of the file; what is missing is drawn (32 bytes, hex) and written back.
+    """Return the rings of the file; generate missing secrets (32 bytes, hex) and write them back.
 
-    The file is made with mode 0600 and refused when others can read it. Previous secrets whose
+    The file is created with mode 0600, and refused if others can read it. Previous secrets whose
     time is over are left out.
     """
     drawn = [one for name in names for one in (name, name + NEXT)]
     known = _read(path)
     if any(one not in known for one in drawn):
         with _turn(path):
-            known = _read(path)  # somebody else may have drawn them by now
+            known = _read(path)  # another process may have created them by now
             known = {one: secrets.token_hex(32) for one in drawn} | known
             _write(path, known)
     return {name: _ring(known, name, now) for name in names}
 
 
 def load_known(path: Path, names: Sequence[str], now: datetime) -> dict[str, SecretRing]:
-    """The rings that the file holds already; none is drawn. Raises `SecretFileError`."""
+    """Return the rings that the file holds already; generate none. Raises `SecretFileError`."""
     known = _read(path)
     return {name: _ring(known, name, now) for name in names if {name, name + NEXT} <= known.keys()}
 
 
 def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) -> None:
-    """Put the next secret in use and draw another; the old one is accepted until then.
+    """Put the next secret in use, draw another, and accept the old one until `keep_until`.
 
-    Without a time it is accepted for ever. The ring must be there. Raises `SecretFileError`.
+    If `keep_until` is None, it is accepted for ever. The ring must exist. Raises `SecretFileError`.
     """
     with _turn(path):
         known = _read(path)
@@ -69,7 +69,7 @@ def rotate(path: Path, name: str, now: datetime, keep_until: datetime | None) ->
 
 
 def replace(path: Path, name: str) -> None:
-    """Draw a whole new ring: nothing that any of its secrets signed is accepted any more."""
+    """Generate a whole new ring: nothing that the old secrets signed is accepted any more."""
     with _turn(path):
         known = _read(path)
         known.pop(name + PREVIOUS, None)
@@ -83,7 +83,7 @@ def _ring(known: dict[str, str], name: str, now: datetime) -> SecretRing:
 
 
 def _previous(known: dict[str, str], name: str, now: datetime) -> list[tuple[str, str]]:
-    """The previous secrets that still count, newest first, each with its time as text."""
+    """Return the previous secrets that still count, newest first, each with its time as text."""
     entries = [one.partition("@") for one in known.get(name + PREVIOUS, "").split(",") if one]
     try:
         return [(secret, at) for secret, _, at in entries if not at or now < from_iso(at)]
@@ -93,7 +93,7 @@ def _previous(known: dict[str, str], name: str, now: datetime) -> list[tuple[str
 
 @contextmanager
 def _turn(path: Path) -> Generator[None]:
-    """Of several processes one writes: two that start at once must not draw different secrets."""
+    """Let one process write at a time: two that start at once must not draw different secrets."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -131,7 +131,7 @@ def _write(path: Path, values: dict[str, str]) -> None:
 
 
 def make_key(path: Path) -> bool:
-    """Draw a key into a new file of mode 0600, as 64 hex digits; False where a file is there.
+    """Write a new key to a new file of mode 0600, as 64 hex digits; False if a file exists.
 
     A reader of the file finds the whole key or no file. Raises `OSError`.
     """
@@ -140,7 +140,7 @@ def make_key(path: Path) -> bool:
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
         out.write(PrivateKey().to_hex() + "\n")
         out.flush()
-        os.fsync(out.fileno())  # money may be sent to its address the next moment
+        os.fsync(out.fileno())  # somebody may send money to its address at once
     try:
         with suppress(FileExistsError):
             os.link(temporary, path)

@@ -1,7 +1,7 @@
-"""Short-lived shared facts: used challenges, revoked sessions, counters.
+"""Short-lived facts that processes share: used challenges, revoked sessions, counters.
 
-`SharedState` is what every store of them does, `check_entry` the sizes they keep to, and
-`MemorySharedState` the store of one process.
+`SharedState` is the port, `check_entry` checks its sizes, and `MemorySharedState` is the store of
+one process.
 """
 
 import heapq
@@ -12,26 +12,26 @@ from assay.common.errors import Unavailable
 
 
 class SharedState(Protocol):
-    """A key-value store whose entries end by themselves. Every operation is atomic.
+    """A key-value store whose entries expire by themselves. Every operation is atomic.
 
-    Keys are at most 200 characters, values at most 4,096. A lost or unreachable store raises
-    `common.errors.Unavailable`: what guards access must fail closed.
+    Keys have at most 200 characters, values at most 4,096. A lost or unreachable store raises
+    `common.errors.Unavailable`: checks that guard access must fail closed.
     """
 
     async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:
-        """Store and return True, or leave what is there (unexpired) and return False."""
+        """Store the value and return True; if an unexpired one exists, return False."""
         ...
 
     async def put(self, key: str, value: str, ttl_s: float) -> None:
-        """Store, replacing what was there."""
+        """Store the value, replacing an existing one."""
         ...
 
     async def get(self, key: str) -> str | None:
-        """The unexpired value, or None."""
+        """Return the unexpired value, or None."""
         ...
 
     async def take(self, key: str) -> str | None:
-        """The unexpired value, removed in the same step: of two callers at most one gets it."""
+        """Return the unexpired value and remove it in the same step: at most one caller gets it."""
         ...
 
 
@@ -41,30 +41,30 @@ VALUE_CHARS_MAX = 4096
 
 
 def check_entry(key: str, value: str) -> None:
-    """Raises `ValueError` for an entry beyond the port's sizes: the caller's mistake, not theirs.
+    """Raise `ValueError` for an entry beyond the port's sizes: that is the caller's mistake.
 
-    What a stranger sends is hashed or bounded before it becomes a key.
+    Hash or bound what a stranger sends before it becomes a key.
     """
     if len(key) > KEY_CHARS_MAX or len(value) > VALUE_CHARS_MAX:
         raise ValueError("a key has at most 200 characters, a value at most 4,096")
 
 
 ENTRIES_MAX = 100_000
-"""At most some 430 MB, were every entry as large as the port allows."""
+"""Most entries: some 430 MB if every entry is as large as the port allows."""
 
 
 class MemorySharedState:
-    """Implements `common.shared_state.SharedState` for one process; lost with it.
+    """Implements `common.shared_state.SharedState` in memory, for one process.
 
-    Bounded: when it is full of unexpired entries it refuses, for forgetting one would let a used
-    challenge or a revoked session live again.
+    If it is full of unexpired entries it refuses new ones. If it forgot one, a used challenge or a
+    revoked session would become valid again.
     """
 
     def __init__(self, clock: Clock, entries_max: int = ENTRIES_MAX) -> None:
         self._clock = clock
         self._entries_max = entries_max
         self._entries: dict[str, tuple[str, float]] = {}
-        self._ends: list[tuple[float, str]] = []  # a heap; may name entries since replaced
+        self._ends: list[tuple[float, str]] = []  # a heap; may name replaced entries
 
     async def put_if_absent(self, key: str, value: str, ttl_s: float) -> bool:
         check_entry(key, value)
@@ -96,7 +96,7 @@ class MemorySharedState:
         until = self._clock.monotonic_s() + ttl_s
         self._entries[key] = (value, until)
         heapq.heappush(self._ends, (until, key))
-        if len(self._ends) > 2 * self._entries_max:  # so that it costs each put next to nothing
+        if len(self._ends) > 2 * self._entries_max:  # so that a put costs almost nothing
             self._ends = [(until, key) for key, (_, until) in self._entries.items()]
             heapq.heapify(self._ends)
 

@@ -1,4 +1,4 @@
-"""Long computations cut into short slices: what counts them, and a search that is cut so. Pure."""
+"""Splits long computations into short slices, with a search that is split so. Pure."""
 
 import re
 from collections.abc import Callable, Generator
@@ -7,17 +7,17 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 SLICE_CHARS = 4_096
-"""Characters after which a computation lets others go on: a few milliseconds."""
+"""Characters after which a computation yields: a few milliseconds."""
 
 WINDOW_CHARS = 2_048
-"""Places at which `occurs` looks for a match at once."""
+"""Positions at which `occurs` looks for a match at once."""
 
 Sliced: TypeAlias = Generator[None, None, T]
 """A computation that yields after every slice and returns its result."""
 
 
 def whole(work: Sliced[T]) -> T:
-    """The result of `work`, at once."""
+    """Return the result of `work`, computed at once."""
     while True:
         try:
             next(work)
@@ -30,12 +30,12 @@ class Meter:
 
     def __init__(self, slice_chars: int = SLICE_CHARS) -> None:
         self.read = 0
-        """Every reading counts: what is read by two patterns counts twice."""
+        """Every reading counts: a text that two patterns read counts twice."""
         self._slice_chars = slice_chars
         self._since = 0
 
     def spend(self, chars: int) -> bool:
-        """Count so many characters; whether the slice is over."""
+        """Count characters; return whether the slice is over."""
         self.read += chars
         self._since += chars
         if self._since < self._slice_chars:
@@ -51,10 +51,11 @@ def occurs(
     reach: int,
     accept: Callable[[re.Match[str]], bool] | None = None,
 ) -> Sliced[bool]:
-    """Whether the pattern matches somewhere, as `accept` has it.
+    """Return whether the pattern matches somewhere such that `accept` allows it.
 
-    Window by window: a match begins in its window and ends at most `reach` beyond. One that ends
-    where the view ends could be longer, and counts only where the text ends there too.
+    It searches window by window. A match begins in its window and ends at most `reach` beyond. A
+    match that ends where the view ends could be longer, so it counts only if the text ends there
+    too.
     """
     at = 0
     while at < len(text):

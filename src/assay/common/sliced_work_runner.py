@@ -1,4 +1,4 @@
-"""Long computations on the event loop, in short slices, one slice of them all at a time."""
+"""Runs long computations on the event loop, one short slice at a time."""
 
 import asyncio
 from typing import TypeVar
@@ -9,17 +9,17 @@ T = TypeVar("T")
 
 
 class Slices:
-    """Runs sliced computations side by side: one slice, then the loop, then the next one's slice.
+    """Runs sliced computations side by side: one slice, then the loop, then the next slice.
 
-    However many run, the loop is held for one slice at a time, and each computation gets its turn
-    in the order of asking.
+    However many run, the loop is blocked for one slice at a time, and computations take turns in
+    the order in which they asked.
     """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def run(self, work: Sliced[T]) -> T:
-        """The result of `work`; cancelled, it goes no further."""
+        """Return the result of `work`; stop computing if the caller is cancelled."""
         ended: StopIteration | None = None
         while ended is None:
             async with self._turn:

@@ -1,9 +1,4 @@
-"""Background work that is neither lost nor silent, and work done once a turn of the loop.
-
-Background work that is neither lost nor silent.
-
-What one turn of the event loop has to send, sent at its end, all at once.
-"""
+"""Background work that is neither lost nor silent, and work that is done once a loop turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -14,10 +9,10 @@ U = TypeVar("U")
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` to its end, even for a caller that is cancelled meanwhile.
+    """Do `work` to its end, even if the caller is cancelled meanwhile.
 
-    For writing whose outcome must be known; `work` bounds its own time. A cancellation is told
-    to the caller at its next wait.
+    Use it for writing whose outcome must be known; `work` must bound its own time. The caller sees
+    a cancellation at its next wait.
     """
     task = asyncio.get_running_loop().create_task(work)
     is_cancelled = False
@@ -35,9 +30,9 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
-    """Do both at once; a failure cancels the other, and is raised as it is.
+    """Do both at once; if one fails, cancel the other and raise the failure unchanged.
 
-    `one` begins first: where it fails before it waits, `other` never begins.
+    `one` begins first: if it fails before it waits, `other` never begins.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -49,7 +44,7 @@ async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tu
 
 
 async def all_results(works: Iterable[Awaitable[T]]) -> list[T | Exception]:
-    """Do all at once, begun in their order; what each returned or raised, in the same order."""
+    """Do all at once, begun in order; return what each returned or raised, in the same order."""
 
     async def result_of(work: Awaitable[T]) -> T | Exception:
         try:
@@ -63,14 +58,14 @@ async def all_results(works: Iterable[Awaitable[T]]) -> list[T | Exception]:
 
 
 class Tasks:
-    """Keeps every spawned task until it ends and reports the ones that fail."""
+    """Keeps every spawned task until it ends, and reports tasks that fail."""
 
     def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
         self._running: set[asyncio.Task[Any]] = set()
         self._on_failure = on_failure
 
     def spawn(self, name: str, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
-        """Start `work` now; a failure is handed to `on_failure` with its name."""
+        """Start `work` now; if it fails, call `on_failure` with its name."""
         task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -93,26 +88,26 @@ class Tasks:
 
 
 class Sender(Protocol):
-    """Somebody with something to send."""
+    """Something that has data to send."""
 
     def send(self) -> None:
-        """Write it. Harmless where there is nothing, or nobody to write to, any more."""
+        """Write the data; do nothing if there is none, or if the connection is gone."""
         ...
 
 
 class WriteCoalescer:
-    """Lets everybody send at the end of the turn, in the order in which they asked.
+    """Sends all data of one event loop turn at its end, in the order of the requests.
 
-    A peer that was sent a single packet has read it, and sleeps, before the next one comes: each
-    then costs an interrupt of another processor, more than a write itself does. Of a burst only
-    the first packet wakes anybody.
+    A peer that receives a single packet has read it, and sleeps, before the next one comes. Each
+    packet then costs an interrupt of another processor, which costs more than a write. In a burst
+    only the first packet wakes anybody.
     """
 
     def __init__(self) -> None:
         self._waiting: list[Sender] = []
 
     def add(self, sender: Sender) -> None:
-        """Let it send when this turn's events have been handled."""
+        """Let the sender send when the events of this turn have been handled."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._send)
         self._waiting.append(sender)
@@ -122,6 +117,6 @@ class WriteCoalescer:
         try:
             for sender in waiting:
                 sender.send()
-        finally:  # one that raises does not keep the others
+        finally:  # one that raises does not stop the others
             for sender in waiting:
                 self.add(sender)

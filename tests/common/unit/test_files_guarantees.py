@@ -91,7 +91,9 @@ def test_processes_that_start_at_once_draw_the_same_secrets(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_file_others_can_read_is_refused_with_its_mend(tmp_path: Path, mode: int) -> None:
+def test_a_file_others_can_read_is_refused_and_the_message_says_how_to_fix_it(
+    tmp_path: Path, mode: int
+) -> None:
     path = tmp_path / "secrets.json"
     load_or_create(path, ["a"], NOW)
     path.chmod(mode)
