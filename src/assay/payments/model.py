@@ -24,7 +24,7 @@ from assay.common.errors import Conflict, ServiceError, Unavailable
 from assay.common.json import JsonObject, JsonValue
 from assay.payments.outcomes import AT_ONCE, NO_GAS, Gas, Look, SettlementAttempt
 
-Protocol: TypeAlias = Literal["x402", "mpp"]
+ProtocolName: TypeAlias = Literal["x402", "mpp"]
 """Source: interface.md#enumerated-values."""
 
 
@@ -45,7 +45,7 @@ class PaymentNetwork:
     """
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     chain_id: int
     asset: PaymentAsset
     rpc_urls: tuple[str, ...]
@@ -161,7 +161,7 @@ class LedgerEntry:
     """A row of the ledger."""
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     asset: str
     payer: str
@@ -396,7 +396,7 @@ class WatchedPayment:
     """An entry of the ledger, as much of it as a receipt is held against."""
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     asset: str
     payer: str
     nonce: str

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from assay.chains.model import Network
 from assay.chains.rpc import Rpc
 from assay.common.addresses import keccak256
-from assay.payments.model import PaymentAsset, PaymentNetwork, Protocol
+from assay.payments.model import PaymentAsset, PaymentNetwork, ProtocolName
 
 Value = TypeVar("Value")
 
@@ -89,7 +89,7 @@ def network_id(name: str) -> str | None:
     return _SPELLINGS.get(name.strip().lower())
 
 
-def accepted_names(protocol: Protocol | None = None) -> str:
+def accepted_names(protocol: ProtocolName | None = None) -> str:
     """The networks of a protocol, or all, as an error lists them: `eip155:8453 (base), ...`."""
     fitting = (row for row in ROWS if protocol in {None, row.protocol})
     return ", ".join(f"{row.id} ({row.short_name})" for row in fitting)

@@ -39,7 +39,7 @@ from assay.payments.model import (
     PaymentRequirements,
     PaymentSighting,
     PaymentState,
-    Protocol,
+    ProtocolName,
     Quote,
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt
@@ -52,7 +52,7 @@ _LABEL = b"assay.request.2\0"
 class PresentedPayment:
     """A payment as its sender words it, taken apart but believed in nothing."""
 
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     """Id of the network it says it is made on."""
     amount: int
@@ -358,7 +358,7 @@ class ProtocolDependencies:
 class PaymentProtocol(Port):
     """A folder of `payments`: how one protocol asks, reads, settles and thanks."""
 
-    name: ClassVar[Protocol]
+    name: ClassVar[ProtocolName]
     binds_body: ClassVar[bool]
     """Whether a demand holds for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]

@@ -11,12 +11,11 @@ are not frozen because that would double what making them costs.
 Source: interface.md#wrapper-configuration, #wrapper-body, #wrappers.
 """
 
-import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.common.http_heads import HeaderPairs
@@ -24,7 +23,7 @@ from assay.gate.decision import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
-from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
+from assay.payments.model import ClaimedPayment, LedgerEntry, ProtocolName, Quote
 
 _STRICTEST_FIRST = ("deny", None, "throttle", "allow")
 
@@ -155,7 +154,7 @@ class WrapperConfig:
     target_url: str
     """Empty: registered with a price and no more, by the earlier form
     (interface.md#the-earlier-wrapper-form)."""
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     payout_address: str | None
     trust_enabled: bool
@@ -353,7 +352,7 @@ QUOTES_MAX: Final = 100
 ChangeResult = Literal["changed", "overlaps", "stale"]
 
 
-class FastPathCall(typing.Protocol):
+class FastPathCall(Protocol):
     """What differs between two requests of the very same bytes, and how this one went."""
 
     client_address: str
