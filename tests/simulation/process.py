@@ -1,6 +1,6 @@
 """A process of the service: the real parts, put together as `app.wrappers` does, and its calls.
 
-`Process._answer` is the paid part of `wrappers.pipeline` and `wrappers.paid_call`, step for step;
+`Process._answer` is the paid part of `wrappers.pipeline`, step for step;
 the rest of a call moves no money.
 """
 

@@ -1,12 +1,10 @@
 """What a plan includes: features, and the monthly allowance of metered calls.
 
-What a plan includes, and who bears what is done for an account.
+Calls are counted in memory and written in batches, so a gate that answers from memory touches no
+database.
 
-Source: interface.md#overview; conventions.md#signals-and-score, #accounts.
-
-The monthly allowance of metered calls (interface.md#allowance-errors, #limits).
-
-Counted in memory and written down in batches: a gate answered from memory touches no database.
+Source: interface.md#overview, #allowance-errors, #limits; conventions.md#signals-and-score,
+#accounts.
 """
 
 import asyncio
@@ -34,12 +32,12 @@ from assay.common.tasks import finish
 INCLUDED: Mapping[Plan, frozenset[Feature]] = MappingProxyType(
     {Plan.FREE: frozenset[Feature](), Plan.PRO: frozenset(Feature)}
 )
-"""Paid signals and the proxy are Pro's. Source: conventions.md#signals-and-score,
+"""Paid signals and the proxy belong to Pro. Source: conventions.md#signals-and-score,
 #open-endpoints."""
 
 
 def require(plan: Plan, feature: Feature, upgrade_url: str, named: str = "feature") -> None:
-    """Raises `PlanRequired` when the plan lacks the feature; its body names it as `named`."""
+    """Raise `PlanRequired` if the plan lacks the feature; the error's body calls it `named`."""
     if feature not in INCLUDED[plan]:
         refusal = PlanRequired(f"The {feature} {named} needs the Pro plan.", upgradeUrl=upgrade_url)
         refusal.extras[named] = feature.value
@@ -47,13 +45,13 @@ def require(plan: Plan, feature: Feature, upgrade_url: str, named: str = "featur
 
 
 def operator_bearer(operator_id: str, plan: Plan, role: Role) -> Bearer:
-    """The bearer of an account's costs. Quotas hold for Free operators, not for Pro and admins."""
+    """Return the bearer of an account's costs. Quotas apply to Free operators only."""
     is_stranger = plan is Plan.FREE and role is not Role.ADMIN
     return Bearer(f"operator {operator_id}", is_limited=is_stranger)
 
 
 REMEMBERED_MAX = 50_000
-"""Accounts whose count is in memory after a flush; another's is read again."""
+"""Accounts whose count stays in memory after a flush; other counts are read again."""
 
 AllowanceReservation = tuple[str, str]
 """One counted call: operator id and month `YYYY-MM`."""
@@ -61,19 +59,19 @@ AllowanceReservation = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AllowanceUsage:
-    """How an account stands in the current month."""
+    """What an account has used in the current month."""
 
     used: int
     limit: int | None
-    """None: the plan has no cap."""
+    """The plan's limit; None if it has none."""
     resets_at: datetime
 
 
 class Allowance:
-    """Counts every account's metered calls; refuses the Free ones beyond the limit.
+    """Counts every account's metered calls; refuses Free accounts beyond the limit.
 
-    A call is reserved before it is decided and released when it was not answered, so that calls
-    at once cannot pass the limit together. Other processes' calls are taken over at every flush.
+    A call is reserved before it is decided, and released if it was not answered, so that concurrent
+    calls cannot exceed the limit together. Each flush reads the calls of other processes.
     """
 
     def __init__(
@@ -92,7 +90,7 @@ class Allowance:
         self._turn = asyncio.Lock()
 
     async def reserve(self, operator: Operator) -> AllowanceReservation:
-        """Count one call; what is returned gives it back.
+        """Count one call; return the reservation, which releases it again.
 
         Raises `MonthlyLimitExceeded`, for Free accounts only.
         """
@@ -103,16 +101,16 @@ class Allowance:
         return self._reserve(key, operator)
 
     def reserve_cached(self, operator: Operator) -> AllowanceReservation | None:
-        """The same without I/O; None, and nothing counted, when the month is not loaded yet."""
+        """Reserve without I/O; return None, uncounted, if the month is not loaded yet."""
         key = self._key(operator)
         return self._reserve(key, operator) if key in self._written else None
 
     def release(self, reservation: AllowanceReservation) -> None:
-        """Give a reservation back: the call was not answered."""
+        """Release a reservation: the call was not answered."""
         self._unwritten[reservation] -= 1
 
     async def usage(self, operator: Operator) -> AllowanceUsage:
-        """Calls counted this month, by every process that has written them down, and the limit."""
+        """Return this month's calls of all processes, as far as they are written, and the limit."""
         async with self._turn:  # a flush moves counts from memory into the store
             now = self._clock.now()
             key = self._key(operator)
@@ -123,7 +121,7 @@ class Allowance:
             )
 
     async def flush(self) -> None:
-        """Write down what was counted since. On failure nothing is lost, and nothing twice."""
+        """Write the new counts. A failure loses nothing and counts nothing twice."""
         async with self._turn:
             batch = {key: count for key, count in self._unwritten.items() if count}
             if batch:
@@ -170,12 +168,12 @@ class Allowance:
 
 
 def month_of(moment: datetime) -> str:
-    """The UTC calendar month, `YYYY-MM`."""
+    """Return the UTC calendar month, `YYYY-MM`."""
     return moment.astimezone(UTC).strftime("%Y-%m")
 
 
 def month_after(moment: datetime) -> datetime:
-    """The first moment of the next UTC calendar month."""
+    """Return the first moment of the next UTC calendar month."""
     utc = moment.astimezone(UTC)
     year, month = (utc.year + 1, 1) if utc.month == 12 else (utc.year, utc.month + 1)  # noqa: PLR2004
     return datetime(year, month, 1, tzinfo=UTC)

@@ -1,11 +1,11 @@
-"""API keys: 32 random bytes, shown once, kept as SHA-256.
+"""API keys: 32 random bytes, shown once, stored as SHA-256.
 
 Source: interface.md#api-key-record, #api-keys; conventions.md#accounts.
 
-An API key of ours is told from a guess before the store is asked: a key ends with a tag that only
-holders of the service's secrets can make, and keys that have held before are remembered. Neither
-grants anything: the store decides, and it is asked for those at once. For everything else it is
-asked as often as the limit of guesses allows.
+The service recognises its own keys before it asks the store. A key ends with a tag that only
+holders of the service's secrets can make, and keys that were valid before are remembered. Neither
+grants access: the store decides, and it is asked at once about such keys. It is asked about all
+others as often as the limit of guesses allows.
 """
 
 import hashlib
@@ -42,25 +42,25 @@ TAG_CHARS: Final = 16
 """Hexadecimal digits of a tag: one of 2^64, while guesses are limited."""
 
 KNOWN_MAX: Final = 100_000
-"""Keys remembered as having held; the one unused for longest is forgotten first."""
+"""Valid keys that are remembered; the one that was unused for longest is forgotten first."""
 
 REFUSED_MAX: Final = 10_000
-"""Keys remembered as not holding; the oldest is forgotten first."""
+"""Invalid keys that are remembered; the oldest is forgotten first."""
 
 
 class KeyTags:
-    """Tags keys, and recognises tagged ones and those that have held before."""
+    """Tags keys, and recognises tagged keys and those that were valid before."""
 
     def __init__(self, secrets: SecretRing) -> None:
         self._keys = MacKeys(b"assay.api-key|", secrets)
         self._known: BoundedMap[bytes, bool] = BoundedMap(KNOWN_MAX)
 
     def tagged(self, key: str) -> str:
-        """The key with its tag behind it."""
+        """Return the key followed by its tag."""
         return key + self._keys.mac(key.encode()).hex()[:TAG_CHARS]
 
     def is_ours(self, key: str, digest: bytes) -> bool:
-        """Whether the key has a tag of ours, or its digest is known. No I/O."""
+        """Return whether the key has our tag, or its digest is known. No I/O."""
         if digest in self._known:
             return True
         said, tag = key[:-TAG_CHARS], key[-TAG_CHARS:]
@@ -70,24 +70,24 @@ class KeyTags:
             return False
 
     def remember(self, digests: Iterable[bytes]) -> None:
-        """These keys hold."""
+        """Remember valid keys by their digests."""
         for digest in digests:
             self._known.put(digest, value=True)
 
     def forget(self, digest: bytes) -> None:
-        """This key does not hold any more."""
+        """Forget a key that is no longer valid."""
         self._known.pop(digest)
 
 
 class RefusedKeys:
-    """Keys that did not hold a moment ago: nobody asks the store twice a second about one."""
+    """Keys that were invalid a moment ago: the store is asked about one at most once a second."""
 
     def __init__(self, remembered_s: float) -> None:
         self._remembered_s = remembered_s
         self._refused: BoundedMap[bytes, tuple[Exception, float]] = BoundedMap(REFUSED_MAX)
 
     def find(self, digest: bytes, now_s: float) -> Exception | None:
-        """Why it was refused, while that is remembered."""
+        """Return why a key was refused, while that is remembered."""
         found = self._refused.get(digest)
         return found[0] if found is not None and now_s < found[1] else None
 
@@ -102,17 +102,18 @@ class RefusedKeys:
 
 KEY_BYTES = 32
 KEY_CHARS_MAX = 100
-"""Longer ones are not ours; nothing is hashed for them."""
+"""Longest key: longer ones are not ours and are not hashed."""
 
 KEYS_MAX = 1000
-"""API keys of one account that are not revoked; of revoked ones as many are kept."""
+"""Most API keys of one account that are not revoked; as many revoked ones are kept."""
 
 SHOWN_SECRET_CHARS = 6
-"""Secret characters in `keyPrefix`: enough to tell keys apart, too few to matter."""
+"""Secret characters in `keyPrefix`: enough to distinguish keys, too few to help a guess."""
 
 REMEMBERED_S = 5.0
-"""How long a key that held is believed without asking the store: the longest a key revoked, or a
-plan changed, by another process stays in force here. What this process changes counts at once."""
+"""Seconds for which a valid key is accepted without asking the store. For so long, a key that
+another process revoked, or an old plan, stays in force here. What this process changes counts at
+once."""
 
 _REMEMBERED_MAX = 100_000
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -153,10 +154,10 @@ class ApiKeys:
         scopes: frozenset[Scope] = DEFAULT_SCOPES,
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key: its record, and the full key that is never seen again.
+        """Create a key: return its record, and the full key, which is never shown again.
 
-        Other keys stay as they are. Raises `InvalidRequest` for a label, scopes or an end that do
-        not hold, and `KeyLimitReached`.
+        Other keys stay as they are. Raises `InvalidRequest` for an invalid label, scopes or end,
+        and `KeyLimitReached`.
         """
         label = None if label is None else short_text("label", label)
         now = self._clock.now()
@@ -185,39 +186,39 @@ class ApiKeys:
         return key, full
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
-        """The operator's keys, newest first."""
+        """Return the operator's keys, newest first."""
         await self.flush_last_used()
         return await self._store.list(operator_id)
 
     async def revoke(self, operator_id: str, key_id: str, actor: Actor = TERMINAL) -> None:
-        """Revoke a key, at once. Raises `ApiKeyNotFound`."""
+        """Revoke a key at once. Raises `ApiKeyNotFound`."""
         entry = note(self._clock, actor, "key.revoked", operator_id, key_id)
         if not await self._store.revoke(operator_id, key_id, entry):
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)
 
     def authenticate_cached(self, digest: bytes) -> Operator | None:
-        """Whose key this is by its digest, where that is remembered. No I/O."""
+        """Return the operator of a key's digest, if it is remembered. No I/O."""
         known = self._recall(digest)
         return known.operator if known is not None else None
 
     async def warm(self) -> None:
-        """Know the keys that were used last again after a restart (`is_ours`)."""
+        """Remember the most recently used keys again after a restart (`is_ours`)."""
         hashes = await self._store.recent_hashes(KNOWN_MAX)
         self._tags.remember(bytes.fromhex(one) for one in reversed(hashes))
 
     def is_ours(self, key: str, digest: bytes) -> bool:
-        """Whether the key can be told from a guess: it is tagged, or has held before. No I/O."""
+        """Return whether a key is no guess: it is tagged, or was valid before. No I/O."""
         return self._tags.is_ours(key, digest)
 
     async def authenticate(
         self, key: str, scope: Scope | None = None, digest: bytes | None = None
     ) -> Operator:
-        """Whose key this is, if it was issued for `scope`.
+        """Return the operator of a key, if the key was issued for `scope`.
 
-        `digest` is the key's, where somebody has computed it already.
+        `digest` is the key's digest, if the caller has computed it already.
 
-        Raises `InvalidCredentials`, without saying what was wrong, `AccountSuspended` for a good
+        Raises `InvalidCredentials` without saying what was wrong, `AccountSuspended` for a valid
         key of a suspended account, and `InsufficientScope`.
 
         An unknown key costs the same hash and look-up as a known one.
@@ -233,7 +234,7 @@ class ApiKeys:
         return known.operator
 
     def _recall(self, digest: bytes) -> _Remembered | None:
-        """What is remembered of a key, if it is still in force."""
+        """Return what is remembered of a key, if that is still in force."""
         known = self._memory.get(digest)
         if known is None or known.until_s <= self._clock.monotonic_s():
             return None
@@ -257,12 +258,12 @@ class ApiKeys:
             raise
         self._tags.remember([digest])
         self._last_used[known.key_id] = self._clock.now()
-        if changes == self._changes:  # what was read may be what just changed
+        if changes == self._changes:  # the row that was read may have just changed
             self._remember(digest, known)
         return known
 
     async def _ask(self, key: str, digest: bytes) -> _Remembered:
-        """What is known of a key that holds. Raises as `authenticate`."""
+        """Return what the store knows of a valid key. Raises like `authenticate`."""
         found = await self._store.find_by_hash(digest.hex())
         owner = await self._operators.find(found.operator_id) if found else None
         now = self._clock.now()
@@ -283,7 +284,7 @@ class ApiKeys:
             del self._memory[digest]
 
     async def flush_last_used(self) -> None:
-        """Write down when keys were used. On failure nothing is lost; the next call tries again."""
+        """Write when keys were last used. A failure loses nothing; the next call tries again."""
         batch, self._last_used = self._last_used, {}
         if not batch:
             return
@@ -301,7 +302,7 @@ class ApiKeys:
 
 
 def base62(data: bytes) -> str:
-    """32 bytes as 43 characters of 0-9A-Za-z, big-endian, zero-padded."""
+    """Return 32 bytes as 43 characters of 0-9A-Za-z, big-endian, zero-padded."""
     number, digits = int.from_bytes(data), ""
     while number:
         number, digit = divmod(number, 62)
@@ -310,7 +311,7 @@ def base62(data: bytes) -> str:
 
 
 def _check(scopes: frozenset[Scope], expires_at: datetime | None, now: datetime) -> None:
-    """Raises `InvalidRequest` for a key that could never be used."""
+    """Raise `InvalidRequest` for a key that could never be used."""
     problems: list[Problem] = []
     if not scopes:
         problems.append(Problem(("body", "scopes"), "name at least one scope"))
@@ -325,7 +326,7 @@ def _is_over(expires_at: datetime | None, now: datetime) -> bool:
 
 
 def key_digest(key: str) -> bytes | None:
-    """The SHA-256 of what has the form of an API key; None for anything else."""
+    """Return the SHA-256 of a text with the form of an API key, else None."""
     return _hash(key) if _shaped(key) else None
 
 

@@ -1,8 +1,8 @@
-"""From the headers of a request to the account that asks (interface.md#authentication).
+"""Finds the account of a request by its headers (interface.md#authentication).
 
-Operations declare one of these checks with `route`. The operator that a check finds is
-`request.state.principal`, and the account of the request: it bears what the request costs, and is
-who acted in the audit trail.
+Operations declare one of these checks with `route`. The operator that a check finds becomes
+`request.state.principal`. It is the account of the request: it bears the request's costs, and is
+the actor in the audit trail.
 """
 
 from collections.abc import Awaitable, Callable
@@ -38,25 +38,25 @@ TOKEN_SECURITY: Final[Security] = {"dashboardToken": []}
 
 @dataclass(frozen=True, slots=True)
 class AdminRule:
-    """What is asked of admins beyond their role."""
+    """What admins need beyond their role."""
 
     needs_totp: bool
-    """Whether each must have enrolled a second factor."""
+    """Whether each admin must have enrolled a second factor."""
 
 
-# -- what is known of a request's account ---------------------------------------------------------
+# -- the account of a request ---------------------------------------------------------------------
 
 
 def operator_of(exchange: RequestContext) -> Operator | None:
-    """The operator whose API key or dashboard token the request carries, once that is known."""
+    """Return the operator of the request's API key or dashboard token, once it is known."""
     account = exchange.account
     return account if isinstance(account, Operator) else None
 
 
 def cost_bearer(exchange: RequestContext) -> Bearer:
-    """Who bears what the request costs, as far as is known now.
+    """Return the bearer of the request's costs, as far as it is known now.
 
-    Quotas are for strangers: they do not hold for Pro accounts and admins.
+    Quotas are for strangers: they do not apply to Pro accounts and admins.
     """
     operator = operator_of(exchange)
     if operator is None:
@@ -65,12 +65,12 @@ def cost_bearer(exchange: RequestContext) -> Bearer:
 
 
 def count_for_address(exchange: RequestContext) -> None:
-    """What the request costs from here on is no operator's."""
+    """Count the request's costs from here on for its address, and for no operator."""
     exchange.account = exchange.counted_for = None
 
 
 def actor_of(request: Request) -> Actor:
-    """Who acts, for the audit trail."""
+    """Return the actor for the audit trail."""
     exchange = exchange_of(request.scope)
     operator = operator_of(exchange)
     where = (exchange.client_address, exchange.request_id)
@@ -81,7 +81,7 @@ def actor_of(request: Request) -> Actor:
 
 
 def client_of(request: Request) -> Client:
-    """Where the request comes from."""
+    """Return the sender of the request."""
     exchange = exchange_of(request.scope)
     user_agent = exchange.headers.get("user-agent", "")
     return Client(exchange.client_address, user_agent, exchange.request_id)
@@ -91,7 +91,7 @@ def client_of(request: Request) -> Client:
 
 
 def bearer(headers: HeaderMap) -> str:
-    """The bearer token; raises `InvalidCredentials` without one."""
+    """Return the bearer token; raises `InvalidCredentials` without one."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise InvalidCredentials("An `Authorization: Bearer ...` header is needed.")
@@ -99,7 +99,7 @@ def bearer(headers: HeaderMap) -> str:
 
 
 async def operator_by_key(keys: ApiKeys, exchange: RequestContext, scope: Scope | None) -> Operator:
-    """The operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
+    """Return the operator of an API key. Raises `InvalidCredentials` and `InsufficientScope`."""
     key, digest = bearer(exchange.headers), exchange.key_digest
     operator = await keys.authenticate(key, scope, digest)
     exchange.account = operator
@@ -111,7 +111,7 @@ async def _by_key(request: Request, scope: Scope | None) -> Operator:
 
 
 async def _by_token(request: Request) -> Operator:
-    """The operator of a dashboard token; an API key is none. Raises `InvalidCredentials`."""
+    """Return the operator of a dashboard token, not of an API key. Raises `InvalidCredentials`."""
     exchange = exchange_of(request.scope)
     token = bearer(exchange.headers)
     if token.startswith(API_KEY_PREFIX):
@@ -151,7 +151,10 @@ async def _anybody(request: Request, scope: Scope | None) -> Operator | None:
 
 
 async def _counted(request: Request, check: Callable[[Request], Awaitable[Operator]]) -> Operator:
-    """Who the check finds, once the change is counted. Raises also `QuotaExceeded`."""
+    """Return the operator that the check finds, once the change is counted.
+
+    Raises also `QuotaExceeded`.
+    """
     operator = await check(request)
     costs = service(request, CostLedger)
     costs.require(Cost.ACCOUNT_CHANGES)
@@ -174,21 +177,21 @@ async def _by_token_and_password(request: Request) -> Operator:
 
 
 def charge_owner(request: Request) -> None:
-    """Count a change that the account's password has proven, once it is made."""
+    """Count a change that the account's password has authorised, once it is made."""
     service(request, CostLedger).charge(Cost.ACCOUNT_CHANGES, 1, _owner_of(request))
 
 
 def _owner_of(request: Request) -> Bearer:
-    """Who bears what needs the password as well: nobody else can use up its quota."""
+    """Return the bearer of changes that need the password as well, with a quota of its own."""
     bearer_now = cost_bearer(exchange_of(request.scope))
     return Bearer(f"owner, {bearer_now.name}", bearer_now.is_limited)
 
 
-# -- what operations declare ----------------------------------------------------------------------
+# -- checks for operations ------------------------------------------------------------------------
 
 public: Final = Auth("public", [], partial(_anybody, scope=None), statuses=())
-"""No credential is needed. One that is presented says who bears the costs; one that does not
-hold, or that nobody can look up now, counts for nothing: the request is its address's."""
+"""No credential is needed. A valid one that is sent decides who bears the costs. One that is
+invalid, or that nobody can look up now, counts for nothing: the request counts for its address."""
 
 dashboard_token: Final = Auth(
     "dashboard token", [TOKEN_SECURITY], partial(_counted_if_changed, check=_by_token)
@@ -198,36 +201,35 @@ dashboard_token: Final = Auth(
 token_and_password: Final = Auth(
     "dashboard token and password", [TOKEN_SECURITY], _by_token_and_password
 )
-"""A dashboard token, and a password that the operation checks, which then calls `charge_owner`.
-
-With such operations an owner ends a thief's access: a stolen token must not use up their quota."""
+"""A dashboard token, and a password that the operation checks before it calls `charge_owner`. With
+such operations an owner ends a thief's access, so a stolen token must not use up their quota."""
 
 token_for_export: Final = Auth(
     "dashboard token for export", [TOKEN_SECURITY], partial(_counted, check=_by_token)
 )
-"""A dashboard token, for a reading that is noted in the audit trail as a change is."""
+"""A dashboard token, for reads that the audit trail records like changes."""
 
 admin: Final = Auth("admin", [TOKEN_SECURITY], partial(_counted_if_changed, check=_by_admin))
-"""A dashboard token of an account with the role `admin`, and with a second factor where admins
-need one."""
+"""A dashboard token of an account with the role `admin`, and with a second factor if admins need
+one."""
 
 
 @lru_cache(maxsize=16)
 def public_within(scope: Scope) -> Auth:
-    """As `public`, but an API key that is presented must have the scope."""
+    """Return a check like `public`, but an API key that is sent must have the scope."""
     check = partial(_anybody, scope=scope)
     return Auth(f"public, API key: {scope}", [], check, statuses=(FORBIDDEN,))
 
 
 @lru_cache(maxsize=16)
 def api_key(scope: Scope) -> Auth:
-    """An API key with the scope."""
+    """Return a check that requires an API key with the scope."""
     return Auth(f"API key: {scope}", [KEY_SECURITY], partial(_by_key, scope=scope))
 
 
 @lru_cache(maxsize=16)
 def api_key_or_token(scope: Scope) -> Auth:
-    """An API key with the scope, or a dashboard token."""
+    """Return a check that requires an API key with the scope, or a dashboard token."""
     either = partial(_by_either, scope=scope)
     return Auth(
         f"API key: {scope}, or dashboard token",

@@ -1,10 +1,10 @@
-"""Logging in and out; dashboard sessions, which end at once everywhere.
+"""Logging in and out; dashboard sessions, which end at once in every process.
 
 Source: conventions.md#account-security.
 
-The audit trail notes the first log-ins of a day one by one, then each time their number has
-doubled: guessing must not fill it. Each note says how many there were. What an administrator does
-is not counted here: all of it is noted.
+The audit trail records the first log-ins of a day one by one, and then each doubling of their
+number, because guessing must not fill it. Each entry says how many there were. What an
+administrator does is always recorded.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,11 @@ from assay.common.errors import TooMany
 from assay.common.ids import new_id
 
 RECORDED_EACH: Final = 5
-"""Log-ins of one kind, account and network that are noted one by one in a day."""
+"""Log-ins of one kind, account and network that are recorded one by one in a day."""
 
 RECORDED_OF_ACCOUNT: Final = 100
-"""Of one kind and account, from wherever, before only doublings of their sum are noted."""
+"""Log-ins of one kind and account, from all networks, after which only doublings of their sum are
+recorded."""
 
 REMEMBERED_MAX: Final = 100_000
 
@@ -51,7 +52,7 @@ class LoginNotes:
         self._counts: BoundedMap[tuple[str, str, str], tuple[int, int]] = BoundedMap(REMEMBERED_MAX)
 
     def count(self, kind: str, operator_id: str, client_address: str) -> int | None:
-        """Count one; how many there have been today where that is to be noted, else None."""
+        """Count one log-in; return today's number if it is to be recorded, else None."""
         network = caller_of(client_address)
         number = self._next((kind, operator_id, network))
         of_account = self._next((kind, operator_id, ""))
@@ -76,16 +77,17 @@ LOGIN_TTL: Final = timedelta(hours=12)
 """Lifetime of a session and of its token. Source: conventions.md#accounts."""
 
 SESSIONS_MAX: Final = 100
-"""Sessions of one account; a log-in beyond them ends the oldest."""
+"""Most sessions of one account; a log-in beyond them ends the oldest."""
 
 TOKEN_CHARS_MAX: Final = 2048
-"""Longer ones are not ours; no signature is computed for them."""
+"""Longest token: longer ones are not ours, and their signature is not checked."""
 
 ENDED_REMEMBERED_MAX: Final = 100_000
-"""Ended sessions that are known without asking the store; it is asked again about those before."""
+"""Ended sessions that are known without asking the store; it is asked again about older ones."""
 
 SUSPENDED_REMEMBERED_S: Final = 5.0
-"""How long a session of a suspended account is none: it is one again when the account is."""
+"""Seconds for which the session of a suspended account is refused without asking. It is valid again
+once the account is."""
 
 PURGE_EVERY_S: Final = 600.0
 
@@ -93,8 +95,8 @@ PURGE_EVERY_S: Final = 600.0
 class Logins:
     """Begins, recognises and ends dashboard sessions.
 
-    Every request asks the store for its session: one that was ended, by whichever process, is
-    refused from then on. Once a look-up has found that, its token is one that nobody issued.
+    Every request asks the store for its session, so a session that any process ended is refused
+    from then on. Once a look-up has found that, its token counts as a guess.
     """
 
     def __init__(
@@ -121,9 +123,9 @@ class Logins:
     async def login(
         self, email: str, password: str, code: str | None, client: Client
     ) -> tuple[Operator, str]:
-        """The account and a token of 12 hours.
+        """Log in; return the account and a token that is valid for 12 hours.
 
-        Raises `InvalidCredentials`, alike in words and time for an unknown e-mail address and a
+        Raises `InvalidCredentials`, with equal words and time for an unknown e-mail address and a
         wrong password, `TotpRequired`, `TotpInvalid`, `TooMany` while a delay runs, and
         `AccountSuspended`.
         """
@@ -142,7 +144,7 @@ class Logins:
         return await self._begin(record, client, actor)
 
     async def authenticate(self, token: str) -> tuple[Operator, str]:
-        """Whose dashboard token this is, as the store knows the account now, and its session's id.
+        """Return the account of a dashboard token, as the store knows it now, and its session's id.
 
         Raises `InvalidCredentials` and `AccountSuspended`.
         """
@@ -162,10 +164,10 @@ class Logins:
         return operator, session_id
 
     def named_by(self, token: str) -> tuple[str, str] | None:
-        """Whose dashboard token this is by its signature, and its session's id. No I/O.
+        """Return the account named by a dashboard token's signature, and its session's id. No I/O.
 
-        It may be revoked, its account suspended or gone, where no look-up has found that: it says
-        whom a request is counted for, no more.
+        The token may be revoked, or its account suspended or gone, if no look-up has found that
+        yet. Use the result only to decide whom a request counts for.
         """
         named = self._read(token)
         suspended_until_s = 0.0 if named is None else self._suspended.get(named[1]) or 0.0
@@ -176,12 +178,12 @@ class Logins:
         return None if named is None or named[1] in self._ended else named
 
     async def list(self, operator_id: str) -> Sequence[DashboardSession]:
-        """The operator's sessions, newest first, at most `SESSIONS_MAX`."""
+        """Return the operator's sessions, newest first, at most `SESSIONS_MAX`."""
         await self.flush_last_used()
         return await self._sessions.list(operator_id, self._clock.now())
 
     async def end(self, operator_id: str, session_id: str, actor: Actor) -> None:
-        """End a session, at once everywhere. Raises `SessionNotFound`."""
+        """End a session at once, in every process. Raises `SessionNotFound`."""
         entry = note(self._clock, actor, "session.ended", operator_id, session_id)
         if not await self._sessions.end(operator_id, session_id, entry):
             raise SessionNotFound("You have no session of this id.")
@@ -189,12 +191,12 @@ class Logins:
     async def end_all(
         self, operator_id: str, keep: str | None = None, actor: Actor = TERMINAL
     ) -> int:
-        """End every session but `keep`, at once everywhere; how many there were."""
+        """End every session but `keep` at once, in every process; return how many there were."""
         entry = note(self._clock, actor, "sessions.ended", operator_id)
         return await self._sessions.end_all(operator_id, keep, entry)
 
     async def flush_last_used(self) -> None:
-        """Write down when sessions were used. On failure nothing is lost."""
+        """Write when sessions were last used. A failure loses nothing."""
         batch, self._used = self._used, {}
         if not batch:
             return
@@ -226,7 +228,7 @@ class Logins:
             raise
 
     async def _note_failure(self, record: LoginRecord | None, client: Client) -> None:
-        """An unknown address leaves a note too: without one, it would be told by the time."""
+        """Record a failed log-in, of an unknown address too: the time must not differ."""
         actor = Actor("anonymous", None, client.address, client.request_id)
         operator_id = record.operator.id if record else ""
         why = "wrong password" if record else "unknown account"
@@ -245,7 +247,7 @@ class Logins:
         target_id: str | None,
         **details: str,
     ) -> AuditEntry | None:
-        """What the audit trail is told of a log-in, or None where enough are noted today."""
+        """Return the entry for the audit trail, or None if enough are recorded today."""
         kind = f"{action} {details.get('reason', '')}"
         attempts = self._notes.count(kind, operator_id, actor.client)
         if attempts is None:

@@ -1,7 +1,6 @@
-"""Mail to operators: what it says, and sending it beside the requests that ask for it.
+"""Mail to operators: its texts, and sending it beside the requests that ask for it.
 
-Mail is sent over SMTP, by the standard library in threads of its own; by TLS unless it is switched
-off.
+The standard library sends mail over SMTP, in threads of its own, with TLS unless that is off.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from assay.common.clock import iso
 from assay.common.errors import Unavailable
 
 TIMEOUT_S: Final = 10.0
-"""For connecting, and for each answer of the server."""
+"""Seconds for connecting, and for each answer of the server."""
 
 THREADS: Final = 4
 
@@ -32,10 +31,10 @@ _PORTS = {"smtps": 465, "smtp": 587, "smtp+plain": 25}
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """Where mail is handed in."""
+    """The server that takes the mail."""
 
     security: str
-    """`smtps`: TLS from the first byte; `smtp`: STARTTLS, required; `smtp+plain`: none."""
+    """`smtps`: TLS from the first byte; `smtp`: STARTTLS, required; `smtp+plain`: no TLS."""
     host: str
     port: int
     user: str | None
@@ -43,10 +42,10 @@ class SmtpServer:
 
 
 def smtp_server(url: str) -> SmtpServer:
-    """The server of a URL. Raises `ValueError`, which does not repeat it."""
+    """Return the server of a URL. Raises `ValueError`, whose text does not contain the URL."""
     try:
         parts, port = urlsplit(url), urlsplit(url).port
-    except ValueError:  # its text quotes the password where that holds a slash or a bracket
+    except ValueError:  # its text quotes a password with a slash or a bracket
         raise ValueError("ASSAY_SMTP_URL has a part that cannot be used: encode it") from None
     if parts.scheme not in _PORTS or not parts.hostname or parts.path not in {"", "/"}:
         raise ValueError("ASSAY_SMTP_URL must be smtps://, smtp:// or smtp+plain://host:port")
@@ -62,7 +61,7 @@ def smtp_server(url: str) -> SmtpServer:
 
 
 class SmtpMailer:
-    """Implements `accounts.credential_ports.Mailer`."""
+    """Implements `accounts.ports.Mailer`."""
 
     def __init__(self, server: SmtpServer, sender: str) -> None:
         self._server = server
@@ -76,7 +75,7 @@ class SmtpMailer:
         try:
             await loop.run_in_executor(self._threads, self._deliver, message)
         except (smtplib.SMTPException, OSError, ValueError) as error:
-            # The library's text may repeat the recipient, which is personal: only its kind is kept.
+            # The library's text may contain the recipient, which is personal: keep its kind.
             raise Unavailable(
                 "Mail cannot be sent now.", detail=_kind(error), retry_after_s=60
             ) from error
@@ -117,31 +116,31 @@ def _kind(error: Exception) -> str:
 
 
 WAITING_MAX: Final = 1_000
-"""Mails that wait; what comes beyond is dropped, and logged."""
+"""Mails that wait; further ones are dropped and logged."""
 
 AT_ONCE: Final = 4
 
 Job = Callable[[], Awaitable[MailMessage | None]]
-"""Finds out whether there is something to send, and makes it."""
+"""Finds out whether there is something to send, and creates it."""
 
 
 class MailOutbox:
-    """Sends mails in the background, so that an answer tells nothing by the time it takes.
+    """Sends mails in the background, so that the time of a response reveals nothing.
 
-    How many is bounded before a mail is made, by the code it carries (`code_bounds`). Those who ask
-    take turns, and beyond `WAITING_MAX` the one with most waiting loses its newest.
+    The number of mails is bounded before a mail is created, by its code (`code_bounds`). Askers
+    take turns. Beyond `WAITING_MAX`, the asker with most waiting loses its newest mail.
     """
 
     def __init__(self, mailer: Mailer, warn: Callable[[str, str | None], None]) -> None:
-        """`warn` is told, in a sentence and its detail, of what could not be sent."""
+        """Create it; `warn` receives a sentence and its detail about mail that was not sent."""
         self._mailer = mailer
         self._warn = warn
         self._jobs: OrderedDict[str, deque[Job]] = OrderedDict()
         self._turns: asyncio.Queue[None] = asyncio.Queue(WAITING_MAX)
-        """One for each job that waits."""
+        """One entry for each waiting job."""
 
     def add(self, job: Job, asker: str) -> None:
-        """Do it soon. A mail is not kept over a restart: its reader asks again.
+        """Run the job soon. A restart loses it: its reader can ask again.
 
         `asker` is the account or the network that asked.
         """
@@ -154,17 +153,20 @@ class MailOutbox:
         self._jobs.setdefault(asker, deque()).append(job)
 
     async def run(self) -> None:
-        """Send what is added; for ever."""
+        """Send what is added, for ever."""
         async with asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(self._work())
 
     async def idle(self) -> None:
-        """Wait until everything added so far was sent or given up."""
+        """Wait until everything that was added so far has been sent or dropped."""
         await self._turns.join()
 
     def _displace(self, asker: str) -> bool:
-        """Drop the newest job of who has most, if that is more than `asker` would have."""
+        """Drop the newest job of the asker with most waiting; return whether there is room.
+
+        Nothing is dropped if `asker` would then have most.
+        """
         most = max(self._jobs, key=lambda one: len(self._jobs[one]))
         if len(self._jobs[most]) <= len(self._jobs.get(asker, ())) + 1:
             return False
@@ -172,7 +174,7 @@ class MailOutbox:
         return True
 
     def _next(self) -> Job:
-        """The oldest job of the asker whose turn it is, who then goes to the end."""
+        """Return the oldest job of the asker in turn, and move that asker to the end."""
         asker, jobs = self._jobs.popitem(last=False)
         job = jobs.popleft()
         if jobs:
@@ -195,7 +197,7 @@ class MailOutbox:
 
 
 def reset_mail(to: str, link: str, until: datetime) -> MailMessage:
-    """The mail with a reset link. It repeats nothing that anybody could have chosen."""
+    """Return the mail with a reset link. It contains nothing that a stranger could have chosen."""
     text = (
         "Somebody, probably you, asked for a new password for your Assay account.\n\n"
         f"To choose one, open this link before {iso(until)}:\n\n"
@@ -206,7 +208,7 @@ def reset_mail(to: str, link: str, until: datetime) -> MailMessage:
 
 
 def verification_mail(to: str, link: str, until: datetime) -> MailMessage:
-    """The mail with a verification link."""
+    """Return the mail with a verification link."""
     text = (
         "This address was given for an Assay account.\n\n"
         f"If the account is yours, confirm the address before {iso(until)}:\n\n"

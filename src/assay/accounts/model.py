@@ -1,10 +1,6 @@
-"""Operators, keys and plans, and what may stand in an account, as plain values.
-
-Operators, keys and plans, as plain values.
+"""Operators, keys, plans, and the rules for texts of an account, as plain values.
 
 Source: interface.md#operator-account, #api-key-record, #limits.
-
-What may stand in an account: e-mail address, password, name, key label.
 """
 
 import re
@@ -25,22 +21,22 @@ from assay.common.errors import (
 )
 
 FREE_MONTHLY_ALLOWANCE = 100_000
-"""Metered calls per UTC calendar month on the Free plan, account-wide.
-Source: interface.md#limits."""
+"""Metered calls per UTC calendar month on the Free plan, for the whole account. Source:
+interface.md#limits."""
 
 API_KEY_PREFIX = "svc_op_"
-"""Every full API key starts so. Source: interface.md#api-key-record."""
+"""The beginning of every full API key. Source: interface.md#api-key-record."""
 
 
 class Role(StrEnum):
-    """What an account may do beside its own things (interface.md#enumerated-values)."""
+    """What an account may do beyond its own things (interface.md#enumerated-values)."""
 
     OPERATOR = "operator"
     ADMIN = "admin"
 
 
 class Plan(StrEnum):
-    """What an account pays for (conventions.md#accounts)."""
+    """The plan that an account pays for (conventions.md#accounts)."""
 
     FREE = "free"
     PRO = "pro"
@@ -50,12 +46,12 @@ class Scope(StrEnum):
     """What an API key may be used for. Source: conventions.md#account-security."""
 
     EVALUATE = "evaluate"
-    """Profiles, evaluations and everything else that reads about agents."""
+    """Profiles, evaluations and every other read about agents."""
     GATE = "gate"
     WEBHOOKS = "webhooks"
     PROXY = "proxy"
     WRAPPERS = "wrappers"
-    """Listing, creating, changing and deactivating wrappers: who is paid, and where calls go."""
+    """Listing, creating, changing and deactivating wrappers, which includes who is paid."""
 
 
 DEFAULT_SCOPES = frozenset(Scope) - {Scope.WRAPPERS}
@@ -63,7 +59,7 @@ DEFAULT_SCOPES = frozenset(Scope) - {Scope.WRAPPERS}
 
 
 class Feature(StrEnum):
-    """What only the Pro plan has. The signal names are those of interface.md#enumerated-values."""
+    """Features that only the Pro plan has. Signal names: interface.md#enumerated-values."""
 
     PERSONHOOD = "personhood"
     ATTESTATION = "attestation"
@@ -85,23 +81,23 @@ class Operator:
     created_at: datetime
     updated_at: datetime
     suspended_at: datetime | None = None
-    """Since when nothing of it works: no login, no key, no wrapper."""
+    """When the account was suspended: no login, key or wrapper of it works."""
     email_verified_at: datetime | None = None
     """When the owner of the e-mail address confirmed it; None: never."""
     totp_enabled: bool = False
     """Whether a log-in needs a one-time code as well."""
     deleted_at: datetime | None = None
-    """Since when nothing personal is left in it. A deleted account is suspended for good."""
+    """When everything personal was erased. A deleted account is suspended for good."""
 
     @property
     def is_suspended(self) -> bool:
-        """Whether nothing of it works."""
+        """Return whether the account is suspended."""
         return self.suspended_at is not None
 
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """What an admin changes of an account; None leaves it as it is."""
+    """What an admin changes of an account; None leaves a field as it is."""
 
     plan: Plan | None = None
     role: Role | None = None
@@ -119,19 +115,19 @@ class ApiKey:
     id: str
     operator_id: str
     prefix: str
-    """The first characters of the full key, enough to tell keys apart."""
+    """The first characters of the full key, enough to distinguish keys."""
     label: str | None
     revoked: bool
     last_used: datetime | None
     created_at: datetime
     scopes: frozenset[Scope] = DEFAULT_SCOPES
     expires_at: datetime | None = None
-    """From when on the key is refused; None: never."""
+    """When the key ends; None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardSession:
-    """One log-in that has not ended. Its id is the `jti` of its token."""
+    """A log-in that has not ended. Its id is the `jti` of its token."""
 
     id: str
     operator_id: str
@@ -139,7 +135,7 @@ class DashboardSession:
     used_at: datetime
     expires_at: datetime
     user_agent: str
-    """As the browser said it, cut short and without control characters."""
+    """What the browser sent, shortened and without control characters."""
     client_address: str
 
 
@@ -154,13 +150,13 @@ class EndedCredentials:
 
 
 class InvalidCredentials(Unauthorized):
-    """Missing, unknown or revoked; the three are not told apart."""
+    """The credentials are missing, unknown or revoked; the error does not say which."""
 
     code = "unauthorized"
 
 
 class TotpRequired(Unauthorized):
-    """The password is right; a one-time code has to come with it."""
+    """The password is right, but a one-time code must come with it."""
 
     code = "totp_required"
 
@@ -172,25 +168,25 @@ class TotpInvalid(Unauthorized):
 
 
 class TotpEnrolmentRequired(Forbidden):
-    """This service asks admins for a second factor, and this one has none."""
+    """This service requires a second factor of admins, and this one has none."""
 
     code = "totp_enrolment_required"
 
 
 class TotpConflict(Conflict):
-    """A second factor is already there, or not there."""
+    """A second factor exists already, or does not exist."""
 
     code = "totp_conflict"
 
 
 class PasswordWrong(Forbidden):
-    """The present password, asked for once more, is wrong."""
+    """The present password, which was asked for again, is wrong."""
 
     code = "password_wrong"
 
 
 class TokenInvalid(InvalidRequest):
-    """A reset or verification token that is unknown, spent or expired."""
+    """The reset or verification token is unknown, spent or expired."""
 
     code = "token_invalid"
 
@@ -202,7 +198,7 @@ class MailDisabled(Forbidden):
 
 
 class SignUpClosed(Forbidden):
-    """Nobody can register here by themselves, or not without an invitation."""
+    """Nobody can register here, or nobody without an invitation."""
 
     code = "sign_up_closed"
 
@@ -214,19 +210,19 @@ class InviteInvalid(Forbidden):
 
 
 class InsufficientScope(Forbidden):
-    """The API key holds, but was not issued for this; `scope` names what it lacks."""
+    """The API key is valid, but was not issued for this; `scope` names what it lacks."""
 
     code = "insufficient_scope"
 
 
 class KeyLimitReached(Conflict):
-    """The account has as many API keys as it may."""
+    """The account has as many API keys as it may have."""
 
     code = "key_limit_reached"
 
 
 class SessionNotFound(NotFound):
-    """This operator has no dashboard session of this id."""
+    """This operator has no dashboard session with this id."""
 
     code = "session_not_found"
 
@@ -256,13 +252,13 @@ class EmailTaken(Conflict):
 
 
 class PlanRequired(Forbidden):
-    """The plan does not include this; `signal` or `feature` and `upgradeUrl` say what would."""
+    """The plan does not include this; `signal` or `feature` and `upgradeUrl` say which does."""
 
     code = "plan_required"
 
 
 class ApiKeyNotFound(NotFound):
-    """This operator has no key of this id."""
+    """This operator has no key with this id."""
 
     code = "key_not_found"
 
@@ -280,17 +276,17 @@ class MonthlyLimitExceeded(TooMany):
 
 
 def require_active(operator: Operator) -> Operator:
-    """The account, unless it is suspended: then it raises `AccountSuspended`."""
+    """Return the account; raises `AccountSuspended` if it is suspended."""
     if operator.is_suspended:
         raise AccountSuspended("This account is suspended: ask the service's administrator.")
     return operator
 
 
 PASSWORD_CHARS = range(12, 257)
-"""Source: conventions.md#accounts."""
+"""Least and largest length. Source: conventions.md#accounts."""
 
 EMAIL_CHARS_MAX = 254
-"""Source: RFC 5321, section 4.5.3.1.3, less the angle brackets."""
+"""Source: RFC 5321, section 4.5.3.1.3, without the angle brackets."""
 
 TEXT_CHARS_MAX = 100
 
@@ -298,7 +294,7 @@ _EMAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@[^\s@<>()\[\]\\,;:\"]+\.[^\s@.
 
 
 def email_address(text: str) -> str:
-    """The address without surrounding blanks; raises `InvalidRequest`."""
+    """Return the address without surrounding blanks; raises `InvalidRequest`."""
     email = text.strip()
     if len(email) <= EMAIL_CHARS_MAX and _EMAIL.fullmatch(email) and _printable(email):
         return email
@@ -306,14 +302,14 @@ def email_address(text: str) -> str:
 
 
 def password(text: str) -> str:
-    """The password as it is; raises `InvalidRequest`."""
+    """Return the password unchanged; raises `InvalidRequest`."""
     if len(text) in PASSWORD_CHARS:
         return text
     raise _problem("password", "password must have 12 to 256 characters")
 
 
 def short_text(name: str, text: str) -> str:
-    """A name or label without surrounding blanks; raises `InvalidRequest` naming `name`."""
+    """Return a name or label without surrounding blanks; raises `InvalidRequest` naming `name`."""
     stripped = text.strip()
     if 1 <= len(stripped) <= TEXT_CHARS_MAX and _printable(stripped):
         return stripped
@@ -322,7 +318,7 @@ def short_text(name: str, text: str) -> str:
 
 
 def _printable(text: str) -> bool:
-    """No control, format, surrogate or unassigned characters (Unicode categories C*)."""
+    """Return whether a text has no characters of Unicode categories C* (control, format, ...)."""
     return not any(unicodedata.category(character).startswith("C") for character in text)
 
 

@@ -1,12 +1,6 @@
-"""Operator accounts: who may open one, and how it is renamed and changed.
+"""Operator accounts: who may open one, and how they are created, renamed and changed.
 
-Operator accounts: made, renamed, and changed by admins.
-
-Source: interface.md#dashboard; conventions.md#accounts.
-
-Who may open an account: everybody, holders of an invitation, or nobody.
-
-Source: conventions.md#bounds-on-strangers.
+Source: interface.md#dashboard; conventions.md#accounts, #bounds-on-strangers.
 """
 
 from collections.abc import Sequence
@@ -76,9 +70,9 @@ class Operators:
         sign_up: SignUp | None = None,
         client: HashClient = TERMINAL_CLIENT,
     ) -> tuple[Operator, str]:
-        """A new Free account and its first API key, in full, this once.
+        """Create a Free account and its first API key; return the key in full, once.
 
-        Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` as `OperatorStore.add`.
+        Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` like `OperatorStore.add`.
         """
         operator = self._new(email, name, Role.OPERATOR, Plan.FREE)
         password_hash = await self._hasher.hash(model.password(password), client)
@@ -87,7 +81,7 @@ class Operators:
     async def create_for_admin(
         self, email: str, password: str, name: str, role: Role, plan: Plan
     ) -> tuple[Operator, str]:
-        """A new account of any role and plan, from the terminal. Raises as `register`."""
+        """Create an account of any role and plan, from the terminal. Raises like `register`."""
         operator = self._new(email, name, role, plan)
         password_hash = await self._hasher.hash(model.password(password))
         return await self._add(operator, password_hash, TERMINAL, None)
@@ -118,15 +112,15 @@ class Operators:
         return operator
 
     async def note(self, entry: AuditEntry) -> None:
-        """Add to the audit trail what changes nothing else."""
+        """Add an entry to the audit trail that changes nothing else."""
         await self._store.note(entry)
 
     async def list_for_admin(self) -> Sequence[Operator]:
-        """Every account, oldest first."""
+        """Return every account, oldest first."""
         return await self._store.list_for_admin()
 
     async def find_for_admin(self, who: str) -> Operator:
-        """The account of an e-mail address or id. Raises `OperatorNotFound`."""
+        """Return the account of an e-mail address or id. Raises `OperatorNotFound`."""
         operator = await self._store.find(await self._id_of(who))
         if operator is None:
             raise OperatorNotFound("There is no such account.")
@@ -141,16 +135,16 @@ class Operators:
         return await self.change_for_admin(who, AccountChange(role=role))
 
     async def suspend_for_admin(self, who: str, *, suspended: bool) -> Operator:
-        """Suspend an account named by id or e-mail, or restore it. Raises `OperatorNotFound`.
+        """Suspend an account, named by id or e-mail, or restore it. Raises `OperatorNotFound`.
 
-        Other processes notice within `api_keys.REMEMBERED_S` seconds, a log-in at once.
+        Other processes notice within `api_keys.REMEMBERED_S` seconds; a log-in notices at once.
         """
         return await self.change_for_admin(who, AccountChange(suspended=suspended))
 
     async def change_for_admin(
         self, who: str, change: AccountChange, actor: Actor = TERMINAL
     ) -> Operator:
-        """Change an account named by id or e-mail; it counts at once in this process.
+        """Change an account, named by id or e-mail; it counts at once in this process.
 
         Raises `OperatorNotFound`, `OwnAccount` for an admin that would lock itself out, and
         `LastAdmin`.
@@ -175,12 +169,12 @@ class Operators:
 SignUpPolicy: TypeAlias = Literal["open", "invite", "closed"]
 
 QUOTA_WINDOW: Final = timedelta(days=1)
-"""In any such time one network opens no more accounts than its quota."""
+"""In any such period, one network opens at most as many accounts as its quota."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignUpRules:
-    """What the service's owner has decided."""
+    """What the operator of the service has configured."""
 
     policy: SignUpPolicy
     per_origin: int
@@ -190,7 +184,7 @@ class SignUpRules:
 
 
 class SignUps:
-    """Opens accounts for those who may have one."""
+    """Opens accounts for callers who may have one."""
 
     def __init__(
         self,
@@ -209,9 +203,9 @@ class SignUps:
     async def register(
         self, new: tuple[str, str, str], invite: str | None, client: Client
     ) -> tuple[Operator, str]:
-        """A Free account of (e-mail, password, name), and its first API key, in full, this once.
+        """Create a Free account and its first API key; return the key in full, once.
 
-        Raises `SignUpClosed`, `InviteInvalid`, `TooMany` beyond the quota, and as
+        Raises `SignUpClosed`, `InviteInvalid`, `TooMany` beyond the quota, and like
         `Operators.register`.
         """
         now = self._clock.now()
@@ -230,7 +224,7 @@ class SignUps:
     async def invite_for_admin(
         self, email: str | None, actor: Actor = TERMINAL
     ) -> tuple[str, datetime]:
-        """An invitation, good once within a week, and until when. Raises `InvalidRequest`."""
+        """Return an invitation, valid once within a week, and its end. Raises `InvalidRequest`."""
         address = None if email is None else model.email_address(email)
         token, now = new_token(), self._clock.now()
         code = Code(code_hash(token), CodeKind.INVITE, None, address, now, now + INVITE_TTL)
@@ -239,7 +233,7 @@ class SignUps:
         return token, code.expires_at
 
     async def _invitation(self, invite: str | None, now: datetime) -> str | None:
-        """The hash of the invitation to spend; looked at before a password is hashed for it."""
+        """Return the hash of the invitation; it is checked before a password is hashed for it."""
         policy = self._rules.policy
         if policy == "open":
             return None

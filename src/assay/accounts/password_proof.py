@@ -1,15 +1,12 @@
-"""Whether a caller knows an account's password, and how many attempts it has (ADR 0013).
+"""Checks passwords, and bounds how often strangers may try (ADR 0013).
 
-argon2id in worker threads, few at a time, by turns (conventions.md#accounts; ADR 0013).
+argon2id runs in worker threads, few at a time, and callers take turns (conventions.md#accounts).
 
-Log-in attempts, slowed down per account, per network and per pair of them (ADR 0013).
+Log-in attempts are slowed down per account, per network and per pair of both. An attempt is counted
+before it waits for anything, and given back if the password is right, so concurrent attempts cannot
+exceed a bound together.
 
-An attempt is counted before anything is waited for, and given back when it turns out to be right:
-attempts at once cannot pass a bound together.
-
-`RequestQuota` counts what else somebody may ask for within an hour: a window in memory, bounded.
-
-Whether somebody knows an account's password; what strangers may try of it is bounded here.
+`RequestQuota` counts what else somebody may ask for within an hour, in bounded memory.
 """
 
 import asyncio
@@ -49,16 +46,17 @@ T = TypeVar("T")
 
 AT_ONCE = 2
 WAITING_MAX = 512
-"""Of known callers, and of strangers, each: beyond, the network with most waiting makes room."""
+"""Known callers that wait, and strangers that wait. Beyond that, the network with most waiting
+gives up a place."""
 
 WAITING_PER_CALLER = 16
-"""Of one network, or of one account that is known."""
+"""Waiting checks of one network, or of one known account."""
 
 
 class Argon2PasswordHasher:
-    """Slow, salted hashes; never on the event loop's thread, few at a time, callers by turns.
+    """Hashes slowly and with salt, in threads, few at a time; callers take turns.
 
-    Raises `TooMany` for a caller that has too many waiting, `Unavailable` when too many wait.
+    Raises `TooMany` for a caller with too many waiting, and `Unavailable` if too many wait.
     """
 
     def __init__(self) -> None:
@@ -68,13 +66,13 @@ class Argon2PasswordHasher:
         self._nobody: str | None = None
 
     async def hash(self, password: str, client: HashClient = TERMINAL_CLIENT) -> str:
-        """A self-describing hash."""
+        """Return a self-describing hash."""
         return await self._run(client, self._argon2.hash, password)
 
     async def verify(
         self, password_hash: str | None, password: str, client: HashClient = TERMINAL_CLIENT
     ) -> bool:
-        """Whether they belong together. None costs the same time and is False."""
+        """Return whether password and hash match. Without a hash it takes as long, and is False."""
         if password_hash is None:
             await self._run(client, self._check, await self._hash_of_nobody(client), password)
             return False
@@ -85,7 +83,7 @@ class Argon2PasswordHasher:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _hash_of_nobody(self, client: HashClient) -> str:
-        """A hash no account has, so that an unknown e-mail costs what a wrong password does."""
+        """Return a hash of no account: an unknown e-mail costs what a wrong password does."""
         if self._nobody is None:
             self._nobody = await self._run(client, self._argon2.hash, "nobody has this password")
         return self._nobody
@@ -112,11 +110,12 @@ class Argon2PasswordHasher:
 PER_WINDOW: Final = 20
 WINDOW_S: Final = 3600.0
 NETWORKS_MAX: Final = 50_000
-"""Networks remembered; the one unseen for longest is forgotten first, which only ever forgives."""
+"""Networks that are remembered. The one unseen for longest is forgotten first, which never adds a
+refusal."""
 
 
 class RequestQuota:
-    """At most `per_window` requests of a network, or of an account, in any `WINDOW_S`."""
+    """Allows at most `per_window` requests of a network or an account in any `WINDOW_S`."""
 
     def __init__(self, clock: Clock, per_window: int = PER_WINDOW) -> None:
         self._clock = clock
@@ -124,7 +123,7 @@ class RequestQuota:
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
 
     def require(self, network: str) -> None:
-        """Count one request. Raises `TooMany`, and counts nothing, beyond the quota."""
+        """Count one request. Raises `TooMany` beyond the quota, and then counts nothing."""
         now = self._clock.monotonic_s()
         recent = self._asked.pop(network, None) or deque[float]()
         while recent and now - recent[0] >= WINDOW_S:
@@ -139,18 +138,19 @@ class RequestQuota:
 
 
 FREE_FAILURES: Final = 5
-"""Failures of one account from one network that cost nothing: people mistype."""
+"""Failures of one account from one network without a delay: people mistype."""
 
 FREE_WIDELY: Final = 50
-"""Failures of one network over all accounts, and of one account over all networks, that do not."""
+"""Failures without a delay of one network over all accounts, and of one account over all
+networks."""
 
 DELAY_MAX_S: Final = 900.0
 WIDE_DELAY_MAX_S: Final = 60.0
-"""The longest delay for what strangers can bring upon somebody else."""
+"""Longest delay that strangers can cause for somebody else."""
 
 FORGET_S: Final = 3600.0
 REMEMBERED_MAX: Final = 50_000
-"""Counts of each kind; the one unseen for longest is forgotten first, which only ever forgives."""
+"""Counts of each kind. The one unseen for longest is forgotten first, which never adds a delay."""
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One count of an attempt, and what it was before."""
+    """One count of an attempt, and its value before."""
 
     kind: "_Counts"
     key: str
@@ -177,7 +177,7 @@ class Attempt:
 
 
 class _Counts:
-    """Failures by a key that a stranger chooses; growing delays once the free ones are used up."""
+    """Failures by a key that strangers choose; delays grow after the free ones."""
 
     def __init__(self, free: int, delay_max_s: float) -> None:
         self._free = free
@@ -185,7 +185,7 @@ class _Counts:
         self._known: BoundedMap[str, _Count] = BoundedMap(REMEMBERED_MAX)
 
     def wait_s(self, key: str, now: float) -> float:
-        """Seconds until the next attempt may be made; 0 or less: now."""
+        """Return the seconds until the next attempt may be made; 0 or less means now."""
         known = self._known.get(key)
         if known is None or known.failures < self._free or now - known.last_s >= FORGET_S:
             return 0
@@ -199,7 +199,7 @@ class _Counts:
         return _Place(self, key, before)
 
     def give_back(self, place: _Place, at_s: float) -> None:
-        """Undo one count; what others counted meanwhile stays."""
+        """Undo one count; keep what others have counted since."""
         known = self._known.get(place.key)
         if known is None:
             return
@@ -217,13 +217,13 @@ class _Counts:
 
 
 class LoginThrottle:
-    """Growing delays after failures: 2 s, 4 s, 8 s, ..., forgotten after an hour without any.
+    """Delays attempts after failures: 2 s, 4 s, 8 s, ..., until an hour passes without one.
 
-    Three counts: of the account from this network (delays up to 15 minutes), of the network over
-    all accounts and of the account over all networks (up to a minute). The last two do not hold
-    for a network from which this account's owner has logged in before: whatever strangers do, the
-    owner gets in from there. Wrong one-time codes have a count of their own, which holds for
-    everybody: only somebody who knows the password gets as far.
+    It has three counts: of the account from this network (delays up to 15 minutes), of the network
+    over all accounts, and of the account over all networks (up to a minute). The last two do not
+    apply to a network from which this account's owner has logged in before. Whatever strangers do,
+    the owner can log in from there. Wrong one-time codes have a count of their own that applies to
+    everybody, because only somebody who knows the password gets that far.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -234,7 +234,7 @@ class LoginThrottle:
         self._codes = _Counts(FREE_FAILURES, DELAY_MAX_S)
 
     def begin(self, email: str, network: str, *, is_known: bool = False) -> Attempt:
-        """Count an attempt with a password. Raises `TooMany`, and counts nothing, during a delay.
+        """Count an attempt with a password. Raises `TooMany` during a delay, uncounted.
 
         `is_known`: the account's owner has logged in from this network before.
         """
@@ -245,32 +245,32 @@ class LoginThrottle:
         return self._counted(pair, *wide)
 
     def begin_code(self, email: str) -> Attempt:
-        """Count an attempt with a one-time code. Raises as `begin`."""
+        """Count an attempt with a one-time code. Raises like `begin`."""
         place = (self._codes, email.lower())
         self._require((place,))
         return self._counted(place)
 
     def give_back(self, attempt: Attempt) -> None:
-        """The attempt was no failure; others' failures stay counted."""
+        """Undo an attempt that was no failure; failures of others stay counted."""
         for place in attempt.places:
             place.kind.give_back(place, attempt.at_s)
 
     def succeeded(self, attempt: Attempt) -> None:
-        """Give the attempt back and forget its first count: the account from this network."""
+        """Undo the attempt, and forget the failures of the account from this network."""
         self.give_back(attempt)
         first = attempt.places[0]
         first.kind.forget(first.key)
 
     def forgive(self, email: str) -> None:
-        """Forget the wrong passwords counted of an account over all networks.
+        """Forget the wrong passwords of an account over all networks.
 
-        For somebody who has proven to be the owner in another way; its wrong codes stay counted,
-        for a reader of the owner's mail is not yet known to hold the second factor.
+        Use it for somebody who has proven to be the owner in another way. Wrong codes stay counted,
+        because a reader of the owner's mail may not hold the second factor.
         """
         self._accounts.forget(email.lower())
 
     def sizes(self) -> tuple[int, ...]:
-        """How many keys each count remembers: pairs, networks, accounts, codes."""
+        """Return how many keys each count remembers: pairs, networks, accounts, codes."""
         return len(self._pairs), len(self._networks), len(self._accounts), len(self._codes)
 
     def _require(self, places: tuple[tuple[_Counts, str], ...]) -> None:
@@ -288,7 +288,7 @@ class LoginThrottle:
 
 @dataclass(frozen=True, slots=True)
 class PasswordAttempt:
-    """An attempt with a password, and what came of it."""
+    """An attempt with a password, and its result."""
 
     attempt: Attempt
     """Counts as a failure until it is given back."""
@@ -299,7 +299,7 @@ class PasswordAttempt:
 
 
 class PasswordProof:
-    """Checks passwords, a bounded number of times."""
+    """Checks passwords a bounded number of times."""
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ class PasswordProof:
     async def check(self, email: str, password: str, client: Client) -> PasswordAttempt:
         """Try a password; an unknown e-mail address takes as long as a wrong password.
 
-        Raises `TooMany` during a delay; a check that could not be made counts for nothing.
+        Raises `TooMany` during a delay. A check that could not be made counts for nothing.
         """
         email = email.strip()[:EMAIL_CHARS_MAX]
         record = await self._store.find_login(email, self.origins.of(client))
@@ -334,7 +334,7 @@ class PasswordProof:
         return PasswordAttempt(attempt, record, holds)
 
     async def confirm(self, operator: Operator, password: str, client: Client) -> LoginRecord:
-        """The account of somebody who is logged in, once the password has been given again.
+        """Return the account of a logged-in caller who has given the password again.
 
         Raises `PasswordWrong`, and `TooMany` during a delay.
         """

@@ -1,4 +1,4 @@
-"""Passwords changed and reset, e-mail addresses verified (conventions.md#account-security)."""
+"""Changes and resets passwords, and verifies e-mail addresses (conventions.md#account-security)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -32,21 +32,21 @@ from assay.common.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class PasswordDependencies:
-    """What passwords are kept and sent with."""
+    """What passwords are stored and sent with."""
 
     store: CredentialStore
     hasher: Argon2PasswordHasher
     proof: PasswordProof
     keys: ApiKeys
     outbox: MailOutbox | None
-    """None: this service sends no mail."""
+    """None if this service sends no mail."""
     account_url: str
-    """The page that takes the tokens of links, which stand in its fragment."""
+    """The page that accepts the tokens of links, which are in its fragment."""
     clock: Clock
 
 
 class Passwords:
-    """Changes passwords for those who know the present one, or hold a token of the owner's."""
+    """Changes passwords for callers who know the present one, or hold the owner's token."""
 
     def __init__(self, dependencies: PasswordDependencies) -> None:
         self._dependencies = dependencies
@@ -55,7 +55,7 @@ class Passwords:
 
     @property
     def sends_mail(self) -> bool:
-        """Whether this service sends mail."""
+        """Return whether this service sends mail."""
         return self._dependencies.outbox is not None
 
     async def change(  # noqa: PLR0913 - who, and both passwords
@@ -69,7 +69,7 @@ class Passwords:
         *,
         revoke_keys: bool = False,
     ) -> EndedCredentials:
-        """A new password; every session ends but this one.
+        """Set a new password; every session but this one ends.
 
         Raises `InvalidRequest`, `PasswordWrong`, and `TooMany` during a delay.
         """
@@ -90,7 +90,7 @@ class Passwords:
     async def set_for_admin(
         self, operator: Operator, new: str, *, revoke_keys: bool = False, actor: Actor = TERMINAL
     ) -> EndedCredentials:
-        """A new password without the present one; every session ends. Raises `InvalidRequest`."""
+        """Set a password without the present one; every session ends. Raises `InvalidRequest`."""
         hashed = await self._dependencies.hasher.hash(model.password(new))
         entry = self._note(actor, "password.changed", operator.id)
         now = self._dependencies.clock.now()
@@ -101,11 +101,10 @@ class Passwords:
         return ended
 
     def request_reset(self, email: str, client: Client) -> None:
-        """Send a reset link to the account of this address, if there is one and it is verified.
+        """Send a reset link to the account of this address, if it exists and is verified.
 
-        Within `code_bounds`; what exceeds them is dropped. Says and takes the same in every case.
-        Raises `MailDisabled`, and `TooMany`
-        for a network that asks too often.
+        Requests beyond `code_bounds` are dropped. The answer and its time are the same in every
+        case. Raises `MailDisabled`, and `TooMany` for a network that asks too often.
         """
         outbox = self._outbox()
         self._requests.require(client.network)
@@ -128,16 +127,16 @@ class Passwords:
     async def reset_link_for_admin(
         self, operator: Operator, actor: Actor = TERMINAL
     ) -> tuple[str, datetime] | None:
-        """A reset link and until when it is good; None when there were too many of late."""
+        """Return a reset link and its end; None if there were too many recently."""
         return await self._reset_link(operator, actor, AskedBy.TERMINAL, ())
 
     async def reset(
         self, token: str, new: str, client: Client, *, revoke_keys: bool = False
     ) -> EndedCredentials:
-        """A new password for the account of a reset token; every session of it ends.
+        """Set a new password for the account of a reset token; every session of it ends.
 
-        The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany`
-        for a network that guesses too often; a token that is good is no guess.
+        The second factor stays in force. Raises `InvalidRequest`, `TokenInvalid`, and `TooMany` for
+        a network that guesses too often; a valid token is not a guess.
         """
         model.password(new)
         store, clock = self._dependencies.store, self._dependencies.clock
@@ -155,7 +154,7 @@ class Passwords:
         )
         if ended is None:
             raise self._not_good(client)
-        # The holder of the owner's token is the owner: strangers' failures do not keep it out.
+        # The holder of the owner's token is the owner: strangers' failures do not count.
         self._dependencies.proof.throttle.forgive(operator.email)
         await store.know_origin(
             operator.id, self._dependencies.proof.origins.of(client), clock.now()
@@ -166,7 +165,7 @@ class Passwords:
     def request_verification(self, operator: Operator, client: Client) -> None:
         """Send a link that confirms the account's e-mail address. Raises `MailDisabled`.
 
-        Within `code_bounds`; what exceeds them is dropped.
+        Requests beyond `code_bounds` are dropped.
         """
         origin = self._dependencies.proof.origins.of(client)
 
@@ -186,7 +185,7 @@ class Passwords:
         self._outbox().add(job, operator.id)
 
     async def verify_email(self, token: str, client: Client) -> None:
-        """Confirm the address a verification token was sent to. Raises as `reset`."""
+        """Confirm the address that a verification token was sent to. Raises like `reset`."""
         store, now = self._dependencies.store, self._dependencies.clock.now()
         hashed = code_hash(token)
         code = await store.find_code(hashed, CodeKind.VERIFY, now)
@@ -218,7 +217,7 @@ class Passwords:
         return Code(code_hash(token), kind, operator.id, email, now, now + ttl, mailbox=mailbox)
 
     def _link(self, name: str, token: str) -> str:
-        """The token stands in the fragment, which no browser sends and no server logs."""
+        """Return a link with the token in its fragment, which no browser sends or server logs."""
         return f"{self._dependencies.account_url}#{name}={token}"
 
     def _outbox(self) -> MailOutbox:
@@ -233,11 +232,11 @@ class Passwords:
         return note(self._dependencies.clock, actor, action, operator_id)
 
     def _not_good(self, client: Client) -> TokenInvalid:
-        """The refusal of a token. Raises `TooMany` for a network that has guessed too often."""
+        """Return the refusal of a token. Raises `TooMany` for a network that guesses too often."""
         self._guesses.require(client.network)
         return TokenInvalid("The link is not good any more, or never was: ask for a new one.")
 
 
 def _owner(operator: Operator, client: Client) -> HashClient:
-    """Somebody who has shown to be the account's owner."""
+    """Return the client as one that has proven to be the account's owner."""
     return HashClient(operator.id, is_known=True, network=client.around)

@@ -1,10 +1,6 @@
-"""External dependencies of accounts, sessions, single-use codes and second factors.
+"""What accounts, sessions, single-use codes and second factors need from outside.
 
-Where a request to an account comes from, and how that is remembered.
-
-What accounts need from outside.
-
-What sessions, single-use codes and second factors need from outside.
+Also describes where a request comes from, and how that is remembered.
 """
 
 import hashlib
@@ -23,12 +19,12 @@ from assay.common.keyring import SecretRing
 USER_AGENT_CHARS_MAX: Final = 200
 
 Hashes: TypeAlias = tuple[str, ...]
-"""One thing under every key of a ring: the first one is stored, all of them are looked for."""
+"""One value under every key of a ring: the first one is stored, all of them are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The sender of a request, as far as that can be seen."""
+    """The sender of a request, as far as it is known."""
 
     address: str
     user_agent: str = ""
@@ -36,17 +32,17 @@ class Client:
 
     @property
     def network(self) -> str:
-        """The address, or the network of 64 bits of an IPv6 one."""
+        """Return the address, or the network of 64 bits of an IPv6 one."""
         return caller_of(self.address)
 
     @property
     def around(self) -> str:
-        """The larger network around it (IPv4: /24, IPv6: /48)."""
+        """Return the larger network around it (IPv4: /24, IPv6: /48)."""
         return network_around(self.address)
 
     @property
     def shown_user_agent(self) -> str:
-        """What is kept of the `User-Agent`: cut short, without control characters."""
+        """Return the stored form of the `User-Agent`: short, without control characters."""
         plain = (c for c in self.user_agent if not unicodedata.category(c).startswith("C"))
         return "".join(plain)[:USER_AGENT_CHARS_MAX]
 
@@ -54,25 +50,26 @@ class Client:
 class Origins:
     """Keyed hashes of networks and mailboxes: equal for equal ones, meaningless without the key.
 
-    Each is 32 hex digits.
+    Each has 32 hex digits.
     """
 
     def __init__(self, secrets: SecretRing) -> None:
-        """What is stored under any of the secrets is found for as long as the ring holds it."""
+        """Create it; values stored under a secret are found while the ring has that secret."""
         self._keys = [hashlib.sha256(b"assay.origin|" + one.encode()).digest() for one in secrets]
 
     def of(self, client: Client) -> Hashes:
-        """Of a client's network."""
+        """Return the hashes of a client's network."""
         return self._hashes(client.network)
 
     def around(self, client: Client) -> Hashes:
-        """Of the larger network around it."""
+        """Return the hashes of the larger network around it."""
         return self._hashes(f"around|{client.around}")
 
     def of_mailbox(self, email: str) -> Hashes:
-        """Of an e-mail address: equal for all tags of one mailbox.
+        """Return the hashes of a mailbox: equal for all tags of one e-mail address.
 
-        `Local+tag@Domain` counts as `local@domain`. For counting only: mail is sent as written.
+        `Local+tag@Domain` counts as `local@domain`. Use it only for counting: mail is sent to the
+        address as written.
         """
         local, _, domain = email.lower().rpartition("@")
         return self._hashes(f"mailbox|{local.partition('+')[0] or local}@{domain.rstrip('.')}")
@@ -86,53 +83,53 @@ class Origins:
 
 @dataclass(frozen=True, slots=True)
 class SignUp:
-    """What has to hold, in the same transaction, for a stranger's account to be stored."""
+    """Conditions that must hold in the transaction that stores a stranger's account."""
 
     origin: Hashes
-    """Keyed hashes of the network it comes from, 32 characters each."""
+    """Keyed hashes of the network that it comes from, 32 characters each."""
     around: Hashes
-    """The same of the larger network around that, under the same keys."""
+    """The same of the larger network around it, under the same keys."""
     since: datetime
     per_origin: int
-    """Accounts one origin may have made since then, this one included."""
+    """Accounts that one origin may have created since then, this one included."""
     per_network: int
-    """Accounts of all origins in the larger network."""
+    """Accounts that all origins of the larger network may have created."""
     invite_hash: str | None = None
-    """The invitation this account spends; None: none is needed."""
+    """The invitation that this account spends; None if none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashClient:
-    """Whom a password is hashed for: they take turns."""
+    """The caller that a password is hashed for; callers take turns."""
 
     caller: str
     """A network address or, for a known caller, the account."""
     is_known: bool = False
-    """Whether it is the account's owner, as far as that is known beforehand."""
+    """Whether it is the account's owner, as far as that is known before the check."""
     network: str | None = None
-    """The larger network around it, whose callers make room together; None: it is alone."""
+    """The larger network around it, whose callers share places; None: it is alone."""
 
 
 TERMINAL_CLIENT: Final = HashClient("terminal", is_known=True)
 
 
 class LoginTokens(Protocol):
-    """Dashboard JWTs: they name the account and its session, nothing else.
+    """Dashboard JWTs: they contain the account and its session, and nothing else.
 
     Source: conventions.md#accounts.
     """
 
     def issue(self, operator_id: str, session_id: str) -> str:
-        """A signed token, 12 hours."""
+        """Return a signed token, valid for 12 hours."""
         ...
 
     def read(self, token: str) -> tuple[str, str] | None:
-        """The operator id and session id of a token that holds, or None."""
+        """Return the operator id and session id of a valid token, or None."""
         ...
 
 
 class CodeKind(StrEnum):
-    """What a single-use code is good for."""
+    """What a single-use code is for."""
 
     RESET = "reset"
     """A new password for its account."""
@@ -143,10 +140,10 @@ class CodeKind(StrEnum):
 
 
 class AskedBy(StrEnum):
-    """Who asked for a code: each is bounded apart from the others."""
+    """Who asked for a code; each kind of asker has bounds of its own."""
 
     TERMINAL = "terminal"
-    """The service's owner."""
+    """The operator of the service."""
     OWNER = "owner"
     """Somebody in a network from which the account's owner has logged in."""
     STRANGER = "stranger"
@@ -155,21 +152,21 @@ class AskedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A single-use code; the code itself is never stored, only its SHA-256 (64 hex digits)."""
+    """A single-use code; only its SHA-256 (64 hex digits) is stored."""
 
     code_hash: str
     kind: CodeKind
     operator_id: str | None
-    """Whose it is; None: an invitation's."""
+    """The account that it belongs to; None for an invitation."""
     email: str | None
-    """The only address it is good for; None: any."""
+    """The only address that it is valid for; None: any."""
     created_at: datetime
     expires_at: datetime
     asked_by: AskedBy = AskedBy.TERMINAL
     origin: Hashes = ()
-    """Keyed hashes of the network that asked for it; (): no network did."""
+    """Keyed hashes of the network that asked for it; empty if no network did."""
     mailbox: Hashes = ()
-    """Keyed hashes of the mailbox it is sent to, whatever tag its address has."""
+    """Keyed hashes of the mailbox that it is sent to, whatever tag the address has."""
 
 
 Alike: TypeAlias = Literal["operator_id", "asked_by", "origin", "mailbox"]
@@ -177,7 +174,7 @@ Alike: TypeAlias = Literal["operator_id", "asked_by", "origin", "mailbox"]
 
 @dataclass(frozen=True, slots=True)
 class CodeBound:
-    """At most so many codes of a kind since a moment that are alike in all of `alike`."""
+    """Most codes of a kind since a moment that are alike in all of `alike`."""
 
     at_most: int
     since: datetime
@@ -186,34 +183,34 @@ class CodeBound:
 
 @dataclass(frozen=True, slots=True)
 class LoginRecord:
-    """An account with what proves its owner."""
+    """An account with the data that proves its owner."""
 
     operator: Operator
     password_hash: str
     sealed_totp: bytes | None
     """The sealed TOTP secret, confirmed or not."""
     totp_step: int | None
-    """The time step of the last code that was taken; codes up to it are spent."""
+    """The time step of the last accepted code; codes up to it are spent."""
     is_known_origin: bool
     """Whether a log-in has succeeded from this network before."""
 
 
 class CredentialStore(Protocol):
-    """Passwords, second factors and codes of accounts. Deleted accounts are not found."""
+    """Passwords, second factors and codes of accounts. It does not find deleted accounts."""
 
     async def find_login(self, email: str, origin: Hashes) -> LoginRecord | None:
-        """The account with this e-mail (compared by lower case)."""
+        """Return the account with this e-mail (compared by lower case)."""
         ...
 
     async def login_of(self, operator_id: str) -> LoginRecord | None:
-        """The account of this id; `is_known_origin` is True."""
+        """Return the account of this id; `is_known_origin` is True."""
         ...
 
     async def set_password(
         self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
     ) -> EndedCredentials:  # fmt: skip
-        """Change the password; ends every session but one, and spends reset codes.
+        """Change the password; end every session but one, and spend reset codes.
 
         Raises `OperatorNotFound`.
         """
@@ -223,9 +220,9 @@ class CredentialStore(Protocol):
         self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
         note: AuditEntry, *, revoke_keys: bool = False,
     ) -> EndedCredentials | None:  # fmt: skip
-        """Spend a reset code and change its account's password; None when it is not good.
+        """Spend a reset code and change the password; return None if the code is invalid.
 
-        Of two at once with one code, one succeeds.
+        Of two concurrent calls with one code, one succeeds.
         """
         ...
 
@@ -238,22 +235,25 @@ class CredentialStore(Protocol):
     ) -> bool:
         """Store a code. A verification spends earlier ones of its account, a reset does not.
 
-        False, and nothing stored, when one of the bounds is reached: also by several at once.
+        Returns False and stores nothing if a bound is reached, also with concurrent calls.
         """
         ...
 
     async def find_code(self, code_hash: str, kind: CodeKind, now: datetime) -> Code | None:
-        """A code that is neither spent nor expired."""
+        """Return a code that is neither spent nor expired."""
         ...
 
     async def verify_email(
         self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
     ) -> bool:
-        """Spend a verification code; its account's address is verified if it is still the same."""
+        """Spend a verification code and mark its address verified; return whether it was.
+
+        An address that has changed since is not verified.
+        """
         ...
 
     async def begin_totp(self, operator_id: str, sealed: bytes) -> bool:
-        """Store a secret that is yet to be confirmed; False when one is in force."""
+        """Store an unconfirmed secret; return False if one is in force."""
         ...
 
     async def confirm_totp(
@@ -262,16 +262,16 @@ class CredentialStore(Protocol):
     ) -> bool:  # fmt: skip
         """Put the stored secret in force, with hashed recovery codes.
 
-        False when one is, or when the stored one is not `sealed` any more.
+        Returns False if one is in force, or if the stored one is not `sealed` any more.
         """
         ...
 
     async def take_totp_step(self, operator_id: str, step: int) -> bool:
-        """Spend the codes up to a time step; False when that step is spent already."""
+        """Spend the codes up to a time step; return False if that step is spent already."""
         ...
 
     async def take_recovery_code(self, operator_id: str, code_hash: str, note: AuditEntry) -> bool:
-        """Spend a recovery code; False when it is not there."""
+        """Spend a recovery code; return False if there is no such code."""
         ...
 
     async def set_recovery_codes(
@@ -281,17 +281,17 @@ class CredentialStore(Protocol):
         ...
 
     async def recovery_codes_left(self, operator_id: str) -> int:
-        """How many recovery codes are unspent."""
+        """Return how many recovery codes are unspent."""
         ...
 
     async def end_totp(self, operator_id: str, note: AuditEntry) -> bool:
-        """Remove second factor and recovery codes; False when there is none in force."""
+        """Remove second factor and recovery codes; return False if none is in force."""
         ...
 
     async def reseal_totp(
         self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
     ) -> None:
-        """Replace the sealed secret, if it is still the old one."""
+        """Replace the sealed secret if it is still the old one."""
         ...
 
 
@@ -308,5 +308,5 @@ class Mailer(Protocol):
     """Sends mail."""
 
     async def send(self, message: MailMessage) -> None:
-        """Hand the mail to the server. Raises `Unavailable`."""
+        """Give the mail to the server. Raises `Unavailable`."""
         ...

@@ -1,10 +1,7 @@
-"""Operator accounts, their API keys, sessions, passwords and second factors.
+"""Operations on operator accounts, API keys, sessions, passwords and second factors.
 
-Operator accounts and their API keys (interface.md#dashboard, #api-keys, #dashboard-tokens).
-
-Passwords and second factors of an account. Beyond the specification's tables.
-
-Dashboard sessions: listed, ended. Beyond the specification's tables.
+Source: interface.md#dashboard, #api-keys, #dashboard-tokens. Passwords, second factors and sessions
+are beyond the specification's tables.
 """
 
 from typing import Annotated, TypeVar
@@ -69,7 +66,7 @@ async def register(request: Request) -> wire.Registered:
     also=(401, 403),
 )
 async def login(request: Request) -> wire.LoggedIn:
-    """Log in for a dashboard token; with a one-time code where the account has a second factor."""
+    """Log in for a dashboard token; with a one-time code if the account has a second factor."""
     body = read(wire.LoginRequest, await _short_body(request))
     operator, token = await service(request, Logins).login(
         body.email, body.password, body.code, client_of(request)
@@ -79,7 +76,7 @@ async def login(request: Request) -> wire.LoggedIn:
 
 @route(router, "GET", "/operator/me", operation="me", auth=dashboard_token, answers=wire.Me)
 async def me(request: Request) -> wire.Me:
-    """The account that asks, and how much of this month's allowance it has used."""
+    """Show the account that asks, and how much of this month's allowance it has used."""
     return await _me(request, _operator(request))
 
 
@@ -109,7 +106,7 @@ async def rename(request: Request) -> wire.Me:
     answers=list[wire.KeyResponse],
 )
 async def list_keys(request: Request) -> list[wire.KeyResponse]:
-    """The account's API keys, newest first."""
+    """List the account's API keys, newest first."""
     records = await service(request, ApiKeys).list(_operator(request).id)
     return [wire.key(record) for record in records]
 
@@ -126,7 +123,7 @@ async def list_keys(request: Request) -> list[wire.KeyResponse]:
     also=(409,),
 )
 async def rotate_key(request: Request) -> wire.Rotated:
-    """A new API key, shown this once. The others hold until they are revoked."""
+    """Create an API key, shown this once. The others stay valid until they are revoked."""
     body = read(wire.RotateRequest, await request.body() or b"{}")
     record, key = await service(request, ApiKeys).issue(
         _operator(request).id,
@@ -149,7 +146,7 @@ async def rotate_key(request: Request) -> wire.Rotated:
 async def revoke_key(
     request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
 ) -> wire.Revoked:
-    """Revoke an API key, at once."""
+    """Revoke an API key at once."""
     await service(request, ApiKeys).revoke(_operator(request).id, key_id, actor_of(request))
     return wire.Revoked(ok=True, id=key_id, revoked=True)
 
@@ -160,7 +157,7 @@ async def _me(request: Request, operator: Operator) -> wire.Me:
 
 
 async def _short_body(request: Request) -> bytes:
-    """The body, unless it is far longer than any that holds: many of them wait at once."""
+    """Return the body, unless it is far longer than a valid one: many bodies wait at once."""
     body = await request.body()
     if len(body) > wire.BODY_BYTES_MAX:
         raise TooLarge("The body is far too long for this.", maxBytes=wire.BODY_BYTES_MAX)
@@ -168,7 +165,7 @@ async def _short_body(request: Request) -> bytes:
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator that the declared credential found."""
     return request.state.principal
 
 
@@ -211,7 +208,7 @@ async def change_password(request: Request) -> wire.PasswordChanged:
     also=(403,),
 )
 async def request_password_reset(request: Request) -> wire.Done:
-    """Ask for a mail with a reset link; answered alike whether or not there is an account."""
+    """Ask for a mail with a reset link; the answer is the same if there is no account."""
     body = read(wire.ResetLinkRequest, await request.body())
     service(request, Passwords).request_reset(body.email, client_of(request))
     return wire.Done()
@@ -276,7 +273,7 @@ async def verify_email(request: Request) -> wire.Done:
     also=(409,),
 )
 async def enrol_totp(request: Request) -> wire.TotpEnrolment:
-    """Enrol a second factor: a secret, in force once a code of it is confirmed."""
+    """Enrol a second factor: a secret that is in force once a code of it is confirmed."""
     body = read(wire.PasswordRequest, await request.body())
     factors = service(request, SecondFactors)
     made = await factors.enrol(_operator(request), body.password, client_of(request))
@@ -294,7 +291,7 @@ async def enrol_totp(request: Request) -> wire.TotpEnrolment:
     also=(409,),
 )
 async def confirm_totp(request: Request) -> wire.RecoveryCodes:
-    """Confirm the enrolled second factor with a code of it; answers the recovery codes."""
+    """Confirm the enrolled second factor with a code of it; returns the recovery codes."""
     body = read(wire.TotpConfirmRequest, await request.body())
     factors = service(request, SecondFactors)
     codes = await factors.confirm(_operator(request), body.code, actor_of(request))
@@ -312,7 +309,7 @@ async def confirm_totp(request: Request) -> wire.RecoveryCodes:
     also=(409,),
 )
 async def replace_recovery_codes(request: Request) -> wire.RecoveryCodes:
-    """New recovery codes; earlier ones are void."""
+    """Create new recovery codes; earlier ones become invalid."""
     body = read(wire.SecondFactorRequest, await request.body())
     factors = service(request, SecondFactors)
     codes = await factors.replace_recovery_codes(*_proof(request, body.password, body.code))
@@ -339,7 +336,7 @@ async def disable_totp(request: Request) -> wire.Done:
 
 
 def _proof(request: Request, password: str, code: C) -> tuple[Operator, str, C, Client, Actor]:
-    """What an operation takes that asks for the password and a code."""
+    """Describe an operation that asks for the password and a code."""
     return _operator(request), password, code, client_of(request), actor_of(request)
 
 
@@ -352,7 +349,7 @@ def _proof(request: Request, password: str, code: C) -> tuple[Operator, str, C, 
     answers=wire.DashboardSessionEnded,
 )
 async def logout(request: Request) -> wire.DashboardSessionEnded:
-    """End the session of the token that asks, at once everywhere."""
+    """End the session of the token that asks, at once in every process."""
     session_id = exchange_of(request.scope).session_id or ""
     await service(request, Logins).end(_operator(request).id, session_id, actor_of(request))
     return wire.DashboardSessionEnded(id=session_id)
@@ -369,7 +366,7 @@ async def logout(request: Request) -> wire.DashboardSessionEnded:
 async def list_sessions(
     request: Request, limit: Limit = 100, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.SessionsResponse:
-    """The account's dashboard sessions, newest first."""
+    """List the account's dashboard sessions, newest first."""
     found = await service(request, Logins).list(_operator(request).id)
     part = part_of(found, limit, offset, cursor)
     return wire.sessions(part, exchange_of(request.scope).session_id)
@@ -387,7 +384,7 @@ async def end_dashboard_sessions(
     request: Request,
     others: Annotated[bool, Query(description="Keep the session that asks.")] = False,  # noqa: FBT002
 ) -> wire.SessionsEnded:
-    """End every dashboard session of the account, at once everywhere."""
+    """End every dashboard session of the account, at once in every process."""
     keep = exchange_of(request.scope).session_id if others else None
     logins = service(request, Logins)
     ended = await logins.end_all(_operator(request).id, keep, actor_of(request))
@@ -405,6 +402,6 @@ async def end_dashboard_sessions(
 async def end_dashboard_session(
     request: Request, session_id: Annotated[str, Path(alias="sessionId", max_length=64)]
 ) -> wire.DashboardSessionEnded:
-    """End one dashboard session, at once everywhere."""
+    """End one dashboard session, at once in every process."""
     await service(request, Logins).end(_operator(request).id, session_id, actor_of(request))
     return wire.DashboardSessionEnded(id=session_id)

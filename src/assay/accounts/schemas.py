@@ -1,10 +1,6 @@
 """Accounts, API keys, sessions, passwords and second factors in requests and responses.
 
-Operator accounts and API keys (interface.md#operator-account, #api-key-record, #dashboard).
-
-Sessions, passwords, second factors, export and end of an account.
-
-Source: conventions.md#account-security.
+Source: interface.md#operator-account, #api-key-record, #dashboard; conventions.md#account-security.
 """
 
 import base64
@@ -29,10 +25,10 @@ from assay.common.clock import iso
 from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
 
 Text = Annotated[str, Field(max_length=1000)]
-"""The use case says what may stand in it; this only bounds what is looked at."""
+"""A bounded text; the use case checks its content."""
 
 BODY_BYTES_MAX = 16 * 1024
-"""Longest body of a registration or log-in: everything in it is bounded in characters."""
+"""Longest body of a registration or log-in: everything in it has bounded characters."""
 
 Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
@@ -81,7 +77,7 @@ class RenameRequest(RequestModel):
 
 
 class RotateRequest(RequestModel):
-    """What to call the new key, what it is for, and until when."""
+    """The new key's label, scopes and end."""
 
     label: Name | None = None
     scopes: Annotated[
@@ -107,11 +103,11 @@ class RotateRequest(RequestModel):
         return self
 
     def asked_scopes(self) -> frozenset[Scope]:
-        """The scopes, with their default."""
+        """Return the scopes, with their default."""
         return DEFAULT_SCOPES if self.scopes is None else frozenset(self.scopes)
 
     def ends_at(self, now: datetime) -> datetime | None:
-        """When the key ends; None: never."""
+        """Return when the key ends; None: never."""
         if self.expires_in_days is not None:
             return now + timedelta(days=self.expires_in_days)
         return self.expires_at
@@ -156,7 +152,7 @@ class OperatorResponse(ResponseModel):
 
 
 class AllowanceResponse(ResponseModel):
-    """Metered calls of the current UTC month; `limit` is null where the plan has no cap."""
+    """Metered calls of the current UTC month; `limit` is null if the plan has none."""
 
     used: int
     limit: int | None
@@ -164,7 +160,7 @@ class AllowanceResponse(ResponseModel):
 
 
 class AccountSecurity(ResponseModel):
-    """What stands between the account and strangers."""
+    """What protects the account."""
 
     email_verified: bool
     totp_enabled: bool
@@ -172,7 +168,7 @@ class AccountSecurity(ResponseModel):
 
 
 class Me(ResponseModel):
-    """The account that asks, and what it has used of its monthly allowance."""
+    """The account that asks, and its use of the monthly allowance."""
 
     ok: bool
     operator: OperatorResponse
@@ -194,7 +190,7 @@ class KeyResponse(ResponseModel):
 
 
 class Rotated(ResponseModel):
-    """A new key, shown this once. The other keys stay as they are."""
+    """A new key, shown this once. The other keys stay valid."""
 
     key: str
     id: str
@@ -210,14 +206,14 @@ class Revoked(ResponseModel):
 
 
 def brief(operator: Operator) -> OperatorBrief:
-    """An account in short, on the wire."""
+    """Return an account in short, as a response."""
     return OperatorBrief(
         id=operator.id, email=operator.email, name=operator.name, role=operator.role.value
     )
 
 
 def operator(found: Operator) -> OperatorResponse:
-    """An account on the wire."""
+    """Return an account as a response."""
     return OperatorResponse(
         id=found.id,
         email=found.email,
@@ -231,7 +227,7 @@ def operator(found: Operator) -> OperatorResponse:
 
 
 def me(found: Operator, usage: AllowanceUsage, codes_left: int) -> Me:
-    """The account that asks, on the wire."""
+    """Return the account that asks as a response."""
     return Me(
         ok=True,
         operator=operator(found),
@@ -241,12 +237,12 @@ def me(found: Operator, usage: AllowanceUsage, codes_left: int) -> Me:
 
 
 def allowance(usage: AllowanceUsage) -> AllowanceResponse:
-    """What is used of the month's allowance, on the wire."""
+    """Return the use of the month's allowance as a response."""
     return AllowanceResponse(used=usage.used, limit=usage.limit, resets_at=iso(usage.resets_at))
 
 
 def security(found: Operator, codes_left: int) -> AccountSecurity:
-    """What protects an account, on the wire."""
+    """Return what protects an account, as a response."""
     return AccountSecurity(
         email_verified=found.email_verified_at is not None,
         totp_enabled=found.totp_enabled,
@@ -255,7 +251,7 @@ def security(found: Operator, codes_left: int) -> AccountSecurity:
 
 
 def key(record: ApiKey) -> KeyResponse:
-    """A key record on the wire."""
+    """Return a key record as a response."""
     return KeyResponse(
         id=record.id,
         key_prefix=record.prefix,
@@ -295,7 +291,7 @@ class PasswordChangeRequest(RequestModel):
 
 
 class ResetLinkRequest(RequestModel):
-    """Whose password is to be reset."""
+    """The account whose password is to be reset."""
 
     email: Annotated[Text, Field(examples=["you@example.com"])]
 
@@ -334,7 +330,7 @@ class SecondFactorRequest(RequestModel):
 
 
 class DeleteAccountRequest(RequestModel):
-    """The present password, and a one-time or recovery code where one is needed to log in."""
+    """The present password, and a one-time or recovery code if a log-in needs one."""
 
     password: Password
     code: TotpCode | None = None
@@ -388,20 +384,20 @@ class DashboardSessionEnded(ResponseModel):
 
 
 class TotpEnrolment(ResponseModel):
-    """For an authenticator application, shown this once; in force when a code is confirmed."""
+    """Data for an authenticator application, shown this once; in force after confirmation."""
 
     secret: Annotated[str, Field(description="Base32.")]
     uri: Annotated[str, Field(description="`otpauth://`, for a QR code.")]
 
 
 class RecoveryCodes(ResponseModel):
-    """Codes that each stand for a one-time code once. Shown this once."""
+    """Codes that each replace a one-time code once. Shown this once."""
 
     recovery_codes: list[str]
 
 
 def password_changed(ended: EndedCredentials) -> PasswordChanged:
-    """What a new password has ended, on the wire."""
+    """Return what a new password has ended, as a response."""
     return PasswordChanged(
         sessions_ended=ended.sessions,
         keys_revoked=ended.keys_revoked,
@@ -410,7 +406,7 @@ def password_changed(ended: EndedCredentials) -> PasswordChanged:
 
 
 def session(found: DashboardSession, current: str | None) -> SessionResponse:
-    """A session on the wire."""
+    """Return a session as a response."""
     return SessionResponse(
         id=found.id,
         created_at=iso(found.created_at),
@@ -423,7 +419,7 @@ def session(found: DashboardSession, current: str | None) -> SessionResponse:
 
 
 def sessions(part: Part[DashboardSession], current: str | None) -> SessionsResponse:
-    """A page of the account's sessions on the wire."""
+    """Return a page of the account's sessions as a response."""
     return SessionsResponse(
         items=[session(one, current) for one in part.items],
         total=part.total,
@@ -434,6 +430,6 @@ def sessions(part: Part[DashboardSession], current: str | None) -> SessionsRespo
 
 
 def enrolment(made: Enrolment) -> TotpEnrolment:
-    """A secret on the wire."""
+    """Return a new secret as a response."""
     secret = base64.b32encode(made.secret).decode().rstrip("=")
     return TotpEnrolment(secret=secret, uri=made.uri)

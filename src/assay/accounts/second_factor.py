@@ -1,12 +1,10 @@
-"""Single-use, time-based and recovery codes (RFC 6238; conventions.md#account-security).
+"""Single-use codes, time-based codes and recovery codes (RFC 6238).
 
-Secrets that somebody types or follows once: tokens in links, invitations, recovery codes.
+Single-use codes are tokens in links, invitations and recovery codes. The number of links by mail is
+bounded by counting the issued codes. Time-based codes use SHA-1, six digits and 30 seconds, as
+every authenticator does.
 
-How many links by mail may be asked for is counted by the codes that were issued.
-
-Time-based one-time codes and recovery codes (RFC 6238; conventions.md#account-security).
-
-The codes are of SHA-1, six digits and 30 seconds, as every authenticator takes them.
+Source: conventions.md#account-security.
 """
 
 import hashlib
@@ -38,33 +36,33 @@ INVITE_TTL: Final = timedelta(days=7)
 
 RECOVERY_CODES: Final = 10
 TOKEN_CHARS_MAX: Final = 100
-"""Longer ones are not ours; nothing is hashed for them."""
+"""Longest token: longer ones are not ours and are not hashed."""
 
 _TOKEN_BYTES = 32
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-"""Without characters that are read for another."""
+"""Letters and digits without those that are easily confused."""
 _RECOVERY_CHARS = 16
-"""79 bits: too many to try offline, though a plain SHA-256 is kept."""
+"""79 bits: too many to try offline, although a plain SHA-256 is stored."""
 
 
 def new_token() -> str:
-    """A token of 256 bits, for links and invitations."""
+    """Return a token of 256 bits, for links and invitations."""
     return base62(secrets.token_bytes(_TOKEN_BYTES))
 
 
 def _new_recovery_codes() -> list[str]:
-    """Ten codes of the form `ABCD-EFGH-JKMN-PQRS`."""
+    """Return ten codes of the form `ABCD-EFGH-JKMN-PQRS`."""
     return [_recovery_code() for _ in range(RECOVERY_CODES)]
 
 
 def code_hash(code: str) -> str:
-    """The SHA-256 under which a code is kept; 64 hex digits."""
+    """Return the SHA-256 under which a code is stored; 64 hex digits."""
     shown = code[:TOKEN_CHARS_MAX].strip()
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _recovery_hash(code: str) -> str:
-    """The same of a recovery code, however it was typed: in lower case, or without hyphens."""
+    """Return the hash of a recovery code, also if it was typed in lower case or without hyphens."""
     typed = code[:TOKEN_CHARS_MAX].upper()
     return code_hash("".join(character for character in typed if character.isalnum()))
 
@@ -77,17 +75,17 @@ def _recovery_code() -> str:
 DAY: Final = timedelta(days=1)
 
 OWNER_RESETS: Final = 2
-"""Reset links that are good at once, asked for from the owner's networks."""
+"""Valid reset links at one time that the owner's networks asked for."""
 
 OWNER_RESETS_DAY: Final = 20
 STRANGER_RESETS: Final = 1
-"""Reset links that are good at once, asked for from elsewhere."""
+"""Valid reset links at one time that other networks asked for."""
 
 STRANGER_RESETS_DAY: Final = 3
 """Reset links of one account a day that one such network asks for."""
 
 TERMINAL_RESETS: Final = 3
-"""Reset links that are good at once, made by the service's owner."""
+"""Valid reset links at one time that the operator of the service created."""
 
 ACCOUNT_VERIFICATIONS_DAY: Final = 3
 MAILBOX_VERIFICATIONS_DAY: Final = 6
@@ -95,7 +93,7 @@ NETWORK_VERIFICATIONS_DAY: Final = 10
 
 
 def reset_bounds(asked_by: AskedBy, now: datetime) -> Sequence[CodeBound]:
-    """What bounds reset links of one account."""
+    """Return the bounds of reset links of one account."""
     alive, day = now - RESET_TTL, now - DAY
     of_class = ("operator_id", "asked_by")
     match asked_by:
@@ -114,7 +112,7 @@ def reset_bounds(asked_by: AskedBy, now: datetime) -> Sequence[CodeBound]:
 
 
 def verification_bounds(now: datetime) -> Sequence[CodeBound]:
-    """What bounds verification mails: by account, by network, and by mailbox."""
+    """Return the bounds of verification mails: by account, by network, and by mailbox."""
     day = now - DAY
     return [
         CodeBound(ACCOUNT_VERIFICATIONS_DAY, day, ("operator_id",)),
@@ -131,22 +129,22 @@ SECRET_BYTES: Final = 20
 ISSUER: Final = "Assay"
 
 _NEIGHBOURS = (0, -1, 1)
-"""Steps taken beside the present one. Source: RFC 6238, section 5.2."""
+"""Steps that are accepted beside the present one. Source: RFC 6238, section 5.2."""
 
 
 class TotpFactor:
     """Time-based one-time codes (RFC 6238)."""
 
     def new_secret(self) -> bytes:
-        """Draw a secret for an authenticator."""
+        """Generate a secret for an authenticator."""
         return os.urandom(SECRET_BYTES)
 
     def uri(self, secret: bytes, email: str) -> str:
-        """The `otpauth` address that an authenticator reads."""
+        """Return the `otpauth` address that an authenticator reads."""
         return _totp(secret).get_provisioning_uri(email, ISSUER)
 
     def step_of(self, secret: bytes, code: str, now: datetime) -> int | None:
-        """The step that a code is of; None for a wrong one."""
+        """Return the step that a code belongs to; None for a wrong code."""
         if len(code) != DIGITS or not (code.isascii() and code.isdecimal()):
             return None
         totp, present = _totp(secret), int(now.timestamp()) // STEP_S
@@ -187,9 +185,10 @@ class SecondFactors:
         self._clock = clock
 
     async def enrol(self, operator: Operator, password: str, client: Client) -> Enrolment:
-        """A new secret, in force once a code of it is confirmed; an unconfirmed one is replaced.
+        """Return a new secret, in force once a code of it is confirmed.
 
-        Raises `PasswordWrong`, `TooMany`, and `TotpConflict` when one is in force.
+        It replaces an unconfirmed one. Raises `PasswordWrong`, `TooMany`, and `TotpConflict` if one
+        is in force.
         """
         await self._proof.confirm(operator, password, client)
         secret = self._factor.new_secret()
@@ -199,9 +198,9 @@ class SecondFactors:
         return Enrolment(secret, self._factor.uri(secret, operator.email))
 
     async def confirm(self, operator: Operator, code: str, actor: Actor) -> Sequence[str]:
-        """Put the enrolled secret in force; the recovery codes, shown once.
+        """Put the enrolled secret in force; return the recovery codes, shown once.
 
-        Raises `TotpInvalid`, `TooMany`, and `TotpConflict` when nothing was enrolled.
+        Raises `TotpInvalid`, `TooMany`, and `TotpConflict` if nothing was enrolled.
         """
         record = await self._store.login_of(operator.id)
         if record is None or record.sealed_totp is None or record.operator.totp_enabled:
@@ -221,10 +220,10 @@ class SecondFactors:
         return codes
 
     async def require(self, record: LoginRecord, code: str | None, actor: Actor) -> None:
-        """Check the second factor of an account whose password was right; each code once.
+        """Check the second factor of an account whose password was right; a code counts once.
 
-        Raises `TotpRequired` without a code, `TotpInvalid` for one that is wrong or spent, and
-        `TooMany` during the delay after wrong ones.
+        Raises `TotpRequired` without a code, `TotpInvalid` for a wrong or spent one, and `TooMany`
+        during the delay after wrong ones.
         """
         if not record.operator.totp_enabled:
             return
@@ -238,7 +237,10 @@ class SecondFactors:
     async def replace_recovery_codes(
         self, operator: Operator, password: str, code: str, client: Client, actor: Actor
     ) -> Sequence[str]:
-        """New recovery codes, shown once; earlier ones are void. Raises as `disable`."""
+        """Return new recovery codes, shown once; earlier ones become invalid.
+
+        Raises like `disable`.
+        """
         await self._prove(operator, password, code, client, actor)
         codes = _new_recovery_codes()
         entry = note(self._clock, actor, "recovery_codes.issued", operator.id)
@@ -252,7 +254,7 @@ class SecondFactors:
     ) -> None:
         """Remove the second factor and its recovery codes.
 
-        Raises `PasswordWrong`, `TotpInvalid`, `TooMany`, and `TotpConflict` without one in force.
+        Raises `PasswordWrong`, `TotpInvalid`, `TooMany`, and `TotpConflict` if none is in force.
         """
         await self._prove(operator, password, code, client, actor)
         await self._store.end_totp(
@@ -260,16 +262,16 @@ class SecondFactors:
         )
 
     async def disable_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> bool:
-        """Remove an account's second factor without asking it; False when there was none."""
+        """Remove an account's second factor without a code; return False if it had none."""
         entry = note(self._clock, actor, "totp.disabled", operator_id)
         return await self._store.end_totp(operator_id, entry)
 
     async def recovery_codes_left(self, operator_id: str) -> int:
-        """How many recovery codes the account has left."""
+        """Return how many recovery codes the account has left."""
         return await self._store.recovery_codes_left(operator_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal the secret again if an older key of the ring sealed it; how many there were."""
+        """Seal secrets again that an older key of the ring sealed; return how many there were."""
         record = await self._store.login_of(operator_id)
         old = record.sealed_totp if record else None
         if old is None or self._secrets.is_current(old):
@@ -289,7 +291,7 @@ class SecondFactors:
         await self.require(record, code, actor)
 
     async def _take(self, record: LoginRecord, code: str, actor: Actor) -> bool:
-        """Spend a one-time or recovery code."""
+        """Spend a one-time or recovery code; return whether it was valid."""
         operator_id = record.operator.id
         step = self._step(record, code)
         if step is not None:

@@ -1,10 +1,6 @@
-"""Passwords, second factors, single-use codes and sessions in SQL.
+"""Stores passwords, second factors, single-use codes and sessions in SQL.
 
-Single-use codes of accounts in SQL: resets, verifications, invitations.
-
-Dashboard sessions in SQL.
-
-Passwords and second factors in SQL.
+Single-use codes are resets, verifications and invitations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +38,7 @@ from assay.db.schema.accounts import (
 
 
 class SqlCodeStore:
-    """The part of `accounts.credential_ports.CredentialStore` that is about codes."""
+    """The part of `accounts.ports.CredentialStore` that stores codes."""
 
     def __init__(self, database: Database) -> None:
         self._codes_in = database
@@ -50,7 +46,7 @@ class SqlCodeStore:
     async def issue_code(
         self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
     ) -> bool:
-        # In one order always, so that two writers never wait for each other crosswise.
+        # Always in one order, so that two writers never deadlock.
         locks = sorted({f"codes {one}" for bound in bounds for one in _shared(code, bound)})
         async with self._codes_in.write() as connection:
             for lock in locks:
@@ -58,7 +54,7 @@ class SqlCodeStore:
             for bound in bounds:
                 if await _issued(connection, code, bound) >= bound.at_most:
                     return False
-            # Resets are asked for by strangers too: theirs do not end the owner's.
+            # Strangers ask for resets too: theirs do not end the owner's.
             if code.kind is CodeKind.VERIFY and code.operator_id is not None:
                 await _spend_codes(connection, code.operator_id, code.kind, code.created_at)
             values = {
@@ -128,7 +124,7 @@ async def _spend_code(
     at: datetime,
     operator_id: str | None,
 ) -> bool:
-    """Spend a code in the caller's transaction; of two at once, one succeeds."""
+    """Spend a code in the caller's transaction; return whether this call has spent it."""
     statement = (
         update(account_codes)
         .where(
@@ -160,16 +156,16 @@ async def _spend_codes(
 
 
 def _shared(code: Code, bound: CodeBound) -> Sequence[str]:
-    """The narrowest thing that all who are counted together have in common.
+    """Return the narrowest value that all of the counted codes have in common.
 
-    A hash under each key: processes whose rings overlap have one of them in common.
+    There is a hash under each key: processes whose rings overlap have one of them in common.
     """
     name = bound.alike[-1] if "operator_id" not in bound.alike else "operator_id"
     return [f"{name} {value}" for value in _values(code, name)]
 
 
 def _values(code: Code, name: Alike) -> tuple[str | None, ...]:
-    """What the code has of this name, in every form it is stored in."""
+    """Return the code's values of this name, in every form in which it is stored."""
     match name:
         case "origin":
             return code.origin
@@ -202,7 +198,7 @@ CODES_KEPT = timedelta(days=1)
 
 
 class SqlSessionStore:
-    """Dashboard sessions: a row each, gone when it ends."""
+    """Dashboard sessions: one row each, which is removed when the session ends."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -217,7 +213,7 @@ class SqlSessionStore:
     ) -> bool:
         """Store a session and that its origin is known; the oldest beyond `limit` end.
 
-        False, and nothing stored, when the account's password is not that of the hash any more.
+        Returns False and stores nothing if the account's password hash has changed.
         """
         values = {
             "id": session.id,
@@ -262,7 +258,7 @@ class SqlSessionStore:
         await connection.execute(surplus)
 
     async def owner(self, operator_id: str, session_id: str, now: datetime) -> Operator | None:
-        """The account of a session that has not ended."""
+        """Return the account of a session that has not ended."""
         statement = (
             select(operators)
             .join(dashboard_sessions, dashboard_sessions.c.operator_id == operators.c.id)
@@ -278,7 +274,7 @@ class SqlSessionStore:
         return None if row is None else operator_of(row)
 
     async def list(self, operator_id: str, now: datetime) -> Sequence[DashboardSession]:
-        """The operator's sessions that have not ended, newest first."""
+        """Return the operator's sessions that have not ended, newest first."""
         statement = (
             select(dashboard_sessions)
             .where(
@@ -292,7 +288,7 @@ class SqlSessionStore:
         return [_session(row) for row in rows]
 
     async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
-        """End a session; False when this operator has none of this id."""
+        """End a session; return False if this operator has none with this id."""
         statement = (
             delete(dashboard_sessions)
             .where(
@@ -308,14 +304,14 @@ class SqlSessionStore:
         return True
 
     async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
-        """End the operator's sessions but `keep`; how many there were."""
+        """End the operator's sessions but `keep`; return how many there were."""
         async with self._database.write() as connection:
             ended = await _end_sessions(connection, operator_id, keep)
             await write_note(connection, note)
         return ended
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
-        """Write down when sessions (by id) were last used; never moves a time back."""
+        """Write when sessions (by id) were last used; never move a time back."""
         if not last_used:
             return
         column = dashboard_sessions.c.used_us
@@ -327,25 +323,25 @@ class SqlSessionStore:
             )
             .values(used_us=bindparam("at_us"))
         )
-        # In one order everywhere: two processes touching the same rows must not lock crosswise.
+        # In one order everywhere, so that two processes do not deadlock on the same rows.
         rows = [{"session_id": k, "at_us": to_us(at)} for k, at in sorted(last_used.items())]
         async with self._database.write() as connection:
             await connection.execute(statement, rows)
 
     async def purge(self, now: datetime) -> None:
-        """Remove expired sessions and codes, a bounded number; codes are kept for a day at least.
+        """Remove expired sessions and codes, a bounded number; codes stay for a day at least.
 
-        How many were issued of late is counted by rows.
+        Rows count how many were issued recently.
         """
         for table, key in (
             (dashboard_sessions, dashboard_sessions.c.id),
             (account_codes, account_codes.c.code_hash),
         ):
             over = [table.c.expires_us <= to_us(now)]
-            if table is account_codes:  # how many were issued in a day is counted by rows
+            if table is account_codes:  # rows count how many were issued in a day
                 over.append(table.c.created_us <= to_us(now - CODES_KEPT))
             old = select(key).where(*over).limit(PURGE_MAX)
-            async with self._database.read() as connection:  # mostly there is nothing to do
+            async with self._database.read() as connection:  # usually there is nothing to do
                 if (await connection.execute(old.limit(1))).first() is None:
                     continue
             async with self._database.write() as connection:
@@ -354,7 +350,7 @@ class SqlSessionStore:
 
 
 async def _end_sessions(connection: AsyncConnection, operator_id: str, keep: str | None) -> int:
-    """End an operator's sessions but `keep`, in the caller's transaction; how many there were."""
+    """End an operator's sessions but `keep` in the caller's transaction; return their number."""
     statement = delete(dashboard_sessions).where(dashboard_sessions.c.operator_id == operator_id)
     if keep is not None:
         statement = statement.where(dashboard_sessions.c.id != keep)
@@ -374,7 +370,7 @@ def _session(row: RowMapping) -> DashboardSession:
 
 
 class SqlCredentialStore(SqlCodeStore):
-    """Implements `accounts.credential_ports.CredentialStore`."""
+    """Implements `accounts.ports.CredentialStore`."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

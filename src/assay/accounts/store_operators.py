@@ -1,10 +1,6 @@
-"""Operator accounts, their API keys and monthly counts in SQL.
+"""Stores operator accounts, the networks of their log-ins, API keys and monthly counts in SQL.
 
-Operator accounts in SQL, and the networks of their log-ins, as keyed hashes.
-
-API key records in SQL.
-
-Monthly counts in SQL.
+Networks are stored as keyed hashes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,13 +35,13 @@ from assay.db.schema.accounts import account_codes, api_keys, login_origins, ope
 from assay.db.schema.everything import allowance
 
 ORIGINS_MAX = 20
-"""Networks remembered of an account; of more, the one unused for longest is forgotten."""
+"""Networks that are remembered of an account; the one unused for longest is forgotten first."""
 
 
 async def remember_origin(
     connection: AsyncConnection, operator_id: str, origin: Hashes, at: datetime
 ) -> None:
-    """Remember a network, in the caller's transaction, which has locked the account's row."""
+    """Remember a network in the caller's transaction, which has locked the account's row."""
     mine = login_origins.c.operator_id == operator_id
     known = delete(login_origins).where(mine, login_origins.c.origin.in_(origin))
     was_known = (await connection.execute(known)).rowcount
@@ -65,10 +61,11 @@ async def remember_origin(
 
 
 ADMINS = "admins"
-"""What is locked to take an admin away: of several at once, each sees what the others did."""
+"""The lock for removing an admin: of several concurrent removals, each sees the others."""
 
 SIGN_UP_RETRY_S = 3600
-"""When an origin that has used up its quota may try again: by then some of it may have passed."""
+"""Seconds until an origin that has used up its quota may try again: by then a part of it may have
+passed."""
 
 
 class SqlOperatorStore:
@@ -87,7 +84,7 @@ class SqlOperatorStore:
         """Store a new account.
 
         Raises `EmailTaken` (compared by lower case), `InviteInvalid`, and `TooMany` beyond a quota
-        of its networks; then nothing is stored and no invitation spent.
+        of its networks. Then it stores nothing and spends no invitation.
         """
         values = {
             "sign_up_origin": None if sign_up is None else _origins(sign_up)[0],
@@ -108,7 +105,7 @@ class SqlOperatorStore:
                 if sign_up is not None:
                     await self._admit(connection, operator, sign_up)
                 await connection.execute(insert(operators).values(values))
-                if sign_up is not None:  # strangers' failures do not hold up the first log-in
+                if sign_up is not None:  # strangers' failures do not delay the first log-in
                     at = operator.created_at
                     await remember_origin(connection, operator.id, sign_up.origin, at)
                 await write_note(connection, note)
@@ -118,13 +115,13 @@ class SqlOperatorStore:
     async def _admit(
         self, connection: AsyncConnection, operator: Operator, sign_up: SignUp
     ) -> None:
-        """Hold a sign-up against its quotas and its invitation, in one order for its network."""
+        """Check a sign-up against its quotas and its invitation, in one order for its network."""
         for around in sorted(sign_up.around):
             await self._database.lock(connection, f"sign-up {around}")
         origin = operators.c.sign_up_origin
-        # Versions that counted no larger network stored the origin alone.
+        # Earlier versions counted no larger network, and stored the origin alone.
         of_origin = origin.in_((*_origins(sign_up), *sign_up.origin))
-        # Ranges, and not patterns: the index is used whatever the database's collation is.
+        # Ranges instead of patterns use the index with every collation.
         of_network = or_(*(and_(origin > one, origin < one + "g") for one in sign_up.around))
         for which, quota in ((of_origin, sign_up.per_origin), (of_network, sign_up.per_network)):
             recent = and_(which, operators.c.created_us > to_us(sign_up.since))
@@ -155,21 +152,21 @@ class SqlOperatorStore:
             raise InviteInvalid("The invitation is not good, or not for this e-mail address.")
 
     async def find(self, operator_id: str) -> Operator | None:
-        """The account of this id."""
+        """Return the account of this id."""
         statement = select(operators).where(operators.c.id == operator_id)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else operator_of(row)
 
     async def find_by_email(self, email: str) -> tuple[Operator, str] | None:
-        """The account with this e-mail (compared by lower case) and its password hash."""
+        """Return the account with this e-mail (compared by lower case), with its password hash."""
         statement = select(operators).where(operators.c.email_lower == email.lower())
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else (operator_of(row), row["password_hash"])
 
     async def list_for_admin(self) -> Sequence[Operator]:
-        """Every account, oldest first."""
+        """Return every account, oldest first."""
         statement = select(operators).order_by(operators.c.created_us, operators.c.id)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
@@ -178,7 +175,7 @@ class SqlOperatorStore:
     async def rename(
         self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
     ) -> Operator:
-        """Change the name, and note both in `note`'s details. Raises `OperatorNotFound`."""
+        """Change the name, and record both in `note`'s details. Raises `OperatorNotFound`."""
         async with self._database.write() as connection:
             before = await _locked(connection, operator_id)
             after = await _change(connection, operator_id, {"name": name}, at)
@@ -190,10 +187,10 @@ class SqlOperatorStore:
     async def change_for_admin(
         self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
     ) -> Operator:
-        """Change the account, and note what was before and is after in `note`'s details.
+        """Change the account, and record the values before and after in `note`'s details.
 
-        Raises `OperatorNotFound`, and `LastAdmin` where nobody would be left to undo it; the
-        terminal may.
+        Raises `OperatorNotFound`, and `LastAdmin` if nobody would be left to undo it; the terminal
+        may.
         """
         async with self._database.write() as connection:
             takes = note.actor.kind != "terminal" and _takes_admin(change)
@@ -208,13 +205,13 @@ class SqlOperatorStore:
         return after
 
     async def note(self, note: AuditEntry) -> None:
-        """Add to the audit trail what changes nothing else."""
+        """Add an entry to the audit trail that changes nothing else."""
         async with self._database.write() as connection:
             await write_note(connection, note)
 
 
 async def require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
-    """Raises `LastAdmin` where no other account is an admin; the caller has locked `ADMINS`."""
+    """Raise `LastAdmin` if no other account is an admin; the caller has locked `ADMINS`."""
     others = and_(
         operators.c.role == Role.ADMIN.value,
         operators.c.suspended_us.is_(None),
@@ -226,7 +223,7 @@ async def require_another_admin(connection: AsyncConnection, operator_id: str) -
 
 
 def _origins(sign_up: SignUp) -> Hashes:
-    """As they are stored: all origins of one larger network begin alike."""
+    """Return origins as they are stored: all origins of one larger network begin alike."""
     return tuple(a + o for a, o in zip(sign_up.around, sign_up.origin, strict=True))
 
 
@@ -235,7 +232,10 @@ def _takes_admin(change: AccountChange) -> bool:
 
 
 async def _locked(connection: AsyncConnection, operator_id: str) -> Operator:
-    """The account as it is until this transaction changes it; a deleted one is not there."""
+    """Return the account, locked until this transaction ends.
+
+    Raises `OperatorNotFound`, also for a deleted account.
+    """
     mine = (operators.c.id == operator_id, operators.c.deleted_us.is_(None))
     known = select(operators).where(*mine).with_for_update()
     row = (await connection.execute(known)).mappings().one_or_none()
@@ -273,7 +273,7 @@ def _values(before: Operator, change: AccountChange, at: datetime) -> dict[str, 
 
 
 def _differences(before: Operator, after: Operator) -> dict[str, dict[str, str | bool]]:
-    """What was, and what is, of everything that changed."""
+    """Return the old and the new value of everything that changed."""
 
     def shown(operator: Operator) -> dict[str, str | bool]:
         return {
@@ -288,7 +288,7 @@ def _differences(before: Operator, after: Operator) -> dict[str, dict[str, str |
 
 
 def operator_of(row: RowMapping) -> Operator:
-    """The account of a row that has every column of `operators`."""
+    """Return the account of a row that has every column of `operators`."""
     return Operator(
         id=row["id"],
         email=row["email"],
@@ -318,9 +318,9 @@ class SqlApiKeyStore:
     async def add(
         self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
     ) -> bool:
-        """Store a new key; False when the operator has `limit` that are not revoked.
+        """Store a new key; return False if the operator has `limit` that are not revoked.
 
-        Of revoked ones as many are kept, the newest.
+        As many revoked ones are kept, the newest.
         """
         values = {
             "id": key.id,
@@ -342,7 +342,7 @@ class SqlApiKeyStore:
         return True
 
     async def _make_room(self, connection: AsyncConnection, key: ApiKey, limit: int) -> bool:
-        """Whether one more is allowed; of revoked keys the newest `limit` stay."""
+        """Return whether one more is allowed; keep the newest `limit` revoked keys."""
         await self._database.lock(connection, f"keys {key.operator_id}")
         mine = api_keys.c.operator_id == key.operator_id
         active = select(func.count()).select_from(api_keys).where(mine, ~api_keys.c.revoked)
@@ -359,14 +359,14 @@ class SqlApiKeyStore:
         return True
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
-        """The key of this hash, revoked or not."""
+        """Return the key of this hash, revoked or not."""
         statement = select(api_keys).where(api_keys.c.key_hash == key_hash)
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _key(row)
 
     async def recent_hashes(self, limit: int) -> Sequence[str]:
-        """The hashes of the keys in force that were used last, newest first."""
+        """Return the hashes of the most recently used valid keys, newest first."""
         statement = (
             select(api_keys.c.key_hash)
             .where(~api_keys.c.revoked, api_keys.c.last_used_us.is_not(None))
@@ -377,7 +377,7 @@ class SqlApiKeyStore:
             return list((await connection.execute(statement)).scalars())
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
-        """The operator's keys, newest first."""
+        """Return the operator's keys, newest first."""
         statement = (
             select(api_keys)
             .where(api_keys.c.operator_id == operator_id)
@@ -388,7 +388,10 @@ class SqlApiKeyStore:
         return [_key(row) for row in rows]
 
     async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
-        """Revoke; False when this operator has no key of this id. Revoking twice is no error."""
+        """Revoke a key; return False if this operator has none with this id.
+
+        Revoking twice is no error.
+        """
         statement = (
             update(api_keys)
             .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
@@ -402,7 +405,7 @@ class SqlApiKeyStore:
         return True
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
-        """Write down when keys (by id) were last used; never moves a time back."""
+        """Write when keys (by id) were last used; never move a time back."""
         if not last_used:
             return
         column = api_keys.c.last_used_us
@@ -414,7 +417,7 @@ class SqlApiKeyStore:
             )
             .values(last_used_us=bindparam("used_us"))
         )
-        # In one order everywhere: two processes touching the same keys must not lock crosswise.
+        # In one order everywhere, so that two processes do not deadlock on the same keys.
         rows = [{"key_id": k, "used_us": to_us(at)} for k, at in sorted(last_used.items())]
         async with self._database.write() as connection:
             await connection.execute(statement, rows)
@@ -443,13 +446,13 @@ _ADD = text(
 
 
 class SqlAllowanceStore:
-    """How many metered calls an operator has used in a month (`YYYY-MM`, UTC)."""
+    """The metered calls of an operator in a month (`YYYY-MM`, UTC)."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def used(self, operator_id: str, month: str) -> int:
-        """The count so far."""
+        """Return the count so far."""
         statement = select(allowance.c.used).where(
             allowance.c.operator_id == operator_id, allowance.c.month == month
         )
@@ -457,7 +460,7 @@ class SqlAllowanceStore:
             return (await connection.execute(statement)).scalar_one_or_none() or 0
 
     async def add(self, counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
-        """Add to the counts of (operator id, month) in one transaction; returns the new totals."""
+        """Add to the counts of (operator id, month) in one transaction; return the new totals."""
         totals: dict[tuple[str, str], int] = {}
         async with self._database.write() as connection:
             for (operator_id, month), count in sorted(counts.items()):

@@ -1,7 +1,8 @@
-"""Whom a request is counted for: its operator, a guesser at keys, or a network address.
+"""Counts a request for its operator, for guesses at keys, or for its network address.
 
-A credential that holds is never counted for the address it comes from, where strangers may be too,
-not even when it is seen for the first time. Source: conventions.md#open-endpoints.
+A valid credential is never counted for the address that it comes from, because strangers may use
+that address too. This holds even when the credential is seen for the first time. Source:
+conventions.md#open-endpoints.
 """
 
 from collections.abc import Callable
@@ -21,23 +22,23 @@ from assay.server.request_context import CREDENTIAL_IN_BODY, AsgiScope, RequestC
 UNLIMITED: Final = frozenset(
     {*(path.decode() for path in ALWAYS_ANSWERED), "/.well-known/security.txt"}
 )
-"""Answered from memory, and to everybody: strangers must not fail a balancer's health check, nor
-keep anybody from the keys that tokens are verified with."""
+"""Paths that are answered from memory to everybody. Strangers must not fail a balancer's health
+check, nor keep anybody from the keys that verify tokens."""
 
 COURSE: Final = "/operator/sandbox/course/"
-"""Below it `Authorization` is part of what an agent is asked to do: no credential of ours."""
+"""Below this path `Authorization` is part of a scenario, and no credential of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficDependencies:
-    """Who knows whose a credential is, and how many requests a minute each kind of caller has."""
+    """What finds the owner of a credential, and the requests a minute of each kind of caller."""
 
     keys: ApiKeys
     logins: Logins
     agent_of: Callable[[str], str | None]
-    """The agent of an authentic session."""
+    """Returns the agent of an authentic session."""
     run_of: Callable[[str], str | None]
-    """The run of the course that the token of a step belongs to."""
+    """Returns the run of the course that the token of a step belongs to."""
     clock: Clock
     quota_lease: QuotaLease | None
     anonymous_per_minute: int
@@ -46,7 +47,7 @@ class TrafficDependencies:
 
 
 class Traffic:
-    """The traffic limits: of operators, of guesses at credentials, and of everybody else."""
+    """The traffic limits of operators, of guesses at credentials, and of everybody else."""
 
     def __init__(self, needs: TrafficDependencies) -> None:
         self._keys, self._logins = needs.keys, needs.logins
@@ -55,15 +56,15 @@ class Traffic:
         self._anonymous = rate_limit("anonymous", needs.anonymous_per_minute, clock, quota_lease)
         self._keyed = rate_limit("keyed", needs.keyed_per_minute, clock, quota_lease)
         self._guesses = rate_limit("guesses", needs.guesses_per_minute, clock, quota_lease)
-        # Sized as an operator's: what bounds these callers is their credential. It bounds how much
-        # one address can have checked, or can get by making agents, which costs nothing.
+        # As large as an operator's: their credential bounds these callers. This bounds how much
+        # one address can have checked, or can get by creating agents, which costs nothing.
         self._presented = rate_limit("presented", needs.keyed_per_minute, clock, quota_lease)
         self._agents = rate_limit("agents", needs.anonymous_per_minute, clock, quota_lease)
 
     async def count(self, scope: AsgiScope, exchange: RequestContext) -> RateLimitVerdict:
-        """Count the request for whom it is of, and say whether it is allowed.
+        """Count the request for its caller; return whether it is allowed.
 
-        An operator found on the way is put into the exchange.
+        An operator that is found on the way is put into the request context.
         """
         if _is_unlimited(scope, exchange):
             limit = self._anonymous.per_minute
@@ -78,13 +79,13 @@ class Traffic:
             return await self._key(known, exchange)
         try:
             return await self._count_unknown(token, exchange)
-        except Unavailable:  # nobody can say whose it is; who needs to know it refuses the call
+        except Unavailable:  # unknown owner: operations that need it refuse
             return await _taken(self._anonymous, caller_of(exchange.client_address))
 
     async def _count_without_token(
         self, scope: AsgiScope, exchange: RequestContext
     ) -> RateLimitVerdict:
-        """Count a request for its address, unless it shows a credential of another kind."""
+        """Count a request for its address, unless it has a credential of another kind."""
         caller = caller_of(exchange.client_address)
         if scope["method"] == "POST" and scope["path"] in CREDENTIAL_IN_BODY:
             return await _taken(self._presented, caller)
@@ -101,7 +102,7 @@ class Traffic:
         return verdict
 
     def _agent(self, path: str, exchange: RequestContext) -> str | None:
-        """The agent of an authentic session, or a run of the course by the token of its step.
+        """Return the agent of an authentic session, or the course run of a step's token.
 
         Either may be over: no store is asked.
         """
@@ -113,24 +114,25 @@ class Traffic:
         return agent
 
     async def _token(self, token: str, exchange: RequestContext) -> RateLimitVerdict:
-        """Count a request with a dashboard token, by its signature: the store is not asked.
+        """Count a request with a dashboard token by its signature; ask no store.
 
-        Each by itself, so that a revoked token in the wrong hands uses up nothing of its owner's
-        other tokens, nor of the gate's. Once a look-up has found that it has ended, it is a guess.
+        Each token counts by itself, so a stolen and revoked one uses up nothing of its owner's
+        other tokens or of the gate's. Once a look-up has found that it has ended, it counts as a
+        guess.
         """
         named = self._logins.named_by(token)
         if named is None:
             return await self._guess(exchange)
         owner, session_id = named
         verdict = await _taken(self._keyed, f"session {session_id}")
-        # A large body is kept in its owner's room: that has to be the owner's.
+        # A large body counts for the token's owner, so the token must be valid.
         if verdict.allowed and exchange.brings_much and not await self._holds(token):
             return await self._guess(exchange)
         exchange.counted_for = f"dashboard {owner}"
         return verdict
 
     async def _holds(self, token: str) -> bool:
-        """Whether a dashboard token holds now. Raises `Unavailable`."""
+        """Return whether a dashboard token is valid now. Raises `Unavailable`."""
         try:
             await self._logins.authenticate(token)
         except (InvalidCredentials, AccountSuspended):
@@ -138,9 +140,9 @@ class Traffic:
         return True
 
     async def _count_unknown(self, token: str, exchange: RequestContext) -> RateLimitVerdict:
-        """Count a request whose credential is not one that held a moment ago.
+        """Count a request whose credential was not valid a moment ago.
 
-        Raises `Unavailable` when the store does not answer.
+        Raises `Unavailable` if the store does not answer.
         """
         if not token.startswith(API_KEY_PREFIX):
             return await self._token(token, exchange)
@@ -150,7 +152,7 @@ class Traffic:
             return await (
                 self._guess(exchange) if operator is None else self._key(operator, exchange)
             )
-        verdict = await self._guess(exchange)  # before the store is asked: guesses must not load it
+        verdict = await self._guess(exchange)  # before asking the store: guesses must not load it
         if not verdict.allowed:
             return verdict
         try:
@@ -192,7 +194,7 @@ def _bearer(exchange: RequestContext) -> str | None:
 
 
 def _is_unlimited(scope: AsgiScope, exchange: RequestContext) -> bool:
-    """Such a path, read, without a body that would have to be waited for."""
+    """Return whether the request reads such a path without a body to wait for."""
     return (
         scope["path"] in UNLIMITED
         and scope["method"] in {"GET", "HEAD"}

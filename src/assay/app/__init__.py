@@ -1,4 +1,4 @@
-"""The composition root: Settings -> App. The only module that names concrete machinery."""
+"""The composition root: builds an `App` from `Settings`. Only this module names every part."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -173,7 +173,7 @@ __all__ = [
 ]
 
 WRITE_BACK_GRACE_S = 2.0
-"""How long scores that wait to be written back hold up the end of the service."""
+"""Longest time that unsent scores for the registry delay the end of the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class App:
     offered_signals: frozenset[SignalName]
 
     async def flush(self) -> None:
-        """Write down everything that is kept in memory for a moment."""
+        """Write everything that is held in memory for a moment."""
         await self.api_keys.flush_last_used()
         await self.logins.flush_last_used()
         await self.logins.purge()
@@ -268,7 +268,7 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """Everything that reaches out of the process."""
+    """Everything that reaches beyond the process."""
 
     database: Database
     networks: Networks
@@ -283,11 +283,11 @@ class _Outside:
     reputation: ReputationParts | None
     documents: GuardedDocuments
     earlier_keys: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    """Until when keys of versions before ES256 are published."""
+    """When the published keys of versions before ES256 expire, by key."""
 
 
 def networks_from(settings: Settings) -> Networks:
-    """The chain table with the configured rows; raises `ValueError` with a plain sentence."""
+    """Return the chain table with the configured rows; raises `ValueError` in plain words."""
     solana = cluster_row(
         settings.solana_cluster, settings.solana_rpc_url, settings.solana_indexer_url
     )
@@ -304,13 +304,13 @@ async def assemble(
     *,
     serving: bool = True,
 ) -> AsyncGenerator[App]:
-    """Open everything, migrate the database, and close it all again at the end.
+    """Open everything, migrate the database, and close everything at the end.
 
-    `readers` stand in for the chain families' own, for a service that reads no chain. Without
-    `serving` unfinished payments are left to a process that serves.
+    `readers` replace those of the chain families, for a service that reads no chain. Without
+    `serving`, unfinished payments are left to a process that serves.
 
-    Raises `SettingsError`-like sentences (`ValueError`, `SecretFileError`, `PluginError`) for a
-    configuration that does not hold, before anything is opened.
+    Raises `ValueError`, `SecretFileError` or `PluginError` with a plain sentence for an invalid
+    configuration, before anything is opened.
     """
     clock = clock or SystemClock()
     log = open_log(settings.log_format, settings.log_level)
@@ -356,7 +356,7 @@ def _rules(settings: Settings) -> ScoringPolicy:
 async def _earlier_keys(
     database: Database, settings: Settings, clock: Clock, *, serving: bool
 ) -> Mapping[str, datetime]:
-    """Their time begins with the first process that serves, and never again."""
+    """Return the earlier keys; their time begins with the first serving process, and only once."""
     store, now = SqlEarlierKeys(database), clock.now()
     if serving:
         await store.begin(ed25519_kids(secret_rings(settings, now)["signing"]), now + TOKEN_TTL)
@@ -364,7 +364,7 @@ async def _earlier_keys(
 
 
 async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
-    """Start what only a serving process does besides answering."""
+    """Start what only a serving process does besides answering requests."""
     settings, clock, log = app.settings, app.clock, app.log
     if outside.quota_lease is not None:
         tasks.spawn("limits", outside.quota_lease.run())
@@ -397,7 +397,7 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
 
 
 def _see_payments_through(app: App, tasks: Tasks) -> None:
-    """Start what finishes payments and transfers beside the calls that begin them."""
+    """Start what finishes payments and transfers besides the calls that begin them."""
     settings, log = app.settings, app.log
     for network in payment_rows(settings):
         tasks.spawn(f"reconcile {network}", reconcile_forever(app.settlement, network, log))
@@ -454,7 +454,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     stack: AsyncExitStack,
     tasks: Tasks,
 ) -> App:
-    """Use cases over the machinery; nothing is opened and nobody is asked in here."""
+    """Build the use cases from their parts; open nothing and call nobody."""
     database, networks = outside.database, outside.networks
     secrets = secret_rings(settings, clock.now())
     state = SqlSharedState(database, clock)
@@ -600,7 +600,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             keys=api_keys,
             box=box,
             tokens=login_tokens,
-            # Stored, so with the secrets that are kept; versions before used the session's.
+            # Stored, so made with the secrets that are kept; earlier versions used the session's.
             origins=Origins(secrets["snapshot"] + secrets["session"]),
         ),
         stack,
@@ -773,7 +773,7 @@ def _webhook_egress(settings: Settings) -> EgressPolicy:
 
 
 def _webhook_http(settings: Settings, budget: EgressBudget, stack: AsyncExitStack) -> GuardedHttp:
-    """No connection is kept: one that its receiver just closed would cost the only attempt."""
+    """Return a client that keeps no connection: a stale one would cost the only attempt."""
     http = GuardedHttp(_webhook_egress(settings), keep_alive_s=0, budget=budget)
     stack.push_async_callback(http.aclose)
     return http

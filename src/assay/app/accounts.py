@@ -1,4 +1,4 @@
-"""Accounts, put together: log-in, passwords, second factors, sign-up, mail."""
+"""Builds accounts: log-in, passwords, second factors, sign-up, mail."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from assay.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class AccountDependencies:
-    """What accounts are made of."""
+    """What accounts are built from."""
 
     settings: Settings
     clock: Clock
@@ -38,7 +38,7 @@ class AccountDependencies:
 
 @dataclass(frozen=True, slots=True)
 class AccountServices:
-    """Accounts, ready to be used."""
+    """The services of accounts, ready to be called."""
 
     operators: Operators
     proof: PasswordProof
@@ -50,7 +50,7 @@ class AccountServices:
 
 
 def account_services(dependencies: AccountDependencies, stack: AsyncExitStack) -> AccountServices:
-    """Everything of accounts; what it opens, `stack` closes. Raises `ValueError`."""
+    """Build everything of accounts; `stack` closes what it opens. Raises `ValueError`."""
     settings, clock = dependencies.settings, dependencies.clock
     store = SqlCredentialStore(dependencies.database)
     hasher = Argon2PasswordHasher()

@@ -1,7 +1,7 @@
-"""The outermost callable: request id, limits, body cap, headers, log, and the lanes.
+"""The outermost ASGI callable: request id, limits, body cap, headers, log, raw handlers.
 
-Pure ASGI, and little of it: it is on the way of every request (ADR 0006). What it adds to an
-answer, it adds to every answer, the framework's and the lanes'.
+It is pure ASGI and small, because every request passes it (ADR 0006). What it adds to a response,
+it adds to every response, the framework's and the raw handlers'.
 """
 
 from collections.abc import Sequence
@@ -50,24 +50,24 @@ class RawHandler(Protocol):
 
     prefix: str
     route: str
-    """What the log calls it."""
+    """The name of the handler in the log."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """One request. `ServiceError` is rendered by the edge."""
+        """Answer one request; the application renders a `ServiceError`."""
         ...
 
 
 class WrapperHandler(Protocol):
-    """Answers every request below `WRAP_PREFIX` all by itself."""
+    """Answers every request below `WRAP_PREFIX`, errors included."""
 
     limit: RateLimit
-    """Of requests a minute and client address."""
+    """The limit of requests a minute and client address."""
     unread: UnreadAnswers
 
     async def __call__(
         self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
-        """One request."""
+        """Answer one request."""
         ...
 
 
@@ -92,7 +92,7 @@ class Application:
         self._proxies = tuple(ip_network(network) for network in app.settings.trusted_proxies)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer one request; anything but HTTP is left alone."""
+        """Answer one request; ignore anything but HTTP."""
         if scope["type"] != "http":
             return
         begun_s = self.app.clock.monotonic_s()
@@ -137,7 +137,7 @@ class Application:
                 return
         largest = body_bytes_max(scope, self.app.settings.body_bytes_max)
         body = await read_body(scope, receive, largest)
-        if scope["method"] == "HEAD":  # GET without its body, which the server leaves out
+        if scope["method"] == "HEAD":  # GET; the server leaves out its body
             scope = {**scope, "method": "GET"}
         await self._framework(scope, _replay(body, receive), send)
 
@@ -150,11 +150,11 @@ class Application:
 
     @property
     def believes_proxies(self) -> bool:
-        """Whether a caller's address may come from a header."""
+        """Return whether a caller's address may come from a header."""
         return bool(self._proxies)
 
     def client_of(self, client: tuple[str, int] | None, headers: RawHeaders) -> str:
-        """The caller's address; forwarded ones are believed only from configured proxies."""
+        """Return the caller's address; only configured proxies may forward another one."""
         peer = (client or ("unknown", 0))[0]
         if not self._proxies or not self.trusts(peer):
             return peer
@@ -168,7 +168,7 @@ class Application:
         return peer[:64]
 
     def trusts(self, address: str) -> bool:
-        """Whether the address is a configured proxy's."""
+        """Return whether the address is that of a configured proxy."""
         parsed = parsed_address(address)
         return parsed is not None and any(parsed in network for network in self._proxies)
 
@@ -203,7 +203,7 @@ def _traffic(app: App) -> Traffic:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives a body already read, then whatever comes after it."""
+    """Return a `receive` that gives a body that was already read, and then what follows it."""
     given = False
 
     async def replayed() -> AsgiMessage:
@@ -217,14 +217,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _forwarded(headers: RawHeaders) -> list[str]:
-    """Every hop, from the caller on; a proxy may add a line of its own instead of a word."""
+    """Return every hop, from the caller on; a proxy may add a line instead of an entry."""
     lines = [value for name, value in headers if name == b"x-forwarded-for"]
     hops = b",".join(lines).decode("latin-1").split(",")
     return [hop.strip() for hop in hops if hop.strip()]
 
 
 def _limit_headers(verdict: RateLimitVerdict) -> tuple[tuple[bytes, bytes], ...]:
-    """The three headers clients already read; the newer draft's single header is still moving.
+    """Return the three headers that clients read; the newer draft's single header still changes.
 
     Source: draft-ietf-httpapi-ratelimit-headers-07.
     """

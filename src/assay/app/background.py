@@ -1,9 +1,8 @@
-"""What runs beside the requests: counts written down, payments finished, connections watched.
+"""Work beside the requests: writes counts, finishes payments, watches connections.
 
-Says when one address that is not trusted holds most of the connections.
-
-That is a proxy the settings do not name, or somebody who means to use all connections up. The log
-says so, and a file in the data directory tells `assay doctor`, which is another process.
+It also reports when one address that is not trusted holds most of the connections. That is a proxy
+that the settings do not name, or somebody who tries to use up all connections. The log reports it,
+and a file in the data directory tells `assay doctor`, which is another process.
 """
 
 import asyncio
@@ -26,21 +25,21 @@ from assay.webhooks.delivery import Deliverer
 from assay.webhooks.store_outbox import WebhookOutbox
 
 FLUSH_EVERY_S = 1.0
-"""How often what is kept in memory is written down; what a crash may lose of it."""
+"""Seconds between two writes of what is held in memory: the most that a crash loses."""
 
 RECONCILE_EVERY_S = 5.0
-"""How often settlements that nobody works on any more are looked after."""
+"""Seconds between two looks for settlements that no process works on any more."""
 
 PURGE_EVERY_S = 600.0
 
 RECOVER_EVERY_S = 10.0
-"""How often calls are looked for that a crash of any process has lost from the log."""
+"""Seconds between two looks for calls that a crash of any process lost from the log."""
 
 Flush = Callable[[], Awaitable[None]]
 
 
 async def flush_forever(flush: Flush, log: Log) -> None:
-    """Flush every second; a store that is down now is tried again."""
+    """Flush every second; if a store is down, try again."""
     while True:
         await asyncio.sleep(FLUSH_EVERY_S)
         try:
@@ -50,7 +49,7 @@ async def flush_forever(flush: Flush, log: Log) -> None:
 
 
 async def reconcile_forever(settlement: Settlement, network: str, log: Log) -> None:
-    """Finish what a crash or an outage left unfinished of one network: none waits for another."""
+    """Finish what a crash or an outage left unfinished on one network; networks do not wait."""
     while True:
         try:
             for entry in await settlement.reconcile(network=network):
@@ -61,7 +60,7 @@ async def reconcile_forever(settlement: Settlement, network: str, log: Log) -> N
 
 
 async def purge_forever(ledger: SqlLedgerStore, keep: timedelta, clock: Clock, log: Log) -> None:
-    """Forget old paid answers."""
+    """Remove old paid answers."""
     while True:
         try:
             await ledger.purge_stored(clock.now() - keep)
@@ -71,7 +70,7 @@ async def purge_forever(ledger: SqlLedgerStore, keep: timedelta, clock: Clock, l
 
 
 async def watch_forever(watcher: Watcher, network: str, log: Log) -> None:
-    """Look at settled payments of one network again; what is down is asked again."""
+    """Look at settled payments of one network again; if a node is down, ask again."""
     while True:
         await asyncio.sleep(RECONCILE_EVERY_S)
         try:
@@ -82,7 +81,7 @@ async def watch_forever(watcher: Watcher, network: str, log: Log) -> None:
 
 
 async def send_transfers_forever(transfers: Transfers, log: Log) -> None:
-    """See payouts and refunds through that any process has begun."""
+    """Finish payouts and refunds that any process has begun."""
     while True:
         try:
             for one in await transfers.resume():
@@ -93,7 +92,7 @@ async def send_transfers_forever(transfers: Transfers, log: Log) -> None:
 
 
 async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log) -> None:
-    """Write down the calls that other processes lost; our own go into the log first."""
+    """Log the calls that other processes lost; this process writes its own first."""
     while True:
         try:
             await flush()
@@ -105,11 +104,11 @@ async def recover_calls_forever(missing: SqlMissingCalls, flush: Flush, log: Log
 
 
 async def tell_forever(outbox: WebhookOutbox, database: Database, log: Log) -> None:
-    """Make the deliveries that an evaluation left for later, some accounts at a time."""
+    """Create the deliveries that an evaluation left for later, some accounts at a time."""
     while True:
         is_left = False
         try:
-            # A write that is cut off on the way keeps the database to itself: it is finished.
+            # A write that is cut off keeps its lock on the database, so it is finished.
             is_left = await finish(outbox.go_on(database))
         except Exception as error:  # noqa: BLE001 - a store that is down now is tried again
             log.warning("webhooks could not be told, again in a second", error=repr(error))
@@ -117,7 +116,7 @@ async def tell_forever(outbox: WebhookOutbox, database: Database, log: Log) -> N
 
 
 async def deliver_forever(deliverer: Deliverer, log: Log) -> None:
-    """Deliver webhooks as they become due; a store that is down now is tried again."""
+    """Deliver webhooks as they become due; if a store is down, try again."""
     while True:
         try:
             await deliverer.run()
@@ -131,7 +130,7 @@ AGAIN_S = 3600.0
 
 
 class CrowdNotice:
-    """Called for every connection of such an address; tells of it once an hour."""
+    """Called for every connection of such an address; reports it once an hour."""
 
     def __init__(self, data_dir: Path, log: Log, clock: Clock) -> None:
         self._path = data_dir / FILE_NAME
@@ -140,7 +139,7 @@ class CrowdNotice:
         self._again_s = 0.0
 
     def __call__(self, address: str, count: int, total: int) -> None:
-        """`address` holds `count` of `total` connections."""
+        """Report that `address` holds `count` of `total` connections."""
         now_s = self._clock.monotonic_s()
         if now_s < self._again_s:
             return

@@ -1,11 +1,4 @@
-"""Evaluation, put together: control, sources of signals, and visits.
-
-Proofs of control and what follows them, put together.
-
-Where signals beyond the registry and the sandbox look, from the settings.
-
-Visits, put together from the settings: their history, the scheduler, and unannounced ones.
-"""
+"""Builds evaluation from the settings: control, sources of signals, and visits."""
 
 import asyncio
 import base64
@@ -73,12 +66,12 @@ CONTROL_ROWS_AT_ONCE: Final = 500
 
 
 def control(database: Database, clock: Clock) -> Control:
-    """Collects who controls the services of an agent."""
+    """Return what collects the controllers of an agent's services."""
     return Control(SqlControlStore(database, clock), DnsTxtRecords())
 
 
 def control_records(probes: Mapping[str, Probe]) -> ControlRecords:
-    """Writes what each evaluation leaves about control."""
+    """Return what stores the findings of each evaluation about control."""
 
     def critical(evaluation: Evaluation) -> Sequence[str]:
         return [
@@ -92,7 +85,7 @@ def control_records(probes: Mapping[str, Probe]) -> ControlRecords:
 
 
 def control_retention(database: Database, clock: Clock) -> Callable[[], Awaitable[bool]]:
-    """Removes what has not been seen for longer than it counts."""
+    """Return what removes records that no longer count."""
     store = SqlControlStore(database, clock)
 
     async def remove() -> bool:
@@ -105,7 +98,10 @@ def control_retention(database: Database, clock: Clock) -> Callable[[], Awaitabl
 def sources(
     settings: Settings, networks: Networks, rpc: Rpc, database: Database, clock: Clock
 ) -> Sources:
-    """What is configured. Raises `ValueError` with a plain sentence for what does not hold."""
+    """Return the configured sources.
+
+    Raises `ValueError` with a plain sentence for an invalid one.
+    """
     with naming("ASSAY_ATTESTATION_SOURCES"):
         listed = [eas_source(row, networks) for row in settings.attestation_sources]
     humans = None
@@ -137,10 +133,13 @@ def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs
     database: Database,
     clock: Clock,
 ) -> FeedbackPublisher | None:
-    """Where scores go back to, if a keypair is configured. Raises `ValueError` for a bad one."""
+    """Return the write-back of scores if a keypair is configured.
+
+    Raises `ValueError` for a bad one.
+    """
     if settings.solana_keypair is None:
         return None
-    # Loads Solana's signing library, which no other house needs.
+    # Loads Solana's signing library, which no other service needs.
     from assay.reputation.solana_writer import SolanaWriter, keypair_of  # noqa: PLC0415
 
     keypair = keypair_of(settings.solana_keypair.get_secret_value())
@@ -150,7 +149,7 @@ def write_back(  # noqa: PLR0913, PLR0917 - all that a write needs
 
 
 def absent(found: Sources) -> frozenset[SignalName]:
-    """Signals that are not offered, for want of a source."""
+    """Return the signals that are not offered, because they have no source."""
     by_signal = {
         SignalName.ATTESTATION: found.attestations,
         SignalName.SELF: found.humans,
@@ -162,7 +161,7 @@ def absent(found: Sources) -> frozenset[SignalName]:
 def verifier(
     settings: Settings, networks: Networks, rpc: Rpc, stack: AsyncExitStack
 ) -> PersonhoodVerifier | None:
-    """Who verifies proofs of personhood, if anybody. Raises `ValueError`."""
+    """Return what verifies proofs of personhood, or None. Raises `ValueError`."""
     app, action = settings.world_id_app, settings.world_id_action
     if app is None:
         return None
@@ -189,7 +188,10 @@ def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together f
     database: Database,
     clock: Clock,
 ) -> UnannouncedVisits:
-    """Their ways out share the one egress budget. Raises `ValueError` for what is set wrong."""
+    """Return unannounced visits over the configured proxies. Raises `ValueError`.
+
+    All of their requests share the one egress budget.
+    """
     ways = [
         GuardedHttp(policy, budget=budget, proxy=http_proxy(url)) for url in settings.visit_proxies
     ]
@@ -211,10 +213,10 @@ def unannounced_visits(  # noqa: PLR0913, PLR0917 - what they are put together f
 def callback_addresses(
     settings: Settings, policy: EgressPolicy
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Where agents deliver results: in announced visits, and in the others.
+    """Return where agents deliver results: for announced visits, and for unannounced ones.
 
-    Those never name this service: they use canary hosts, and announced ones do so only without an
-    address of ours. One that no agent can reach is none.
+    Unannounced visits never name this service: they use canary hosts. Announced visits use a canary
+    host only if the service has no address of its own that agents can reach.
     """
     is_known = settings.public_url is not None or policy.allow_private
     own = (settings.address,) if is_known else ()
@@ -227,13 +229,13 @@ def _reachable(addresses: Sequence[str], policy: EgressPolicy) -> tuple[str, ...
 
 
 class EvaluatedControl:
-    """Implements `probing.unannounced.ProvenControl`: what the newest evaluation found."""
+    """Implements `probing.unannounced.ProvenControl` by the newest evaluation."""
 
     def __init__(self, store: EvaluationStore) -> None:
         self._store = store
 
     async def services(self, subject_key: str) -> frozenset[str]:
-        """As the port says."""
+        """Implement `ProvenControl.services`."""
         newest = await self._store.newest(subject_key, EVER)
         listed = [
             one.evidence.data.get("control")
@@ -247,7 +249,7 @@ class EvaluatedControl:
 
 
 def http_proxy(url: str) -> HttpProxy:
-    """The proxy that a URL names; raises `ValueError` for anything else, without its password."""
+    """Return the proxy of a URL; raises `ValueError` for any other URL, without its password."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
         raise ValueError("ASSAY_VISIT_PROXIES: each is http://user:password@host:port")
@@ -259,7 +261,7 @@ def http_proxy(url: str) -> HttpProxy:
 
 
 def _private_prompts(path: Path | None) -> tuple[str, ...]:
-    """The operator's own requests, one a line; raises `ValueError` where they cannot be read."""
+    """Return the operator's own requests, one a line; raises `ValueError` if it is unreadable."""
     if path is None:
         return ()
     try:
@@ -271,14 +273,14 @@ def _private_prompts(path: Path | None) -> tuple[str, ...]:
 
 
 LOOKED_EVERY_S: Final = 10.0
-"""How often a process looks for visits that are due."""
+"""Seconds between two looks of a process for visits that are due."""
 
 ROWS_AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """What remembers visits and plans the next ones."""
+    """What stores visits and plans the next ones."""
 
     store: SqlVisitStore
     schedule: SqlVisitSchedule
@@ -294,9 +296,9 @@ class Visits:
 def visits(
     database: Database, clock: Clock, box: SecretBox, is_ours: Callable[[str], bool]
 ) -> Visits:
-    """Over the database all processes share.
+    """Build visits over the database that all processes share.
 
-    `box` seals what owners deposit; `is_ours` knows a credential for this service itself.
+    `box` seals what owners deposit; `is_ours` recognises a credential for this service itself.
     """
     store, chance = SqlVisitStore(database), SystemRandom().random
     requests, deposits = SqlVisitRequests(database), SqlServiceCredentials(database)
@@ -317,13 +319,13 @@ def visits(
 def sibling_visits(
     parts: Visits, evaluations: EvaluationStore, probes: Mapping[str, Probe], clock: Clock
 ) -> SiblingVisits:
-    """Finds visits of siblings that stand for an agent's own."""
+    """Return what finds visits of siblings that replace an agent's own."""
     critical = frozenset(n for n, p in probes.items() if p.severity is Severity.CRITICAL)
     return SiblingVisits(evaluations, parts.store, clock, critical)
 
 
 def first_turns(parts: Visits, http: EgressClient, clock: Clock) -> NamedFirst:
-    """Plans visits, those first whom their host's own file names."""
+    """Return what plans first visits; agents that their host's file names come first."""
     return NamedFirst(parts.schedule, HostFiles(http, clock))
 
 
@@ -338,7 +340,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - what visits are made with
     siblings: SiblingVisits,
     log: Log,
 ) -> Scheduler:
-    """Makes the visits that are due."""
+    """Return what makes the visits that are due."""
 
     def failed(subject_key: str, error: Exception) -> None:
         log.warning("a visit could not be made", subject=subject_key, error=repr(error))
@@ -352,7 +354,7 @@ def scheduler(  # noqa: PLR0913, PLR0917 - what visits are made with
 
 
 async def visit_forever(made: Scheduler, log: Log) -> None:
-    """Make what is due; at once again while more is."""
+    """Make visits that are due; continue at once while more are due."""
     while True:
         try:
             if await made.run():
@@ -363,10 +365,10 @@ async def visit_forever(made: Scheduler, log: Log) -> None:
 
 
 def visit_retention(parts: Visits, clock: Clock) -> tuple[str, Callable[[], Awaitable[bool]]]:
-    """Removes visits, and agents of the schedule nobody asks about, with the window.
+    """Return the removal of visits, and of scheduled agents that nobody asks about.
 
-    Seeds are kept for twice as long: evidence that stood for another visit's can be checked.
-    Deposited credentials go when no visit had them for as long.
+    Seeds are kept for twice as long, so that evidence which replaces another visit's can be
+    checked. Deposited credentials are removed if no visit used them for as long.
     """
 
     async def remove() -> bool:

@@ -1,9 +1,4 @@
-"""Limits, put together: the egress budget, and what several processes share.
-
-Limits shared by several processes, put together where `ASSAY_STATE_URL` names their server.
-
-The egress budget, put together from the settings.
-"""
+"""Builds limits from the settings: the egress budget, and limits that processes share."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -30,7 +25,7 @@ from assay.settings import Settings, bind_address
 
 
 def quotas(settings: Settings) -> Mapping[Cost, int]:
-    """What a Free operator, or an address, may cost in a day."""
+    """Return what a Free operator, or an address, may cost in a day."""
     return {
         Cost.RPC_CALLS: settings.quota_rpc_calls,
         Cost.EVALUATIONS: settings.quota_evaluations,
@@ -44,10 +39,10 @@ def quotas(settings: Settings) -> Mapping[Cost, int]:
 async def shared_limits(
     settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, *, serving: bool
 ) -> QuotaLease | None:
-    """The leases of this process; None where limits are its own.
+    """Return the quota leases of this process; None if it counts limits by itself.
 
-    Who serves has reached the server once: raises `Unavailable` otherwise, and `StateUrlError`
-    for a URL that cannot be used.
+    A process that serves must have reached the server once: raises `Unavailable` otherwise, and
+    `StateUrlError` for an unusable URL.
     """
     if settings.state_url is None:
         return None
@@ -85,17 +80,17 @@ async def _reach(window: ValkeyWindow) -> None:
 
 KIB = 1024
 GATEWAY_PART = 4
-"""The IPFS gateway has one quarter of what a host has that consents: it has not."""
+"""The IPFS gateway gets this part of a consenting host's budget: it has not consented."""
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 
 MESSAGES_PER_DAY = 20
-"""To one agent, and of those that anybody can trigger to one domain.
-Source: evidence.md#no-acts."""
+"""Messages a day to one agent, and to one domain of those that anybody can trigger. Source:
+evidence.md#no-acts."""
 
 
 def egress_budget(settings: Settings, database: Database, clock: Clock) -> EgressBudget:
-    """The one budget of the process, counted in the database all processes share."""
+    """Build the one budget of the process, counted in the database that all processes share."""
     return EgressBudget(
         SqlBudgetLedger(database, clock),
         Consents(SqlSharedState(database, clock), clock),
@@ -105,7 +100,7 @@ def egress_budget(settings: Settings, database: Database, clock: Clock) -> Egres
 
 
 def _budget_rules(settings: Settings) -> BudgetRules:
-    """The ceilings as they are set."""
+    """Return the configured ceilings."""
     return BudgetRules(
         Ceiling(settings.egress_per_minute, settings.egress_kib_per_minute * KIB),
         Ceiling(
@@ -121,14 +116,14 @@ def _budget_rules(settings: Settings) -> BudgetRules:
 
 
 def visit_turns(budget: EgressBudget, state: SharedState, policy: EgressPolicy) -> HostTurns:
-    """Turns of visits, over all processes on the state."""
+    """Return turns of visits, shared by all processes on the state."""
     return HostTurns(state, budget.ledger, budget.consents, policy, budget.rules)
 
 
 def gate_quota(
     settings: Settings, budget: EgressBudget
 ) -> Callable[[str], Awaitable[BudgetSpent | None]]:
-    """Counts an evaluation that a gate causes, by its subject's key."""
+    """Return what counts an evaluation that a gate causes, by its subject's key."""
 
     async def count(subject_key: str) -> BudgetSpent | None:
         key = f"gate evaluations {subject_key}"
@@ -140,10 +135,10 @@ def gate_quota(
 def message_quota(
     budget: EgressBudget, policy: EgressPolicy
 ) -> Callable[[str, str], Awaitable[bool]]:
-    """Counts a message that is likely to cost an agent's owner a call of a model.
+    """Return what counts a message that may cost an agent's owner a call of a model.
 
-    By the agent; what anybody can trigger by the domain too, whichever caller asks and however many
-    agents are said to be there.
+    It counts by agent. Messages that anybody can trigger also count by domain, whichever caller
+    asks and however many agents are declared there.
     """
 
     async def may_send(subject_key: str, url: str) -> bool:
@@ -162,14 +157,14 @@ def message_quota(
 
 
 def opened_upstreams(settings: Settings) -> OpenedForOperators:
-    """What `ASSAY_UPSTREAM_ALLOW` opens, and to whom."""
+    """Return what `ASSAY_UPSTREAM_ALLOW` opens, and for which accounts."""
     entries = tuple(opened_entry(text) for text in settings.upstream_allow)
     addresses = OpenedAddresses(entries, _own_ports(settings))
     return OpenedForOperators(addresses, frozenset(settings.upstream_allow_operators))
 
 
 def _own_ports(settings: Settings) -> frozenset[int]:
-    """Where this service and its stores listen, as far as their addresses say so."""
+    """Return where this service and its stores listen, as far as their addresses show."""
     secrets = (settings.database_url, settings.state_url, settings.smtp_url)
     ports = [_port_of(url.get_secret_value()) for url in secrets if url is not None]
     if settings.ops_bind is not None:
@@ -180,12 +175,12 @@ def _own_ports(settings: Settings) -> frozenset[int]:
 def _port_of(url: str) -> int | None:
     try:
         return urlsplit(url).port
-    except ValueError:  # its opening refuses it; the text of this error holds a part of it
+    except ValueError:  # opening it refuses it; this error's text contains a part of the address
         return None
 
 
 def _configured(settings: Settings) -> frozenset[str]:
-    """Origins that the operator has set, and strangers cause documents to be read from."""
+    """Return configured origins whose documents strangers can cause this service to read."""
     lenient = EgressPolicy(allow_private=True, require_https=False)
     gateways = filter(None, (settings.ipfs_gateway, settings.arweave_gateway))
     targets = [parse_target(gateway, lenient) for gateway in gateways]

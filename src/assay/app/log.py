@@ -1,6 +1,6 @@
-"""Structured logs: one event a line, only fields somebody named (never headers or bodies).
+"""Structured logs: one event a line, with named fields only (never headers or bodies).
 
-The setting's name in front of what is wrong with its value.
+It also puts the setting's name in front of an error about its value.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from assay.reputation.write_back import PublishOutcome, PublishResult
 
 @contextmanager
 def naming(setting: str) -> Generator[None]:
-    """Make errors about a value `ValueError`s whose sentence begins with the setting's name."""
+    """Turn errors about a value into `ValueError`s that begin with the setting's name."""
     try:
         yield
     except InvalidRequest as error:
@@ -36,7 +36,7 @@ Log = structlog.typing.FilteringBoundLogger
 
 
 def open_log(form: str, level: str, out: TextIO = sys.stderr) -> Log:
-    """The process's log. `form` is `json`, `console`, or `auto` (console on a terminal)."""
+    """Return the process's log. `form` is `json`, `console`, or `auto` (console on a terminal)."""
     console = form == "console" or (form == "auto" and out.isatty())
     render = (
         structlog.dev.ConsoleRenderer(colors=out.isatty())
@@ -60,7 +60,7 @@ def open_log(form: str, level: str, out: TextIO = sys.stderr) -> Log:
 
 
 class EvaluationLog:
-    """A listener: one line for every evaluation that really ran."""
+    """A listener that logs one line for every evaluation that ran."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -79,7 +79,7 @@ class EvaluationLog:
 
 
 def write_back_note(log: Log) -> Callable[[PublishResult], None]:
-    """One line for every score that was to be written back."""
+    """Log one line for every score that was to be written back."""
 
     def note(written: PublishResult) -> None:
         say = log.info if written.outcome is PublishOutcome.SUBMITTED else log.warning
@@ -95,9 +95,9 @@ def write_back_note(log: Log) -> Callable[[PublishResult], None]:
 
 
 class RequestLog:
-    """One line a request.
+    """Logs one line for each request.
 
-    Lines are written together, ten times a second: a gate call must not wait for a pipe.
+    Lines are written together, ten times a second, because a gate call must not wait for a pipe.
     """
 
     def __init__(self, log: Log, form: str, level: str, out: TextIO = sys.stderr) -> None:
@@ -108,7 +108,7 @@ class RequestLog:
         self._lines: list[str] = []
 
     def write(self, **fields: str | float | None) -> None:
-        """Log one request; fields that are None are left out."""
+        """Log one request; leave out fields that are None."""
         if self._silent:
             return
         known = {name: value for name, value in fields.items() if value is not None}
@@ -121,7 +121,7 @@ class RequestLog:
         self._lines.append(json.dumps({"event": "request", "timestamp": stamp, **known}))
 
     def flush(self) -> None:
-        """Write down what is waiting."""
+        """Write the waiting lines."""
         lines, self._lines = self._lines, []
         if lines:
             self._out.write("\n".join(lines) + "\n")

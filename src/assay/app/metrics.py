@@ -1,7 +1,7 @@
-"""The Prometheus text of what the process knows. Source: Prometheus text exposition format 0.0.4.
+"""Writes what the process knows as Prometheus text (exposition format 0.0.4).
 
-Everything is read when it is asked for: nothing is counted on the way of a call. Labels are
-networks and endpoints of the configuration, never what callers choose.
+Everything is read when a scrape asks for it; calls count nothing for metrics. Labels are networks
+and endpoints of the configuration, never what callers choose.
 
 Only a process that serves metrics imports this module.
 """
@@ -29,15 +29,15 @@ from assay.payments.store_gas import PaymentCounts, SqlPaymentCounts
 from assay.reputation.write_back import WriteBackMetricsSource, writing
 
 COUNTED_EVERY_S: Final = 5.0
-"""How long counts of the database are told again."""
+"""Seconds for which counts of the database are reported again."""
 DATABASE_S: Final = 1.0
-"""How long a scrape waits for newer ones."""
+"""Seconds that a scrape waits for newer counts."""
 ENDPOINTS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsSource:
-    """Where the numbers are."""
+    """The sources of the numbers."""
 
     version: str
     settling: SettlingWatch
@@ -49,7 +49,7 @@ class MetricsSource:
 
 
 class MetricsPage:
-    """The page that a scrape gets; it waits for a database `DATABASE_S` at most."""
+    """The page that a scrape gets; it waits at most `DATABASE_S` for the database."""
 
     media_type = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -62,16 +62,16 @@ class MetricsPage:
         self._registry.register(_Collector(self._families))
 
     async def text(self) -> bytes:
-        """What is known now; of the database what was read last, with its age."""
+        """Return what is known now; for the database, the last counts with their age."""
         is_fresh = self._age_s() < COUNTED_EVERY_S
         if not is_fresh:
-            if self._counting is None:  # one question at a time, however many scrape
+            if self._counting is None:  # one question at a time, however many scrapes
                 self._counting = asyncio.get_running_loop().create_task(self._count())
             await asyncio.wait([self._counting], timeout=DATABASE_S)
         return generate_latest(self._registry)
 
     async def aclose(self) -> None:
-        """Give up the question under way."""
+        """Cancel the running question."""
         if self._counting is not None:
             self._counting.cancel()
             await asyncio.wait([self._counting])
@@ -82,7 +82,7 @@ class MetricsPage:
             self._counted = await source.counts.read(source.clock.now())
             self._counted_at_s = source.clock.monotonic_s()
         except Unavailable:
-            return  # what was read before is told, with its age
+            return  # the previous counts are reported, with their age
         finally:
             self._counting = None
 
@@ -110,7 +110,7 @@ class MetricsPage:
 
 
 class _Collector(Collector):
-    """Hands out what a function yields."""
+    """Returns what a function yields."""
 
     def __init__(self, families: "Callable[[], Iterator[Metric]]") -> None:
         self._families = families
@@ -174,7 +174,7 @@ def _facilitator(settling: SettlingWatch) -> Iterator[GaugeMetricFamily]:
 
 
 def _nodes(endpoints: Mapping[tuple[str, str], RpcEndpoint]) -> GaugeMetricFamily:
-    """By host: the path of an RPC address often holds a key."""
+    """Return the state of nodes by host only: the path of an RPC address often holds a key."""
     text = "1 while an RPC endpoint is asked; 0 while it is left alone after failures."
     family = GaugeMetricFamily("assay_rpc_endpoint_up", text, labels=["network", "endpoint"])
     names: dict[tuple[str, str], int] = {}
@@ -234,7 +234,7 @@ def _writing(app: App) -> WriteBackMetricsSource | None:
 
 
 def metrics_page(app: App) -> MetricsPage:
-    """What a scrape gets."""
+    """Return the page that a scrape gets."""
     return MetricsPage(
         MetricsSource(
             version=__version__,

@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI 3.1 document, generated from the code's own types."""
+"""Describes the interface as an OpenAPI 3.1 document, generated from the code's types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ from assay.wrappers import schemas as endpoints
 from assay.wrappers import schemas as wrap
 
 VERSION = "1.0.0"
-"""The interface's version label. Source: interface.md#versioning."""
+"""The version label of the interface. Source: interface.md#versioning."""
 
 WRAPPED = "/wrap/{operatorId}/{path}"
 
@@ -78,7 +78,7 @@ HEADERS = {
     "etag": "The wrapper's revision, for `If-Match` of its next change.",
     "x-agent-session": "A session that began with this request, for one hour.",
 }
-"""Headers of answers, by name."""
+"""Headers of responses, by name."""
 
 _ALWAYS = ("x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 _TAGGED = frozenset({"create_endpoint", "change_endpoint"})
@@ -117,7 +117,7 @@ _BODIES = (
 
 
 def document(framework: FastAPI, app: App) -> dict[str, Any]:
-    """The whole document; lanes add their own operations to the framework's."""
+    """Return the whole document; raw handlers add their operations to the framework's."""
     made = get_openapi(
         title="Assay",
         version=VERSION,
@@ -132,8 +132,8 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
     made["paths"][WRAPPED] = wrap.operations()
     for item in made["paths"].values():
         for operation in item.values():
-            operation["responses"].pop("422", None)  # refused as 400, see app/web.py
-            if item is not made["paths"][WRAPPED]:  # whose answers are the upstreams'
+            operation["responses"].pop("422", None)  # refused with 400: app/web.py
+            if item is not made["paths"][WRAPPED]:  # its answers are the upstreams'
                 _name_headers(operation)
     if not app.wrapper_origin.is_shared:
         made["paths"][WRAPPED]["servers"] = [{"url": app.wrapper_origin.address}]
@@ -150,7 +150,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
 
 
 def _name_headers(operation: dict[str, Any]) -> None:
-    """Put the headers the edge and the agent's proof add under each response."""
+    """Add the headers of the application and of the agent's proof to each response."""
     begins = operation["operationId"] == _BEGINS_A_SESSION or any(
         "agentSession" in needed for needed in operation["security"]
     )
@@ -166,7 +166,7 @@ def _type_of(header: str) -> str:
 
 
 def _schemas() -> Mapping[str, Any]:
-    """The shapes that are read or written without the framework's help."""
+    """Return the schemas that are read or written without the framework's help."""
     template = "#/components/schemas/{model}"
     _, bodies = models_json_schema(
         [(body, "validation") for body in _BODIES], ref_template=template

@@ -1,18 +1,10 @@
-"""Payments, put together: networks, gas, settling, payouts, and calls that we pay for.
+"""Builds payments from the settings: networks, gas, settling, payouts, and paid calls.
 
-The payment networks, as they are configured, as the RPC layer knows them, and what they show.
-
-That is what wallets hold, and what a payment moved.
-
-Who pays for settling, put together.
-
-Whether payments can be settled now: what sellers are warned of, and what is watched.
-
-Keys in the data directory are made by `assay sell`, and taken up by a service that runs already.
-
-Statements, payouts and refunds, put together.
-
-Paid calls of sellers, put together from the settings.
+- Networks, as they are configured and as the RPC layer knows them, and what they show: what wallets
+  hold, and what a payment moved.
+- Gas, and whether payments can be settled now: what sellers are warned of, and what is watched.
+- Keys in the data directory, which `assay sell` creates and a running service starts to use.
+- Statements, payouts and refunds, and paid calls of sellers.
 """
 
 import asyncio
@@ -74,18 +66,18 @@ NO_REGISTRY = "0x" + "00" * 20
 
 
 def payment_rows(settings: Settings) -> Mapping[str, PaymentNetwork]:
-    """The payment networks with the configured endpoints; raises `ValueError`."""
+    """Return the payment networks with the configured endpoints; raises `ValueError`."""
     with naming("ASSAY_PAYMENT_RPC or ASSAY_CONFIRMATIONS"):
         return payment_networks(settings.payment_rpc, settings.confirmations)
 
 
 def payment_chains(networks: Mapping[str, PaymentNetwork]) -> Mapping[str, Network]:
-    """The payment networks as the RPC layer knows chains, by their ids."""
+    """Return the payment networks as the RPC layer knows chains, by their ids."""
     return {network.id: chain_of(network) for network in networks.values()}
 
 
 def chain_of(network: PaymentNetwork) -> Network:
-    """A payment network as the RPC layer knows chains."""
+    """Return a payment network as the RPC layer knows chains."""
     return Network(
         slug=network.id,
         name=network.id,
@@ -105,7 +97,7 @@ TRANSFERRED = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3e
 
 @dataclass(frozen=True, slots=True)
 class TransactionTransfer:
-    """What a transaction moved, in base units of the dollar, and what its sender paid, in wei."""
+    """What a transaction moved, in base units of the asset, and what its sender paid, in wei."""
 
     amount: int
     block: int
@@ -121,21 +113,21 @@ class Wallets:
         self._chain: Network = payment_chains({network.id: network})[network.id]
 
     async def gas_wei(self, owner: str) -> int:
-        """What a wallet has of the network's own coin."""
+        """Return what a wallet has of the network's own coin, in wei."""
         return _number(await self._ask("eth_getBalance", owner, "latest"))
 
     async def dollars(self, owner: str) -> int:
-        """What a wallet has of the network's dollar, in base units."""
+        """Return what a wallet has of the network's dollar, in base units."""
         call: JsonValue = {"to": self._asset, "data": "0x" + balance_of(owner).hex()}
         return _number(await self._ask("eth_call", call, "latest"))
 
     async def settlement_wei(self) -> int:
-        """What nodes want to see in the settling wallet for one settlement, at the price of now."""
+        """Return the wei that nodes require in the settling wallet for one settlement now."""
         price = _number(await self._ask("eth_gasPrice"))
         return GAS_MAX * (2 * price + price // 10 + 1)
 
     async def moved(self, transaction: str, payer: str, pay_to: str) -> TransactionTransfer | None:
-        """What a transaction moved from a payer to a payee; None: it failed, or is not there."""
+        """Return what a transaction moved from payer to payee; None if it failed or is missing."""
         receipt = await self._ask("eth_getTransactionReceipt", transaction)
         if not is_object(receipt) or receipt.get("status") != "0x1":
             return None
@@ -169,9 +161,9 @@ def _number(value: JsonValue) -> int:
 
 
 CAP: Final = Decimal("0.00002")
-"""Coins: 0.1 gwei for each gas that may be burnt, twenty times what Base asks on most days."""
+"""Default cap in coins: 0.1 gwei for each unit of gas, twenty times Base's usual price."""
 CAP_OF_TEST_NETWORKS: Final = Decimal("0.01")
-"""Their coin is worth nothing, and their gas is dearer at times."""
+"""The cap on test networks: their coin is worth nothing, and their gas is sometimes dearer."""
 
 BUDGET_DAYS: Final = 31
 ABANDONED: Final = timedelta(hours=1)
@@ -180,18 +172,18 @@ RELEASED_AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class GasParts:
-    """What of gas other parts of the service use."""
+    """The parts of gas that the rest of the service uses."""
 
     rules: GasRules
     store: SqlGasStore
     accounts: GasAccounts
     prices: GasPrices | None
-    """None where a facilitator settles."""
+    """Gas prices; None if a facilitator settles."""
     budget: GasBudget | None
 
 
 def gas_rules(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> GasRules:
-    """The configured bounds. Raises `ValueError` naming a network where nothing of ours settles."""
+    """Return the configured bounds. Raises `ValueError` naming a network where we do not settle."""
     own = {network.id: network for network in networks.values() if network.protocol == "x402"}
     for setting, given in (
         ("ASSAY_GAS_USD", settings.gas_usd),
@@ -212,7 +204,7 @@ def gas_rules(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> Gas
 
 @dataclass(frozen=True, slots=True)
 class GasDependencies:
-    """What gas stands on."""
+    """What gas is built from."""
 
     settings: Settings
     networks: Mapping[str, PaymentNetwork]
@@ -223,7 +215,7 @@ class GasDependencies:
 
 
 def gas_parts(dependencies: GasDependencies, signer: TransactionSigner | None) -> GasParts:
-    """Everything of gas; a facilitator pays its own. Raises as `gas_rules`."""
+    """Build everything of gas; a facilitator pays its own. Raises like `gas_rules`."""
     rules = gas_rules(dependencies.settings, dependencies.networks)
     store = SqlGasStore(dependencies.database)
     accounts = GasAccounts(rules, store, dependencies.clock)
@@ -237,14 +229,14 @@ def gas_parts(dependencies: GasDependencies, signer: TransactionSigner | None) -
 
 
 class GasRetention:
-    """Ends reservations of processes that are gone, and forgets old budgets."""
+    """Ends reservations of processes that are gone, and removes old budgets."""
 
     def __init__(self, store: SqlGasStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def run(self) -> bool:
-        """A batch of each; whether more may be due."""
+        """Process a batch of each; return whether more may be due."""
         now = self._clock.now()
         await self._store.forget(int(now.timestamp() // DAY_S) - BUDGET_DAYS)
         released = await self._store.release_abandoned(now - ABANDONED, RELEASED_AT_ONCE)
@@ -252,11 +244,14 @@ class GasRetention:
 
 
 LOOK_S = 1.0
-"""Between two looks for the file."""
+"""Seconds between two looks for the key's file."""
 
 
 def key_in(path: Path) -> str:
-    """The key of the file, drawn now where there is none. Raises `OSError`, `SettingsError`."""
+    """Return the key of the file, created now if there is none.
+
+    Raises `OSError`, `SettingsError`.
+    """
     make_key(path)
     key = read_key(path)
     if key is None:
@@ -265,7 +260,7 @@ def key_in(path: Path) -> str:
 
 
 def settling_address(settings: Settings) -> str:
-    """The wallet that settles; its key is drawn now where there is none. Raises as `key_in`."""
+    """Return the settling wallet's address; create its key if needed. Raises like `key_in`."""
     key = settings.x402_private_key
     if key is not None:
         return address_of_key(key.get_secret_value())
@@ -275,7 +270,7 @@ def settling_address(settings: Settings) -> str:
 async def take_up_key(
     engines: Sequence[X402Engine], gas: GasParts, settings: Settings, log: Log
 ) -> None:
-    """Wait until the settling key is made, and settle with it from then on."""
+    """Wait until the settling key exists, and settle with it from then on."""
     path = settling_key_file(settings.data_dir)
     while not engines[0].has_key:
         await asyncio.sleep(LOOK_S)
@@ -294,7 +289,7 @@ async def take_up_key(
 
 
 WATCH_EVERY_S: Final = 10.0
-"""How often the key, the nodes and the facilitator are looked at while nobody asks."""
+"""Seconds between two looks at the key, the nodes and the facilitator while nobody asks."""
 
 
 def sale_warnings(
@@ -305,7 +300,7 @@ def sale_warnings(
     platform: PlatformWallets,
     settings: Settings,
 ) -> SaleWarnings:
-    """What sellers are warned of."""
+    """Return what sellers are warned of."""
     x402 = frozenset(one.id for one in networks.values() if one.protocol == "x402")
 
     def unsettled() -> frozenset[str]:
@@ -321,9 +316,9 @@ def sale_warnings(
 async def watch_settling_forever(
     watch: SettlingWatch, wallet: WalletWatch | None, log: Log
 ) -> None:
-    """Keep what metrics tell of settling, and of the wallet that writes scores back.
+    """Keep the metrics of settling, and of the wallet that writes scores back, up to date.
 
-    A store that is down now is asked again.
+    If a store is down, it asks again.
     """
     while True:
         if wallet is not None:
@@ -351,7 +346,7 @@ def payouts(
     rpc: Rpc,
     clock: Clock,
 ) -> Payouts:
-    """Raises `ValueError` for a key that does not hold, or that settles payments as well."""
+    """Build payouts; raises `ValueError` for an invalid key, or one that also settles payments."""
     statements = Statements(SqlStatementStore(database, settings.payees))
     wallet = PayoutWallet(rpc, payment_chains(networks), _signer(settings), clock)
     store = SqlTransferStore(database, settings.payees, clock)
@@ -362,7 +357,7 @@ def payouts(
 
 
 def platform_wallets(settings: Settings, networks: Mapping[str, PaymentNetwork]) -> PlatformWallets:
-    """The wallets of the service; no fee is sent to one that nobody has the key of."""
+    """Return the service's wallets; no fee is sent to one whose key nobody has."""
     payout, assets = settings.payout_address, {one.asset.address for one in networks.values()}
     if payout is None or payee_problem(payout, assets) is not None:
         return PlatformWallets(payout, settings.payees)
@@ -370,7 +365,7 @@ def platform_wallets(settings: Settings, networks: Mapping[str, PaymentNetwork])
 
 
 def _signer(settings: Settings) -> TransactionSigner | None:
-    """Its nonces are counted here: nothing else may send from the same wallet."""
+    """Return the signer of payouts. It counts nonces itself: nothing else may use its wallet."""
     if settings.payout_key is None:
         return None
     with naming("ASSAY_PAYOUT_KEY"):
@@ -388,18 +383,18 @@ ROWS_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class PaidCallsStatus:
-    """What `assay doctor` tells of paid calls."""
+    """What `assay doctor` reports about paid calls."""
 
     wallet: str
     balance_by_network: Mapping[str, int]
-    """Base units of the asset, by network."""
+    """The balance in base units of the asset, by network."""
     spending: Spending
     day_budget: int
 
 
 @dataclass(frozen=True, slots=True)
 class PaidCallParts:
-    """Paid calls, and what shows them."""
+    """Paid calls, and their status."""
 
     calls: BoughtCalls
     store: SqlPaidCallStore
@@ -410,7 +405,7 @@ class PaidCallParts:
     clock: Clock
 
     async def status(self) -> PaidCallsStatus:
-        """Raises `ServiceError` where database or chain do not answer."""
+        """Return the status. Raises `ServiceError` if the database or a chain does not answer."""
         balance_by_network = {
             n.id: await self.balances.balance(n, self.wallet) for n in self.networks.values()
         }
@@ -421,7 +416,7 @@ class PaidCallParts:
 def paid_calls(
     settings: Settings, rpc: Rpc, database: Database, clock: Clock, log: Log
 ) -> PaidCallParts | None:
-    """None where nothing is bought. Raises `ValueError` for what is set wrong."""
+    """Build paid calls; None if nothing is bought. Raises `ValueError` for invalid settings."""
     day_budget = int(settings.paid_calls_usd_per_day.scaleb(DECIMALS))
     if not day_budget:
         return None
@@ -449,7 +444,7 @@ def paid_calls(
 
 
 def _key(settings: Settings) -> str:
-    """The key that fills wallets; nothing else may send from its wallet."""
+    """Return the key that fills wallets; nothing else may use its wallet."""
     with naming("ASSAY_PAID_CALLS_KEY"):
         if settings.paid_calls_key is None:
             raise ValueError("is needed where ASSAY_PAID_CALLS_USD_PER_DAY is set")
@@ -474,7 +469,7 @@ def _networks(settings: Settings) -> Mapping[str, PaymentNetwork]:
 def paid_call_retention(
     database: Database, clock: Clock
 ) -> tuple[str, Callable[[], Awaitable[bool]]]:
-    """Removes claims that neither count nor limit anything any more."""
+    """Return the removal of claims that neither count nor limit anything any more."""
     store = SqlPaidCallStore(database, clock)
 
     async def remove() -> bool:

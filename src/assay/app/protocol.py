@@ -1,4 +1,4 @@
-"""The server's protocol in front of this service: free wrappers are answered on a fast path."""
+"""The server's protocol for this service: it answers free wrappers on a fast path."""
 
 import asyncio
 from typing import Any, cast
@@ -22,17 +22,17 @@ COURSE = b"/operator/sandbox/course/"
 
 
 class FastProtocol(ServerProtocol[FastCycle]):
-    """The server's protocol with the fast lane of wrappers before the application."""
+    """The server's protocol with the wrappers' fast path before the application."""
 
     _application: Application
     _repeats: ParsedRequestCache
     outbox: WriteCoalescer
     _caller: tuple[str, Caller] | None = None
-    """The caller's address, and who calls from there; None where each request has its own."""
+    """The caller's address and identity; None if each request has its own."""
     _is_ordinary = False
-    """Whether a request is parsed again, for the ordinary lane."""
+    """Whether a request is parsed again, for the ordinary path."""
     _has_wrapped = False
-    """Whether a wrapper was called in the ordinary lane."""
+    """Whether the ordinary path called a wrapper."""
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -75,13 +75,13 @@ class FastProtocol(ServerProtocol[FastCycle]):
         self._repeats.remember(data, call.repeat)
 
     def _count_unread(self) -> None:
-        """The caller of a wrapper is gone: what it left unread was sent for nothing."""
+        """Count what a wrapper's caller left unread when it went away."""
         left_bytes = self.left_unread_bytes()
         if left_bytes:
             self._application.wrap.unread.note(self._last_caller(), left_bytes)
 
     def _last_caller(self) -> Caller:
-        """Whom the last request is counted for: its agent or payer, else its address."""
+        """Return whom the last request counts for: its agent or payer, else its address."""
         if self.fast is not None and self.running is self.fast:
             return self.fast.caller
         exchange: RequestContext | None = self.running.scope.get(KEY) if self.running else None
@@ -89,7 +89,10 @@ class FastProtocol(ServerProtocol[FastCycle]):
         return caller or anonymous_at(self._application.client_of(self.client, self.headers))
 
     def take_ordinary(self, cycle: FastCycle) -> bool:
-        """Let the ordinary lane answer a request that the upstream has not seen."""
+        """Let the ordinary path answer a request that the upstream has not seen.
+
+        Returns False if the caller is gone.
+        """
         if self.cycle is not cast("Any", cycle) or self.transport.is_closing():
             return False
         cycle.response_complete = True
@@ -104,7 +107,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
         return True
 
     def _parsed(self) -> ParsedRequest | None:
-        """The request, where it is one for the fast lane."""
+        """Return the request if it is one for the fast path, else None."""
         requests = self.requests
         plain = read_plain(requests)
         carried = plain and self._application.app.direct.prepare(plain.operator_id, plain.incoming)
@@ -117,7 +120,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
         )
 
     def _carry(self, repeat: ParsedRequest, *, is_repeated: bool = False) -> bool:
-        """Whether the request is on its way; else nothing is done."""
+        """Forward the request; return False, having done nothing, if that is not possible."""
         if not self.is_admitted:
             return False
         application = self._application
@@ -150,7 +153,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
 
 
 def protocol_for(application: Application, bounds: ConnectionBounds = BOUNDS) -> type[FastProtocol]:
-    """The server's protocol in front of this service."""
+    """Return the server's protocol for this service."""
     settings = application.app.settings
     caps = ConnectionCaps(
         settings.connections_max,

@@ -1,6 +1,6 @@
-"""Reputation, put together: the index of events, what it keeps, and what reads it.
+"""Builds reputation: the index of events, what it keeps, and what reads it.
 
-What the index of events keeps: what evaluations need, and no more rows than are set.
+The index keeps what evaluations need, and no more rows than are configured.
 """
 
 import asyncio
@@ -44,26 +44,26 @@ ROWS_AT_ONCE: Final = 1_000
 FUNDINGS_AT_ONCE: Final = 500
 
 USED_FOR: Final = timedelta(days=30)
-"""How long the payments of an agent on rung 3 are kept before those of others."""
+"""How long the payments of an agent on rung 3 are kept in preference to those of others."""
 
 FUNDINGS_LOOKED_AT_DAYS: Final = 7
-"""How often it is asked whether a funding still leads to anybody."""
+"""Days between two checks whether a funding still leads to a payer."""
 
 
 class IndexRetention:
-    """Forgets what is idle or too much, and removes its rows, a bounded number at a time."""
+    """Forgets what is idle or too much and removes its rows, a bounded number at a time."""
 
     def __init__(
         self, store: SqlOldStreams, settings: Settings, kept: Collection[str], clock: Clock
     ) -> None:
-        """`kept` are addresses whose payments are not forgotten for being many."""
+        """Create it; payments of the addresses in `kept` are not forgotten for being many."""
         self._store = store
         self._settings = settings
         self._kept = kept
         self._clock = clock
 
     async def forget(self) -> None:
-        """Forget some of what is due; of fundings, look at some."""
+        """Forget some of what is due; check some fundings."""
         now = self._clock.now()
         today, days = int(now.timestamp()) // DAY_S, self._settings.index_days
         if days:
@@ -76,23 +76,23 @@ class IndexRetention:
         await self._store.look_at_fundings(before, today, FUNDINGS_AT_ONCE)
 
     async def remove(self) -> bool:
-        """Remove some rows of what was forgotten; whether there may be more."""
+        """Remove some rows of what was forgotten; return whether there may be more."""
         return await self._store.remove_rows(ROWS_AT_ONCE)
 
 
 IDLE_S = 15.0
-"""How long a network that was read to its end is left alone."""
+"""Seconds until a network that was read to its end is read again."""
 
 BUDGET_CHARS: Final = 120
-"""Of a budget's name, as many as its column holds."""
+"""Characters of a budget's name that its column holds."""
 
 FILES_KEY: Final = "index/files"
 FILES_LEASE_S: Final = 60.0
-"""How long one process has the files, when it does not say that it is done; and how long they are
-left alone when none is due."""
+"""Seconds that one process has the files if it does not report its end, and seconds until the next
+look if none is due."""
 
 LOOK_EVERY = 10
-"""Turns after which it is looked for networks, rows to remove and files that are new."""
+"""Rounds between two looks for networks, rows to remove and new files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class ReputationParts:
     retention: IndexRetention
     networks: Mapping[str, Network]
     every_s: float
-    """Between two ranges that the nodes of one network are asked for."""
+    """Seconds between two ranges of blocks of one network."""
     listed: Mapping[Stream, int]
-    """Payments to the sellers an operator lists, and where they begin."""
+    """Payments to the sellers that an operator lists, and where they begin."""
     files: FeedbackFiles | None = None
     """Reads the files that feedback names."""
     clock: Clock = field(default_factory=SystemClock)
@@ -121,7 +121,7 @@ def reputation_parts(
     clock: Clock,
     http: EgressClient,
 ) -> ReputationParts:
-    """Everything, nothing of it begun. Raises `ValueError` for networks that are none."""
+    """Build everything and start nothing. Raises `ValueError` for unknown networks."""
     chains = _payment_chains_read(settings)
     store = SqlEventStore(database, clock)
     sellers = _sellers(settings)
@@ -192,19 +192,19 @@ def _files(  # noqa: PLR0913, PLR0917 - what files are read with
 
 
 def _name(name: str) -> str:
-    """A budget's name as it fits its column."""
+    """Return a budget's name as it fits its column."""
     return name if len(name) <= BUDGET_CHARS else hashlib.sha256(name.encode()).hexdigest()
 
 
 def purchases(settings: Settings, database: Database) -> SqlPurchases:
-    """What key agents paid for: in listed assets, on main networks."""
+    """Return what key agents paid for: in listed assets, on main networks."""
     rows = payment_rows(settings).values()
     assets = {row.id: [row.asset.address.lower()] for row in rows if not row.testnet}
     return SqlPurchases(database, assets, _sellers(settings))
 
 
 def _day_of(clock: Clock) -> int:
-    """Today, in days since 1970."""
+    """Return today in days since 1970-01-01."""
     return int(clock.now().timestamp()) // DAY_S
 
 
@@ -216,7 +216,7 @@ def _sellers(settings: Settings) -> frozenset[str]:
 
 
 def _payment_chains_read(settings: Settings) -> Mapping[str, PaymentChain]:
-    """The networks whose money counts: main ones, and test ones with an endpoint of one's own."""
+    """Return the networks whose money counts: main ones, and test ones with own endpoints."""
     rows = payment_rows(settings)
     with naming("ASSAY_REPUTATION_NETWORKS"):
         named = by_network(dict.fromkeys(settings.reputation_networks, True))
@@ -232,10 +232,10 @@ def _chain(row: PaymentNetwork) -> PaymentChain:
 
 
 async def index_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
-    """Read on, network by network; one process at a time reads a network, at its pace.
+    """Read the chains network by network; one process at a time reads a network, at its pace.
 
-    No payments are read while rows of forgotten ones are being removed: so it stays bounded however
-    many are asked for.
+    It reads no payments while rows of forgotten addresses are being removed. The index therefore
+    stays bounded, however many addresses are asked for.
     """
     turn, known, is_removing = 0, list[Network](), False
     while True:
@@ -260,7 +260,7 @@ async def index_forever(parts: ReputationParts, state: SharedState, log: Log) ->
 
 
 async def read_files_forever(parts: ReputationParts, state: SharedState, log: Log) -> None:
-    """Read files of feedback, one at a time over all processes, beside the index."""
+    """Read files of feedback beside the index, one at a time over all processes."""
     was_read = False
     while parts.files is not None:
         await asyncio.sleep(parts.every_s * (1 if was_read else LOOK_EVERY))

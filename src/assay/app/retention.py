@@ -1,4 +1,4 @@
-"""What strangers made is removed in time: rows in small batches, files by size."""
+"""Removes what strangers created when its time is over: rows in small batches, files by size."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,30 +18,30 @@ from assay.settings import Settings
 
 EVERY_S = 600.0
 SOON_S = 1.0
-"""How soon the next batch follows one that was full."""
+"""Seconds until the next batch, if one was full."""
 
 ACCOUNTS_AT_ONCE = 50
 AGENTS_AT_ONCE = 50
 ROWS_AT_ONCE = 500
 BLOCKS_AT_ONCE = 1_000
 CALLS_AT_ONCE = 1_000
-"""Up to 86 million a day."""
+"""Rows of a batch: up to 86 million a day."""
 
 CALL_DAYS_MIN: Final = 2
-"""A call of the last 24 hours may still be looked for, whatever the setting says."""
+"""Least days that calls are kept: one of the last 24 hours may still be searched for."""
 
 REVISIONS_KEPT: Final = timedelta(days=1)
-"""How long every revision is kept after its end: a quote of it is paid within an hour or so, and a
-call under way is claimed under it."""
+"""How long every revision is kept after its end. A quote of it is paid within an hour or so, and a
+running call is claimed under it."""
 
 EVALUATIONS_KEPT: Final = timedelta(days=30)
 """How long every evaluation of an agent is kept: the index looks for rungs of so many days."""
 
 UNFINISHED_KEPT: Final = timedelta(hours=1)
-"""How long an unfinished run of the course is kept; it can be continued for 15 minutes."""
+"""How long an unfinished run of the course is kept; a caller can continue it for 15 minutes."""
 
 Removal: TypeAlias = Callable[[], Awaitable[bool]]
-"""Removes a batch of what is due; whether more may be due."""
+"""Removes a batch of what is due, and returns whether more may be due."""
 
 
 class Retention:
@@ -61,8 +61,8 @@ class Retention:
         self._blobs = blobs
         self._settings = settings
         self._clock = clock
-        # Key agents last: one is kept for as long as much else is known of it. Its evaluations are
-        # those of an unproven one from then on, and leave in the next round.
+        # Key agents come last: one is kept while other rows depend on it. Its evaluations then
+        # count as those of an unproven one, and are removed in the next round.
         self._removals: tuple[tuple[str, Removal], ...] = (
             ("costs", self._remove_costs),
             ("unused accounts", self._remove_unused_accounts),
@@ -83,10 +83,10 @@ class Retention:
         )
 
     async def run(self, on_failure: Callable[[str, Exception], None] | None = None) -> bool:
-        """Remove a batch of everything that is due; whether more may be due.
+        """Remove a batch of everything that is due; return whether more may be due.
 
-        Calls `on_failure` with the name of a removal that failed, and goes on with the others.
-        Without `on_failure` the first failure is raised.
+        Calls `on_failure` with the name of a removal that failed, and continues with the others.
+        Without `on_failure` it raises the first failure.
         """
         more = False
         for name, remove in self._removals:
@@ -132,7 +132,7 @@ class Retention:
         return await self._store.fold_agents(self._first_day(), ROWS_AT_ONCE) == ROWS_AT_ONCE
 
     def _first_day(self) -> int:
-        """The first UTC day of which calls are kept."""
+        """Return the first UTC day of which calls are kept."""
         days = max(self._settings.call_days, CALL_DAYS_MIN)
         return int(self._clock.now().timestamp() // DAY_S) - days + 1
 
@@ -198,7 +198,7 @@ class Retention:
 
 
 async def retain_forever(retention: Retention, log: Log) -> None:
-    """Run every ten minutes, sooner while more is due; logs what failed and tries it again."""
+    """Run every ten minutes, sooner while more is due; log failures and try again."""
 
     def failed(name: str, error: Exception) -> None:
         log.warning("old data could not be removed, again later", what=name, error=repr(error))

@@ -23,10 +23,10 @@ router = APIRouter(tags=["Health and discovery"])
 
 @dataclass(frozen=True, slots=True)
 class PublicFacts:
-    """What the service says of itself."""
+    """Facts that the service publishes about itself."""
 
     address: str
-    """Where it is reached, without a slash at the end."""
+    """The service's address, without a slash at the end."""
     security_contacts: Sequence[str]
 
 
@@ -39,7 +39,7 @@ class PublicFacts:
     answers=HealthResponse,
 )
 async def health(request: Request) -> HealthResponse:
-    """Whether the service is up, and which chains it knows."""
+    """Show whether the service is up, and which chains it knows."""
     return _health(request)
 
 
@@ -52,7 +52,7 @@ async def health(request: Request) -> HealthResponse:
     answers=HealthResponse,
 )
 async def api_health(request: Request) -> HealthResponse:
-    """The same, for the public site."""
+    """Show the same for the public site."""
     return _health(request)
 
 
@@ -65,7 +65,7 @@ async def api_health(request: Request) -> HealthResponse:
     answers=DiscoveryResponse,
 )
 async def discovery(request: Request) -> DiscoveryResponse:
-    """Where developers find things."""
+    """Show where developers find things."""
     address = service(request, PublicFacts).address
     return DiscoveryResponse(
         service="assay",
@@ -86,7 +86,7 @@ async def discovery(request: Request) -> DiscoveryResponse:
     answers=JwksResponse,
 )
 async def jwks(request: Request) -> object:
-    """The public keys that decision tokens are verified with. Beyond the specification."""
+    """List the public keys that verify decision tokens. Beyond the specification."""
     return service(request, DecisionTokens).jwks(service(request, Clock).now())
 
 
@@ -100,7 +100,7 @@ async def jwks(request: Request) -> object:
     media_types=("text/plain",),
 )
 async def security_txt(request: Request) -> PlainTextResponse:
-    """Where to report a weakness (RFC 9116). Beyond the specification."""
+    """Show where to report a weakness (RFC 9116). Beyond the specification."""
     facts = service(request, PublicFacts)
     lines = [
         *(f"Contact: {contact}" for contact in facts.security_contacts),
@@ -112,9 +112,9 @@ async def security_txt(request: Request) -> PlainTextResponse:
 
 
 def _next_january_or_july(now: datetime) -> datetime:
-    """The first such month that begins in three months or later: the text changes twice a year.
+    """Return the first January or July that is three months away or more.
 
-    RFC 9116, section 2.5.5, recommends less than a year.
+    The text changes twice a year. RFC 9116, section 2.5.5, recommends an end within a year.
     """
     earliest = now + timedelta(days=92)
     month = 7 if earliest.month <= 6 else 1  # noqa: PLR2004 - the first half of a year

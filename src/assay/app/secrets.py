@@ -1,4 +1,4 @@
-"""The secrets of a service, each a ring: from its setting, else from the generated file."""
+"""The secrets of a service: each is a ring from its setting, or from the generated file."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,17 +13,17 @@ from assay.settings import PREFIX, Settings, SettingsError
 SecretName = Literal["jwt", "session", "snapshot", "signing", "payment", "upstream"]
 
 KEPT: Final = timedelta(days=1)
-"""How long a previous secret verifies: longer than anything that it has signed holds."""
+"""How long a previous secret verifies: longer than anything that it signed is valid."""
 
 _SIGNING: Final[tuple[SecretName, ...]] = ("jwt", "session", "signing", "payment")
 _SEALING: Final[tuple[SecretName, ...]] = ("snapshot", "upstream")
-"""These protect what is stored: a previous one is kept for as long as something is sealed by it."""
+"""Secrets that protect stored data: a previous one is kept while it seals something."""
 
 _SETTINGS: Final[Mapping[SecretName, str]] = {"upstream": "upstream_secrets"}
 
 
 def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, SecretRing]:
-    """Every ring, the secret in use first. Raises `SecretFileError`."""
+    """Return every ring, the secret in use first. Raises `SecretFileError`."""
     names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
     rings: dict[SecretName, SecretRing] = {name: _given(settings, name) for name in names}
     missing: list[SecretName] = [name for name in names if not rings[name]]
@@ -36,7 +36,7 @@ def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, Secre
 
 
 def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, SecretRing]:
-    """The generated rings that are in use, by their names in the file. Draws none.
+    """Return the generated rings in use, by their names in the file; generate none.
 
     Raises `SecretFileError`.
     """
@@ -48,9 +48,9 @@ def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, SecretR
 def rotate_secret(
     settings: Settings, name: SecretName, *, compromised: bool, clock: Clock | None = None
 ) -> str:
-    """Change a generated secret; what is to be done then, as a sentence.
+    """Change a generated secret; return a sentence that says what to do next.
 
-    A compromised one of a signature is not accepted any more. Raises `SettingsError` for one that
+    What a compromised secret signed is no longer accepted. Raises `SettingsError` for a secret that
     a setting gives, and `SecretFileError`.
     """
     if _given(settings, name):
@@ -64,7 +64,7 @@ def rotate_secret(
         secret_file.replace(path, kept_as)
         return "Restart every process now: until then the old secret is accepted."
     keep_until = now + KEPT if name in _SIGNING else None
-    for _ in range(2 if compromised else 1):  # who knows the file knows the next secret as well
+    for _ in range(2 if compromised else 1):  # a reader of the file knows the next secret as well
         secret_file.rotate(path, kept_as, now, keep_until)
     if name == "upstream":
         return "Restart every process, then run `assay wrappers reseal`."

@@ -1,4 +1,4 @@
-"""App -> ASGI application: the framework for ordinary endpoints, the edge around it."""
+"""Builds the ASGI application: the framework for ordinary operations, ours around it."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ from assay.wrappers.routes_calls import WrapHandler, WrapHandlerDependencies
 
 
 def build(app: App) -> Application:
-    """The service, ready for any ASGI server. Startup and shutdown are `wiring.assemble`'s."""
+    """Return the service for any ASGI server. `app.assemble` starts it up and shuts it down."""
     return Application(
         app,
         framework(app),
@@ -54,12 +54,12 @@ def build(app: App) -> Application:
 
 
 def openapi_document(app: App) -> dict[str, Any]:
-    """What /openapi.json serves."""
+    """Return what `/openapi.json` serves."""
     return document(framework(app), app)
 
 
 def framework(app: App) -> FastAPI:
-    """The ordinary endpoints; their routes are built once a process and know no service."""
+    """Build the framework's application; its routes are built once a process, without a service."""
     rooms = (
         health.router,
         agents.build_router(frozenset(app.settings.open_endpoints)),
@@ -78,7 +78,7 @@ def framework(app: App) -> FastAPI:
         docs.router,
     )
     made = FastAPI(
-        # The routes themselves: an included router hides them, and a 405 must name their methods.
+        # The routes themselves: an included router hides them, and a 405 names their methods.
         routes=[one for room in rooms for one in room.routes],
         openapi_url=None,
         docs_url=None,
@@ -96,7 +96,7 @@ def framework(app: App) -> FastAPI:
 
 
 def services(app: App) -> dict[type[object], object]:
-    """Whatever routes look up, by its type."""
+    """Return everything that routes look up, by its type."""
     settings, clock = app.settings, app.clock
     parts = (
         *(app.account_data, app.admin, app.allowance, app.analytics, app.api_keys, app.baits),
@@ -163,7 +163,7 @@ def _wrap(app: App) -> WrapHandler:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A refusal in the envelope. What is none is a fault of ours, and the edge's to report."""
+    """Render a refusal in the envelope; other errors are faults, which the application reports."""
     if not isinstance(error, ServiceError):
         raise error
     exchange = exchange_of(request.scope)
@@ -175,7 +175,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """The framework's 422 is our 400 (conventions.md#error-envelope)."""
+    """Render the framework's 422 as our 400 (conventions.md#error-envelope)."""
     if not isinstance(error, RequestValidationError):
         raise error
     details = [Problem(tuple(e["loc"]), str(e["msg"])) for e in error.errors()]
@@ -186,7 +186,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _not_served(request: Request, error: Exception) -> Response:
-    """404 and 405 of the router."""
+    """Render 404 and 405 of the router."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:  # noqa: PLR2004 - the framework's own word for it
@@ -198,15 +198,15 @@ async def _not_served(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A fault, in the envelope; the framework raises it again, and the edge logs it."""
+    """Render a fault in the envelope; the framework raises it again, the application logs it."""
     del error
     return await _refused(request, fault())
 
 
 def _methods_at(request: Request) -> set[str]:
-    """Every method taken at this path: the router itself names only those of one route.
+    """Return every method of this path: the router itself names only those of one route.
 
-    Of several templates that fit, the first is meant: `/operator/key/verify` is no address.
+    If several templates fit, the first counts: `/operator/key/verify` is not an address.
     """
     fits = [
         one

@@ -1,4 +1,4 @@
-"""Wrappers and payments, put together."""
+"""Builds wrappers and payments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -74,12 +74,12 @@ from assay.wrappers.stages.trust import TrustStage
 from assay.wrappers.store import SqlWrapperStore
 
 PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
-"""The payment protocols, by name. A new one is a folder of `payments`, and its line here."""
+"""The payment protocols, by name. A new one is a folder of `payments`, and a line here."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperDependencies:
-    """What wrappers stand on."""
+    """What wrappers are built from."""
 
     settings: Settings
     clock: Clock
@@ -120,7 +120,7 @@ class WrapperServices:
 
 
 def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> WrapperServices:
-    """Everything of wrappers and payments; what it opens, `stack` closes."""
+    """Build everything of wrappers and payments; `stack` closes what it opens."""
     settings, clock, database = dependencies.settings, dependencies.clock, dependencies.database
     origin = WrapperOrigin.of(settings.address, settings.wrap_url)
     networks = payment_rows(settings)
@@ -184,7 +184,7 @@ def _payments(
 
 
 def _egress(settings: Settings) -> EgressPolicy:
-    """What upstreams may be."""
+    """Return which upstreams are allowed."""
     private = settings.allow_private_upstreams
     return EgressPolicy(
         allow_private=private, require_https=not private, opened_for=opened_upstreams(settings)
@@ -194,7 +194,7 @@ def _egress(settings: Settings) -> EgressPolicy:
 def _upstreams(
     egress: EgressPolicy, clock: Clock, stack: AsyncExitStack, connections_max: int
 ) -> Upstream:
-    """One pool for everybody; where addresses are opened, another one for their operators."""
+    """Return one pool for everybody, and one more for operators with opened addresses."""
     connections = UpstreamConnections(connections_max)
 
     def pool(policy: EgressPolicy) -> UpstreamPool:
@@ -211,7 +211,7 @@ def _upstreams(
 
 
 def _refused_note(log: Log) -> Callable[[CallLogEntry, str], None]:
-    """One line for every call that the store would not take."""
+    """Log one line for every call that the store would not take."""
 
     def refused(row: CallLogEntry, why: str) -> None:
         log.error(
@@ -302,7 +302,7 @@ def _facilitator(
     engine: X402Engine,
     stack: AsyncExitStack,
 ) -> Facilitator:
-    """The remote one where its address is set; what became of a payment says the chain anyway."""
+    """Return the remote facilitator if its address is set; the chain decides outcomes anyway."""
     settings = dependencies.settings
     if not settings.x402_facilitator_url:
         return engine

@@ -170,7 +170,7 @@ class Purchases(Protocol):
 
 
 class ConductRecord:
-    """Reads an agent's record; implements `evaluation.signal_sources.CallerBehaviourSource`."""
+    """Reads an agent's record; implements `evaluation.ports.CallerBehaviourSource`."""
 
     def __init__(
         self,

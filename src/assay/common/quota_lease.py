@@ -214,7 +214,7 @@ class QuotaLease:
                 return
 
     async def close(self) -> None:
-        """Return all held units. A lost store is ignored here."""
+        """Give all held units back. A lost store is ignored here."""
         while not self.is_alone and (asked := self._next(everything=True)):
             try:
                 await self._ask(asked)

@@ -72,7 +72,7 @@ class Tasks:
         return task
 
     async def drain(self, grace_s: float) -> None:
-        """Wait up to `grace_s` seconds for what runs, then cancel the rest and wait for its end."""
+        """Wait up to `grace_s` seconds for running tasks, then cancel the others and await them."""
         if self._running:
             await asyncio.wait(self._running, timeout=grace_s)
         leftover = list(self._running)

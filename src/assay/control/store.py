@@ -140,7 +140,7 @@ class SqlControlStore:
         return await self._agents(statement)
 
     async def proven_paths(self, agent: str, since: datetime) -> Sequence[ControlScope]:
-        """Implement `evaluation.deposits.ProvenPaths`."""
+        """Implement `evaluation.credentials.ProvenPaths`."""
         statement = (
             select(_KEYS.key)
             .where(_KEYS.subject_key == agent, _KEYS.proof != "site", _KEYS.key.like("at http%"))

@@ -79,7 +79,7 @@ def eas_source(row: Mapping[str, object], networks: Networks) -> EasSource:
 
 
 class EasAttestations:
-    """Reads attestations from EAS; implements `evaluation.signal_sources.AttestationSource`."""
+    """Reads attestations from EAS; implements `evaluation.ports.AttestationSource`."""
 
     def __init__(self, rpc: Rpc, sources: Sequence[EasSource], clock: Clock) -> None:
         self._rpc = rpc

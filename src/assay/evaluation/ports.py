@@ -204,7 +204,7 @@ class SignalDependencies:
     """Without it control of the services is not determined: for tests of the rest."""
     may_recheck: bool = False
     """Whether a few requests suffice if there is no room for a whole visit: see
-    `evaluation.recheck`."""
+    `evaluation.signals.sandbox`."""
 
 
 class Signal(Protocol):

@@ -15,7 +15,7 @@ _C: Final = service_credentials.c
 
 
 class SqlServiceCredentials:
-    """Stores credentials in SQL; implements `evaluation.deposits.CredentialStore`."""
+    """Stores credentials in SQL; implements `evaluation.credentials.DepositStore`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

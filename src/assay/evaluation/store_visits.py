@@ -176,7 +176,7 @@ _ACCOUNT = ("operator", "seller", "gate")
 
 
 class SqlVisitRequests:
-    """Stores requests in SQL; implements `evaluation.enrolment.VisitRequests`."""
+    """Stores requests in SQL; implements `evaluation.schedule.VisitRequests`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -83,7 +83,7 @@ class VisitRecord:
     """State of function by declared endpoint."""
     fingerprints: Mapping[str, str] = field(default_factory=dict[str, str])
     facts: JsonObject = field(default_factory=dict[str, str])
-    """The facts that drift compares: see `evaluation.drift`."""
+    """The facts that later visits are compared with."""
     silent_changes: tuple[str, ...] = ()
     """Undeclared material changes since the visit before."""
     rung: int = 0

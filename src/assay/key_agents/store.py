@@ -64,7 +64,7 @@ _USE: Final = text(
 
 
 class SqlAttestedPeople:
-    """Implements `evaluation.signal_sources.AttestedPeople`."""
+    """Implements `evaluation.ports.AttestedPeople`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -86,7 +86,7 @@ class SqlAttestedPeople:
 
 
 class SqlPurchases:
-    """Implements `caller_behaviour.record.Purchases` over our own ledger."""
+    """Implements `caller_behaviour.observations.Purchases` over our own ledger."""
 
     def __init__(
         self,

@@ -123,7 +123,7 @@ class _View:
 
 
 class PayoutWallet:
-    """Implements `payments.transfer_model.TransferChain`."""
+    """Implements `payments.statement.TransferChain`."""
 
     def __init__(
         self,

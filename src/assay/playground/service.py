@@ -69,7 +69,7 @@ class ProxyCaller:
     """Sends operators' requests to addresses that they name, under our own name.
 
     The target sees the caller in `User-Agent` and `Via`. It receives neither fields reserved for a
-    proxy or us, nor any credential of ours (`net.egress.fields`, `net.egress.credentials`).
+    proxy or us, nor any credential of ours (`net.egress.credentials`).
     """
 
     def __init__(

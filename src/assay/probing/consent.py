@@ -78,7 +78,7 @@ _OK = 200
 
 
 class HostConsents:
-    """Reads and stores hosts' consents; implements `evaluation.ports.ReadsConsents`."""
+    """Reads and stores hosts' consents; implements `probing.ports.ReadsConsents`."""
 
     def __init__(self, consents: Consents, policy: EgressPolicy, rules: BudgetRules) -> None:
         self._consents = consents

@@ -297,7 +297,7 @@ class PaidCallDependencies:
 
 @dataclass(slots=True)
 class _Purse:
-    """A visit's purse; implements `probing.purchases.Purse`."""
+    """A visit's purse; implements `probing.paid_calls.Purse`."""
 
     call: PaidCall
     network: PaymentNetwork
@@ -324,7 +324,7 @@ class _Purse:
 
 
 class BoughtCalls:
-    """Makes paid calls; implements `probing.purchases.PaidCalls`."""
+    """Makes paid calls; implements `probing.paid_calls.PaidCalls`."""
 
     def __init__(self, needs: PaidCallDependencies) -> None:
         self._needs = needs

@@ -1,1 +1,1 @@
-"""Agent-ready wrappers: /wrap/{operatorId}/{path} (interface.md#wrappers)."""
+"""Wrappers that agents can call: /wrap/{operatorId}/{path} (interface.md#wrappers)."""

@@ -1,15 +1,12 @@
-"""Limits of addresses: answers left unread, and payments of those that used up a limit.
+"""Limits of addresses: answers left unread, and payments beyond a used-up limit.
 
-What callers leave unread of wrappers' answers, and when one of them has left too much.
+A caller that asks and does not read makes the upstream send for nothing: 72 bytes of a request
+caused megabytes. What a caller leaves unread in a minute is bounded over all wrappers. A caller
+that reads what it asks for is never refused. Source: ADR 0016.
 
-A caller that asks and does not read has the upstream send for nothing: 72 bytes of a request cost
-it megabytes. What a caller has left unread in a minute is bounded, whichever wrappers it called; a
-caller that reads what it asks for is never refused. Source: ADR 0016.
-
-Limits of payments from an address whose calls have used up the limit of wrappers.
-
-Anybody can make up a payment, or sign one without having the money. Each kind has a limit of its
-own, so that strangers at an address leave its payers theirs. Source: conventions.md#open-endpoints.
+Anybody can make up a payment, or sign one without having the money. Each kind of payment has a
+limit of its own, so that strangers at an address do not use up its payers' limits. Source:
+conventions.md#open-endpoints.
 """
 
 from math import ceil
@@ -27,13 +24,14 @@ from assay.server.request_context import RequestContext
 from assay.wrappers.model import PaymentLimits
 
 UNREAD_S: Final = 60.0
-"""What a caller leaves unread counts for a minute from the first of it."""
+"""Seconds that unread bytes count, from the first of them."""
 
 UNREAD_CALLERS_MAX: Final = 10_000
-"""Callers remembered, the one that began longest ago forgotten first."""
+"""Callers that are remembered; the one that began longest ago is forgotten first."""
 
 AGENTS: Final = 4
-"""Agents are made for nothing: all of one address together may leave as much as so many of them."""
+"""Agents cost nothing to create: all agents of one address together may leave this many times as
+much."""
 
 
 class UpstreamUnread(TooMany):
@@ -43,16 +41,16 @@ class UpstreamUnread(TooMany):
 
 
 class UnreadAnswers:
-    """Counts for the callers of one process: an agent, a payer or an address each for itself."""
+    """Counts unread bytes for the callers of one process: each agent, payer or address."""
 
     def __init__(self, clock: Clock, bytes_max: int) -> None:
-        """Callers that have left `bytes_max` unread are refused for the rest of the minute."""
+        """Create it; a caller that leaves `bytes_max` unread is refused until the minute ends."""
         self._clock = clock
         self._bytes_max = bytes_max
         self._callers: BoundedMap[str, tuple[int, float]] = BoundedMap(UNREAD_CALLERS_MAX)
 
     def note(self, caller: Caller, size_bytes: int) -> None:
-        """A caller has left so many bytes unread."""
+        """Count bytes that a caller has left unread."""
         if size_bytes <= 0:
             return
         self._add(caller.own, size_bytes)
@@ -60,14 +58,14 @@ class UnreadAnswers:
             self._add(caller.agents, size_bytes)
 
     def wait_s(self, caller: Caller) -> float:
-        """For how long the caller is refused; 0 when it is not. Asked for every call."""
+        """Return the seconds for which the caller is refused; 0 if it is not. Called every time."""
         wait_s = self._wait_s(caller.own, self._bytes_max)
         if caller.agents:
             wait_s = max(wait_s, self._wait_s(caller.agents, AGENTS * self._bytes_max))
         return wait_s
 
     def require(self, caller: Caller) -> None:
-        """Raises `UpstreamUnread`."""
+        """Raise `UpstreamUnread` if the caller is refused now."""
         wait_s = self.wait_s(caller)
         if wait_s:
             raise UpstreamUnread(
@@ -90,11 +88,11 @@ class UnreadAnswers:
 
 
 PAYERS_MAX: Final = 100_000
-"""Payers remembered to have paid."""
+"""Payers that are remembered as having paid."""
 
 
 class PayerLimits:
-    """Counts payments: of an address by what they prove, and verified ones by their payer."""
+    """Counts payments: by address as far as they are proven, and verified ones by payer."""
 
     def __init__(
         self,
@@ -106,7 +104,7 @@ class PayerLimits:
         keyed_per_minute: int,
     ) -> None:
         self._unread = unread
-        # Sized as an operator's: it bounds how many signatures one address can have checked.
+        # As large as an operator's: it bounds how many signatures one address can have checked.
         self.read = rate_limit("wrapper read", keyed_per_minute, clock, quota_lease)
         self.refused = rate_limit("wrapper refused", per_minute, clock, quota_lease)
         self.signed = rate_limit("wrapper payments", per_minute, clock, quota_lease)
@@ -114,16 +112,16 @@ class PayerLimits:
         self.have_paid: BoundedMap[str, bool] = BoundedMap(PAYERS_MAX)
 
     def within(self, exchange: RequestContext) -> PaymentLimits:
-        """For a call within the limit of its address: only its payer is looked at."""
+        """Return limits for a call within its address's limit: only its payer counts."""
         return _Within(self, exchange)
 
     async def beyond(self, exchange: RequestContext) -> PaymentLimits:
-        """For a call with a payment beyond the limit of its address. Raises `TooMany`."""
+        """Return limits for a paid call beyond its address's limit. Raises `TooMany`."""
         await self.read.require(caller_of(exchange.client_address))
         return _Beyond(self, exchange)
 
     def recognise(self, payer: str, exchange: RequestContext) -> None:
-        """The call is its payer's from now on. Raises `UpstreamUnread`."""
+        """Count the call for its payer from now on. Raises `UpstreamUnread`."""
         self.have_paid.put(payer, value=True)
         exchange.wrapper_caller = payer_at(payer, exchange.client_address)
         self._unread.require(exchange.wrapper_caller)
@@ -151,7 +149,7 @@ class _Beyond(PaymentLimits):
 
     @override
     async def signed(self, payer: str) -> None:
-        if payer in self._limits.have_paid:  # others of the address use up nothing of theirs
+        if payer in self._limits.have_paid:  # others at the address use up nothing of theirs
             self._caller = f"{self._caller} {payer}"
         await self._limits.signed.require(self._caller)
 

@@ -1,7 +1,7 @@
-"""Cross-origin calls of a wrapper from a browser, where its operator has named origins. Pure.
+"""Cross-origin calls of a wrapper from a browser, if its operator has named origins. Pure.
 
-Credentials of a browser (cookies) are never allowed: callers identify themselves and pay by
-headers. Source: the Fetch standard, section 3.3 (CORS protocol).
+A browser's credentials (cookies) are never allowed: callers identify themselves and pay by headers.
+Source: the Fetch standard, section 3.3 (CORS protocol).
 """
 
 import re
@@ -17,10 +17,10 @@ from assay.wrappers.model import (
 )
 
 MAX_AGE_S = 600
-"""How long a browser may remember a preflight."""
+"""Seconds for which a browser may remember a preflight."""
 
 PREFIX = b"access-control-"
-"""Header fields of the CORS protocol: the wrapper's to say, where it has origins."""
+"""Header fields of the CORS protocol: the wrapper sets them if it has origins."""
 
 _FIELD_NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z, \t-]{1,4096}")
 _NO_CONTENT = 204
@@ -29,7 +29,7 @@ _EXPOSE = (b"access-control-expose-headers", b"*")
 
 
 def preflighted_method(incoming: InboundRequest) -> str | None:
-    """The method that a preflight asks about; None for what is no preflight."""
+    """Return the method that a preflight asks about; None if it is not a preflight."""
     if incoming.method != "OPTIONS" or _first(incoming, b"origin") is None:
         return None
     method = _first(incoming, b"access-control-request-method")
@@ -41,9 +41,10 @@ async def answer_preflight(
     incoming: InboundRequest,
     find: Callable[[str, str, str], Awaitable[RouteMatch]],
 ) -> WrapperResponse | None:
-    """The answer to a browser that asks before it calls, where the wrapper has origins.
+    """Return the answer to a preflight, if the wrapper has origins.
 
-    It is no call: it asks for no payment and no trust, and leaves no row. `find` is `Routes.find`.
+    A preflight is not a call: it asks for no payment and no trust, and leaves no row. `find` is
+    `Routes.find`.
     """
     method = preflighted_method(incoming)
     if method is None:
@@ -59,7 +60,7 @@ async def answer_preflight(
 
 
 def _preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: str) -> HeaderPairs:
-    """The answer to a preflight of a wrapper with origins; an origin not named gets no leave."""
+    """Return the answer to a preflight; an origin that is not named is not allowed."""
     allowed = _allowed(config, incoming)
     if allowed is None:
         return [_VARY]
@@ -75,7 +76,7 @@ def _preflight_headers(config: WrapperConfig, incoming: InboundRequest, method: 
 
 
 def cors_headers(config: WrapperConfig, incoming: InboundRequest) -> HeaderPairs:
-    """What every answer of the wrapper says to a browser, refusals included; () without origins."""
+    """Return the CORS headers of every answer of the wrapper, refusals too; () without origins."""
     if not config.cors_origins:
         return ()
     allowed = _allowed(config, incoming)

@@ -1,12 +1,8 @@
-"""What an operator may ask for in a wrapper or in a change of one, and what it is warned of.
+"""Rules for creating and changing wrappers, and the warnings that operators receive.
 
-What an operator may ask for in a wrapper: the rules of POST /operator/endpoints.
-
-Source: interface.md#wrapper-body.
-
-What a partial update of a wrapper asks for: the whole of what it would be then.
-
-Whether one config takes spellings of another one's path: what an operator is warned of.
+- What an operator may ask for: the rules of POST /operator/endpoints (interface.md#wrapper-body).
+- What a partial update asks for: the whole wrapper as it would be afterwards.
+- Whether one wrapper accepts spellings of another wrapper's path, which is a warning.
 """
 
 import asyncio
@@ -53,9 +49,9 @@ _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _NEVER_SET = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"}
     | {"upgrade", "expect", "proxy-authorization", "proxy-connection", "via"}
-    | {"idempotency-key"}  # the same for every call, it would make them one
+    | {"idempotency-key"}  # equal for every call, it would make them one
 )
-"""Headers that frame a request: not for an operator to set. Source: RFC 9110, section 7.6.1."""
+"""Headers that frame a request: operators must not set them. Source: RFC 9110, section 7.6.1."""
 
 _OURS_TO_SET = ("x-assay-", "x-forwarded-")
 _PRIVATE, _PUBLIC = EgressPolicy(allow_private=True, require_https=False), EgressPolicy()
@@ -87,35 +83,35 @@ class NewEndpoint:
     pass_response_headers: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     is_earlier_form: bool = False
-    """Asked for with none but the fields of the earlier form: it may lead nowhere
+    """Whether only fields of the earlier form were given: then it may have no target
     (interface.md#the-earlier-wrapper-form)."""
 
     @property
     def network_id(self) -> str:
-        """The id of the network, by whatever name it was asked for; an unknown name as it is."""
+        """Return the id of the network, by any of its names; an unknown name unchanged."""
         if self.network is None:
             return DEFAULTS[self.protocol]
         return network_id(self.network) or self.network
 
     @property
     def leads_nowhere(self) -> bool:
-        """A path with its price and no more: it is listed, and answers nobody."""
+        """Return whether it is only a path with a price: it is listed, and answers nobody."""
         return self.is_earlier_form and self.target_url is None
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """What the operator of this service has decided for all wrappers."""
+    """What the operator of the service has configured for all wrappers."""
 
     egress: EgressPolicy
     networks: Mapping[str, PaymentNetwork]
     payout_address: str | None
     price_max: Decimal
     operator_id: str = ""
-    """Whose wrapper it is; empty: of nobody that anything is opened to."""
+    """The wrapper's operator; empty for one that no private upstream is opened to."""
 
     def of(self, operator_id: str) -> "ConfigRules":
-        """The rules for one operator's wrappers."""
+        """Return the rules for one operator's wrappers."""
         return replace(self, egress=self.egress.of(operator_id), operator_id=operator_id)
 
 
@@ -123,7 +119,7 @@ Found = tuple[str, str]
 
 
 def problems_of(asked: NewEndpoint, rules: ConfigRules) -> Sequence[Found]:
-    """Every rule that does not hold: the field, and what is wrong in a sentence."""
+    """Return every broken rule: the field, and a sentence that says what is wrong."""
     return [
         *_route_problems(asked),
         *_price_problems(asked, rules),
@@ -154,7 +150,7 @@ def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     price = asked.price
     if not price.is_finite() or not 0 <= price <= rules.price_max:
         return [("pricePerCall", f"must be at least 0 and at most {rules.price_max} USD")]
-    # Compared, never computed with: arithmetic rounds what has more digits than its context.
+    # Compare only: arithmetic rounds numbers with more digits than its context.
     if price != price.quantize(Decimal(1).scaleb(-DECIMALS)):
         return [("pricePerCall", "must be a multiple of 0.000001 USD")]
     return []
@@ -176,9 +172,9 @@ def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
 
 
 def _how_to_open(url: str, operator_id: str) -> str:
-    """What opens an upstream on a private network, where `url` may name one; else nothing.
+    """Return how to open an upstream on a private network, if `url` may name one; else nothing.
 
-    The same for everybody: whether an address is opened to somebody else is not told.
+    The sentence is the same for everybody: it does not reveal what is opened to others.
     """
     target = parse_target(url, _PRIVATE)
     if isinstance(target, RefusedUrl):
@@ -205,7 +201,7 @@ def _payment_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
     if problem is not None:
         found.append(("payoutAddress", problem))
     elif asked.leads_nowhere:
-        return found  # nobody is asked for money where nothing is forwarded
+        return found  # nobody is asked for money if nothing is forwarded
     elif asked.price and payout is None and rules.payout_address is None:
         found.append(
             ("payoutAddress", "is needed: this service has no receiving wallet of its own")
@@ -259,7 +255,7 @@ def _header_problems(asked: NewEndpoint) -> list[Found]:
 
 
 def origin_as_sent(text: str) -> str:
-    """As browsers send it, or `*`; empty for what is no origin."""
+    """Return the origin as browsers send it, or `*`; empty if it is not an origin."""
     return ANY if text == ANY else canonical_origin(text) or ""
 
 
@@ -268,16 +264,16 @@ _EARLIER_FORM = frozenset({"path", "method", "price", "description", "rate_limit
 
 
 class PreconditionFailed(ServiceError):
-    """The wrapper is not the revision that `If-Match` names any more (RFC 9110, section 13.1.1)."""
+    """The wrapper is not the revision that `If-Match` names (RFC 9110, section 13.1.1)."""
 
     code = "precondition_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointChange:
-    """What is to be another: new values by the names of `NewEndpoint`'s fields.
+    """A change: new values by the names of `NewEndpoint`'s fields.
 
-    What is not given stays. An `auth_secret` of None is not given.
+    Fields that are not given stay as they are. An `auth_secret` of None is not given.
     """
 
     given: Mapping[str, Any]
@@ -285,13 +281,13 @@ class EndpointChange:
 
     @property
     def keeps_secret(self) -> bool:
-        """Whether the upstream's secret, where there is one, is to stay as it is."""
+        """Return whether the upstream's secret, if there is one, stays as it is."""
         is_dropped = self.given.get("auth_type") == "none"
         return not is_dropped and self.given.get("auth_secret") is None
 
 
 def asked_of(config: WrapperConfig, change: EndpointChange, secret: str | None) -> NewEndpoint:
-    """The wrapper as it would be asked for, were it new; `secret` is the one it has."""
+    """Return the wrapper as a new one would be asked for; `secret` is the one that it has."""
     given = dict(change.given)
     auth = config.auth if change.keeps_secret else None
     if "auth_type" not in given and (auth or given.get("auth_header") or not change.keeps_secret):
@@ -327,7 +323,7 @@ def asked_of(config: WrapperConfig, change: EndpointChange, secret: str | None) 
 def secret_problems(
     config: WrapperConfig, asked: NewEndpoint, change: EndpointChange, egress: EgressPolicy
 ) -> list[Found]:
-    """A secret that is write-only goes to no other host than the one it was given for.
+    """Return a problem if a kept secret would go to another host than it was given for.
 
     Otherwise anybody who may change a wrapper could have it sent to their own server, and read it.
     """
@@ -335,7 +331,7 @@ def secret_problems(
         return []
     old, new = (parse_target(url or "", egress) for url in (config.target_url, asked.target_url))
     if isinstance(new, RefusedUrl):
-        return []  # which is said of the target
+        return []  # the problem of the target says it already
     if isinstance(old, RefusedUrl) or (old.scheme, old.authority) != (new.scheme, new.authority):
         message = "is needed again: the target is another host, and the secret is not sent there"
         return [("upstreamAuthSecret", message)]
@@ -345,11 +341,11 @@ def secret_problems(
 WARNINGS_MAX: Final = 20
 
 COMPARED_AT_ONCE: Final = 10
-"""Wrappers that one is compared with before others get their turn: about ten milliseconds."""
+"""Wrappers that are compared with one before other work runs: about ten milliseconds."""
 
 
 def is_walked_round(strict: tuple[str, str], free: tuple[str, str]) -> bool:
-    """Whether some spelling of the first one's path matches the second one as it is spelled.
+    """Return whether some spelling of the first one's path matches the second one as spelled.
 
     Both are method and path of a config; the path of the first is no less exact.
     """
@@ -365,7 +361,7 @@ def _methods_overlap(one: str, other: str) -> bool:
 
 
 def _fits_pattern(pattern: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether the pattern matches every path that the other one does, as it is spelled."""
+    """Return whether the pattern matches every path that the other one matches, as spelled."""
     if pattern[-1] == "*":
         return other[: len(pattern) - 1] == pattern[:-1] and len(other) >= len(pattern)
     return len(pattern) == len(other) and all(
@@ -375,7 +371,7 @@ def _fits_pattern(pattern: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def _patterns_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two folded patterns fit one path."""
+    """Return whether two folded patterns fit one path."""
     for mine, theirs in zip(one, other, strict=False):
         if "*" in {mine, theirs}:
             return True
@@ -387,14 +383,14 @@ def _patterns_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def _asks_more_beside(strict: WrapperConfig, free: WrapperConfig) -> bool:
-    """Whether the freer one's path takes spellings of the stricter one's."""
+    """Return whether the freer one's path accepts spellings of the stricter one's."""
     return strict.terms.ask_more_than(free.terms) and is_walked_round(
         (strict.method, strict.path), (free.method, free.path)
     )
 
 
 def _warning_of(strict: WrapperConfig, free: WrapperConfig) -> str:
-    """What its operator is told of such a pair."""
+    """Return the warning for an operator about such a pair."""
     return (
         f"{free.method} {free.path} asks for less than {strict.method} {strict.path}. A request"
         f" that matches {free.path} and differs from {strict.path} only in letter case, slashes,"
@@ -404,7 +400,7 @@ def _warning_of(strict: WrapperConfig, free: WrapperConfig) -> str:
 
 
 async def warnings_beside(config: WrapperConfig, others: Sequence[WrapperConfig]) -> list[str]:
-    """What its operator is told of a wrapper beside each of the others."""
+    """Return the warnings about a wrapper beside each of the others."""
     found: list[str] = []
     for number, other in enumerate(others, 1):
         pairs = (config, other), (other, config)

@@ -1,8 +1,8 @@
-"""Free requests that need no waiting: sent on at once, by the same stages as all others.
+"""Sends free requests that need no waiting at once, through the same stages as all others.
 
-What the bytes of a request decide is found out once, and remembered in a `FastPathRequest`; what
-time, a revocation or another request may change is asked again for every one of them.
-Source: conventions.md#wrapper; measurements.md#forwarding-requests.
+What the bytes of a request decide is computed once and remembered in a `FastPathRequest`. What
+time, a revocation or another request may change is checked again for each request. Source:
+conventions.md#wrapper; measurements.md#forwarding-requests.
 """
 
 from dataclasses import dataclass, replace
@@ -29,32 +29,32 @@ _PAYMENT_REQUIRED = 402
 
 @dataclass(slots=True)
 class FastPathRequest:
-    """A request as it may come again, and what was found out about it."""
+    """A request that may come again, and what was found out about it."""
 
     operator_id: str
     path: str
-    """As it came; `matched` has the path that is forwarded."""
+    """The path as it came; `matched` has the path that is forwarded."""
     matched: RoutedRequest
     trust: Trust
     claim: AgentClaim | None
     prepared: PreparedUpstreamRequest
     kind: CallKind
     cors: HeaderPairs = ()
-    """What every answer says to a browser."""
+    """The CORS headers of every answer."""
 
 
 class FastCalls:
-    """Carries what can be carried without waiting; everything else is `Pipeline.answer`'s."""
+    """Forwards what needs no waiting; `Pipeline.answer` handles everything else."""
 
     def __init__(self, steps: Stages, origin: WrapperOrigin) -> None:
         self._steps = steps
         self._origin = origin
 
     def prepare(self, operator_id: str, incoming: InboundRequest) -> FastPathRequest | None:
-        """A free wrapper's request of an agent that passed a moment ago, else None.
+        """Return a free wrapper's request of an agent that passed a moment ago, else None.
 
-        `incoming` has no body. Nothing is counted or sent; the answer to whether it may be is
-        `begin`'s, each time.
+        `incoming` has no body. Nothing is counted or sent; `begin` decides each time whether it may
+        be.
         """
         steps, sent_path = self._steps, incoming.path
         if not self._is_plain(incoming):
@@ -79,19 +79,19 @@ class FastCalls:
         )
 
     def _is_plain(self, incoming: InboundRequest) -> bool:
-        """Whether it is for wrappers at all, no browser's question before a call, and not paid."""
+        """Return whether it is a call of wrappers without payment, and not a preflight."""
         if not self._origin.is_shared and not self._origin.serves_wrappers(
             host_of(incoming.headers)
         ):
             return False
-        if self._steps.forward.rounds.are_spent(incoming.headers):  # the ordinary lane says so
+        if self._steps.forward.rounds.are_spent(incoming.headers):  # the ordinary path says so
             return False
         if self._steps.pay.is_any_attached(incoming):  # it may have bought something here before
             return False
         return preflighted_method(incoming) is None
 
     def known_cors(self, operator_id: str, incoming: InboundRequest) -> HeaderPairs:
-        """What a browser is told with a refusal before its wrapper is looked for. No I/O."""
+        """Return the CORS headers of a refusal before its wrapper is looked up. No I/O."""
         method = preflighted_method(incoming) or incoming.method
         route = self._steps.routes.last_known(operator_id, method, incoming.path)
         return () if route is None else cors_headers(route.config, incoming)
@@ -99,10 +99,10 @@ class FastCalls:
     def begin(
         self, carried: FastPathRequest, call: FastPathCall, sink: ResponseSink
     ) -> tuple[UpstreamExchange, bytes] | None:
-        """Send it, if its wrapper, its trust and its limit allow that now; else None.
+        """Send it if its wrapper, its trust and its limit allow that now; else return None.
 
-        The same wrapper must answer, the same decision must stand, and a kept connection must be
-        there. With the exchange come the lines of the limit for the answer's head.
+        The same wrapper must answer, the same decision must hold, and a kept connection must exist.
+        Returns the exchange, and the lines of the limit for the answer's head.
         """
         matched, steps = carried.matched, self._steps
         incoming, route = matched.incoming, matched.route
@@ -123,12 +123,15 @@ class FastCalls:
         return (exchange, lines) if exchange.begin(lines_of(call)) else None
 
     def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> HeaderPairs:
-        """The upstream's headers as they go back, without the limit's. Raises `UpstreamFailed`."""
+        """Return the upstream's headers as they go back, without the limit's.
+
+        Raises `UpstreamFailed`.
+        """
         if head.status == _PAYMENT_REQUIRED:
             raise asks_itself()
         headers = self._steps.forward.answer_headers(carried.matched.config, head.headers)
         return [*headers, *carried.cors]
 
     def record(self, carried: FastPathRequest, call: FastPathCall) -> None:
-        """Write down how it ended."""
+        """Record how the call ended."""
         self._steps.record.record_free(carried.kind, call)

@@ -1,15 +1,10 @@
-"""Plain requests of wrappers, answered at the server's own protocol.
+"""The wrappers' fast path: plain requests, answered at the server's own protocol.
 
-Requests of the fast lane by their bytes, and what was found out about them.
-
-The wrappers' fast lane: a request and its answer at the server's own protocol.
-
-What needs no waiting (a free wrapper, an agent that passed a moment ago, a kept connection to the
-upstream, no body) is sent on while the request's head is still in hand, and its answer written back
-as it arrives, without a task. Everything else takes the ordinary lane, `wrappers/routes_calls.py`,
-with the same stages and the same answers. Source: measurements.md#forwarding-requests.
-
-Requests plain enough for the fast lane; anything stranger takes the ordinary one.
+A request that needs no waiting (a free wrapper, an agent that passed a moment ago, a kept
+connection to the upstream, no body) is forwarded while its head is parsed, and its answer is
+written back as it arrives, without a task. Every other request takes the ordinary path,
+`wrappers/routes_calls.py`, with the same stages and the same answers. Requests are remembered by
+their bytes. Source: measurements.md#forwarding-requests.
 """
 
 import asyncio
@@ -33,18 +28,18 @@ from assay.wrappers.routes_calls import incoming_of
 from assay.wrappers.stages.forward import SANDBOX
 
 REPEATS_MAX = 1000
-"""Requests remembered by their bytes. Most callers send few, again and again."""
+"""Requests that are remembered by their bytes. Most callers repeat a few."""
 
 REPEAT_BYTES_MAX = 2048
-"""A longer request is not remembered: 1000 of them must not be a burden."""
+"""A longer request is not remembered, so that 1000 of them take little memory."""
 
 ANSWERS_REMEMBERED = 8
-"""Heads of answers to one request; a date in them makes most of them old within a second."""
+"""Heads of answers to one request; a date makes most of them useless after a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedHead:
-    """The head of an answer as bytes, but for what each answer has of its own."""
+    """The bytes of an answer's head, without the lines that each answer has of its own."""
 
     lines: bytes
     is_dated: bool
@@ -58,36 +53,37 @@ class ParsedRequest:
     carried: FastPathRequest
     raw_headers: HeaderPairs
     request_id: str | None
-    """The caller's own, where it has sent a good one."""
+    """The caller's own, if it sent a valid one."""
     keep_alive: bool
     agent: str | None = None
-    """The agent whose session it shows."""
+    """The agent of the session that it carries."""
     data: bytes = b""
-    """The request itself, once it is known to be all of what one packet held."""
+    """The bytes of the request, if they are known to be the whole of one packet."""
     answers: dict[ResponseHead, RenderedHead] = field(
         default_factory=dict[ResponseHead, RenderedHead]
     )
 
     @property
     def is_head(self) -> bool:
-        """Whether the answer has no body."""
+        """Return whether the answer has no body."""
         return self.carried.matched.incoming.method == "HEAD"
 
 
 class ParsedRequestCache:
-    """Requests of the fast lane by their bytes: what came before need not be parsed again.
+    """Requests of the fast path by their bytes: known ones are not parsed again.
 
-    A parser between two messages gives the same result for the same bytes. Only that is skipped:
-    whether the request may be sent on is asked each time (`wrappers.fast_calls.FastCalls.begin`).
+    A parser between two messages gives the same result for the same bytes, so only parsing is
+    skipped. Whether the request may be forwarded is checked each time
+    (`wrappers.fast_calls.FastCalls.begin`).
     """
 
     def __init__(self) -> None:
         self._known: dict[bytes, ParsedRequest] = {}
         self.find = self._known.get
-        """The request of these very bytes, or None."""
+        """Returns the request of exactly these bytes, or None."""
 
     def remember(self, data: bytes, repeat: ParsedRequest) -> None:
-        """Remember a request that a parser has just read from `data`, and nothing else."""
+        """Remember a request that a parser has just read from `data`, and from nothing else."""
         if (
             len(data) <= REPEAT_BYTES_MAX
             and data.endswith(END)
@@ -100,29 +96,32 @@ class ParsedRequestCache:
 
 
 JOINED_BYTES_MAX = 16 * 1024
-"""Up to here a piece is copied behind its head, and waits for the end of the turn."""
+"""A piece of up to this size is copied behind its head, and waits for the end of the turn."""
 
 _NO_CONTENT = 204
 _NO_BODY = frozenset({_NO_CONTENT, 304})
 
 
 class CallerConnection(Protocol):
-    """The connection a request came on."""
+    """The connection that a request came on."""
 
     transport: asyncio.Transport
     outbox: WriteCoalescer
 
     def take_ordinary(self, cycle: "FastCycle") -> bool:
-        """Let the ordinary lane answer, where the upstream has not seen the request."""
+        """Let the ordinary path answer a request that the upstream has not seen.
+
+        Returns False if the caller is gone.
+        """
         ...
 
     def on_response_complete(self) -> None:
-        """The next request may be answered."""
+        """Allow the next request to be answered."""
         ...
 
 
 class FastCycle:
-    """One request of the fast lane, in the place of the server's own cycle; the answer's sink.
+    """One request of the fast path: it replaces the server's own cycle, and takes the answer.
 
     Implements `wrappers.ports.FastPathCall` and `ReplySink`.
     """
@@ -165,7 +164,7 @@ class FastCycle:
         self.status = self.bytes_out = 0
 
     def begin(self) -> bool:
-        """Whether the request is on its way."""
+        """Forward the request; return whether it is on its way."""
         begun = self._direct.begin(self.repeat.carried, self, self)
         if begun is None:
             return False
@@ -174,11 +173,11 @@ class FastCycle:
 
     @property
     def message_event(self) -> "FastCycle":
-        """The server sets this when something changed; all that matters here is a caller gone."""
+        """Return the event that the server sets on a change; only a lost caller matters here."""
         return self
 
     def set(self) -> None:
-        """The caller may be gone."""
+        """Note that the caller may be gone."""
         if self.disconnected and not self.response_complete and self._exchange is not None:
             self._exchange.abort()
             self.outcome = "cancelled"
@@ -212,11 +211,11 @@ class FastCycle:
         self._out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
     def flush(self) -> None:
-        """Send what has been written: much of it at once, little with all that this turn sends."""
+        """Send what was written: much of it at once, little with all data of this turn."""
         out = self._out
         if not out:
             return
-        if len(out[-1]) > JOINED_BYTES_MAX:  # it is in the processor's cache now
+        if len(out[-1]) > JOINED_BYTES_MAX:  # its data is in the processor's cache now
             self.send()
             if self._protocol.transport.get_write_buffer_size() and self._exchange is not None:
                 self._exchange.keep_piece()
@@ -227,7 +226,7 @@ class FastCycle:
             self._protocol.outbox.add(self)
 
     def send(self) -> None:
-        """Send it now, what waits of earlier pieces included."""
+        """Send it now, with what waits of earlier pieces."""
         out, self._out = self._out, []
         self.is_waiting = False
         transport = self._protocol.transport
@@ -240,14 +239,14 @@ class FastCycle:
             transport.writelines(out)
 
     def on_end(self) -> None:
-        """The answer is whole."""
+        """Finish: the answer is whole."""
         if self._is_chunked:
             self._out.append(b"0\r\n\r\n")
         self.flush()
         self._complete()
 
     def on_failure(self, error: UpstreamFailed, *, untouched: bool) -> None:
-        """A 502, or a cut where an answer has begun; a request nobody saw is sent again."""
+        """Answer 502, or cut an answer that has begun; resend a request that nobody saw."""
         if untouched and self._protocol.take_ordinary(self):
             return
         self.outcome = error.code
@@ -258,20 +257,20 @@ class FastCycle:
         self._complete()
 
     def pause(self) -> None:
-        """The caller reads slowly."""
+        """Stop the upstream: the caller reads slowly."""
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume(self) -> None:
-        """The caller reads again."""
+        """Continue: the caller reads again."""
         if self._exchange is not None:
             self._exchange.resume()
 
     def _render(self, head: ResponseHead) -> RenderedHead:
-        """What all answers with this head to this request have in common. Raises as `Direct`."""
+        """Return what all answers with this head to this request share. Raises like `Direct`."""
         repeat, status = self.repeat, head.status
         passed = list(self._direct.answer_headers(repeat.carried, head))
-        if status == _NO_CONTENT:  # which has no length either (RFC 9110, section 8.6)
+        if status == _NO_CONTENT:  # it has no length either (RFC 9110, section 8.6)
             passed = [header for header in passed if header[0] != b"content-length"]
         names = {name for name, _ in passed}
         is_bare = repeat.is_head or status in _NO_BODY
@@ -315,7 +314,7 @@ class FastCycle:
 
     def _end(self) -> None:
         self.response_complete = True
-        self._exchange = None  # which knows this one: a circle is left to the collector, and pauses
+        self._exchange = None  # it refers to this one: a cycle would be left to the collector
         self._direct.record(self.repeat.carried, self)
 
 
@@ -330,24 +329,24 @@ _TARGET = re.compile(
 """Operator, path and query."""
 
 _ORDINARY = (b"transfer-encoding", b"content-length", b"expect")
-"""Headers of requests that have a body, or want more than an answer."""
+"""Headers of requests that have a body, or need more than an answer."""
 
 
 _NOBODY = anonymous_at("")
-"""Who calls differs between two of the same requests: the trip says it."""
+"""The caller differs between two equal requests, so `FastPathCall` has it."""
 
 
 class PlainRequest(NamedTuple):
-    """A request without a body; `incoming` is without what differs between two of the same."""
+    """A request without a body; `incoming` lacks what differs between equal requests."""
 
     operator_id: str
     incoming: InboundRequest
     request_id: str | None
-    """The caller's own, where it has sent a good one."""
+    """The caller's own, if it sent a valid one."""
 
 
 def read_plain(requests: RequestParser) -> PlainRequest | None:
-    """The request whose head was just parsed, where it is a plain one."""
+    """Return the request whose head was just parsed, if it is a plain one."""
     method, raw = requests.method, requests.headers
     found = _TARGET.fullmatch(requests.target)
     if method not in _METHODS or found is None or requests.version != "1.1":

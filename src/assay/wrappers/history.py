@@ -1,10 +1,7 @@
-"""The revisions of a wrapper, who made them, and what they take in the database.
+"""The revisions of a wrapper, who made them, and the storage that they take. Pure.
 
-What a wrapper has been, and who made it so: what was quoted when, and where calls went.
-
-A revision is in force from the moment it was written down until the next one is. Pure.
-
-What a wrapper and its history take in the database, counted for who makes or changes it.
+A revision is in force from when it was written until the next one is. Storage counts for the
+operator who creates or changes a wrapper.
 """
 
 import json
@@ -21,11 +18,11 @@ from assay.common.numbers import usd
 from assay.wrappers.model import WrapperConfig
 
 HIDDEN = "(not shown)"
-"""What stands for a secret."""
+"""What is shown instead of a secret."""
 
 
 class FieldChange(NamedTuple):
-    """A field by its name on the wire, and its values before and after."""
+    """A field by its name on the wire, with its values before and after."""
 
     field: str
     before: JsonValue
@@ -39,17 +36,17 @@ class Revision:
     config: WrapperConfig
     at: datetime
     until: datetime | None
-    """None: it is the newest."""
+    """None for the newest."""
     actor_kind: ActorKind | None
-    """None: it is older than the history, and nobody knows."""
+    """None if it is older than the history, so that nobody knows."""
     actor_id: str | None
     action: str
-    """Of the audit trail."""
+    """The action in the audit trail."""
     changes: Sequence[FieldChange]
 
 
 def changes_between(before: WrapperConfig, after: WrapperConfig) -> list[FieldChange]:
-    """What differs, in the order of the wire; that a secret was changed, and never the secret."""
+    """Return what differs, in the order of the wire; of a secret only that it changed."""
     found = [
         FieldChange(name, shown(before), shown(after))
         for name, shown in _SHOWN.items()
@@ -89,22 +86,22 @@ _SHOWN: Mapping[str, Callable[[WrapperConfig], JsonValue]] = MappingProxyType(
 
 
 _FIXED_BYTES: Final = 512
-"""Ids, numbers and names of a row, in bytes: more than they take."""
+"""Bytes for ids, numbers and names of a row: more than they take."""
 
 
 class WrapperCosts:
-    """Counts rows and bytes; without a ledger nothing is counted."""
+    """Counts rows and bytes; without a ledger it counts nothing."""
 
     def __init__(self, costs: CostLedger | None = None) -> None:
         self._costs = costs
 
     def require(self) -> None:
-        """Raises `QuotaExceeded` where who asks has used up a quota of rows or bytes."""
+        """Raise `QuotaExceeded` if the caller has used up a quota of rows or bytes."""
         if self._costs is not None:
             self._costs.require(Cost.ROWS, Cost.DISK_BYTES)
 
     def count(self, config: WrapperConfig, changes: Sequence[FieldChange] = ()) -> None:
-        """Count a revision that was stored; of a new wrapper its own row as well."""
+        """Count a stored revision, and for a new wrapper its own row as well."""
         if self._costs is None:
             return
         rows = 2 if config.revision == 1 else 1
@@ -113,7 +110,7 @@ class WrapperCosts:
 
 
 def size_of(config: WrapperConfig) -> int:
-    """What a wrapper takes, in bytes: more than it does in the database."""
+    """Return the storage of a wrapper in bytes; it takes less in the database."""
     auth = config.auth
     texts = (config.path, config.description, config.target_url, auth.header if auth else "")
     named = (*texts, *config.pass_response_headers, *config.cors_origins)

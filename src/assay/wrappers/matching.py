@@ -1,27 +1,22 @@
-"""Operator + path + method -> the config that answers. Pure (conventions.md#wrapper).
+"""Finds the config that answers an operator, path and method. Pure (conventions.md#wrapper).
 
-What lenient upstreams make of a path, out of all its spellings.
+Exact beats `{param}`, which beats a prefix `/*`, segment by segment from the left. A method's own
+config beats one for any method. Segments are compared percent-decoded; the path is forwarded as it
+came. If nothing matches, `%2F` is read as a slash once, and the path is forwarded so.
 
-Servers differ in what they take for the same path: letter case (Express), `;` parameters (Spring),
-doubled slashes, a slash, dots or spaces at the end (Windows), percent-encoding once more than
-needed. What two paths have in common after all of that is their folded form.
+If a path matches one config and is another spelling of a stricter config's path, the stricter one
+answers. Otherwise an upstream that treats both alike would serve the paid call for nothing.
 
-They differ in the order of these steps too: `/SHOP/a%2Fb/buy` is three segments to Express, which
-parts them before it decodes, and four to Flask. So one path has several readings, and a parameter
-of a route may hold in one reading what another would cut off. Each reading is the folded segments.
+Servers differ in what they accept for the same path: letter case (Express), `;` parameters
+(Spring), doubled slashes, a slash, dots or spaces at the end (Windows), percent-encoding once more
+than needed. What two paths have in common after all of that is their folded form. Servers differ in
+the order of these steps too: `/SHOP/a%2Fb/buy` is three segments to Express, which splits before it
+decodes, and four to Flask. So a path has several readings, and a route's parameter may contain in
+one reading what another cuts off. Each reading is a list of folded segments.
 
-Which of an operator's patterns fit a path: all of them are compared at once.
-
-A pattern is one bit of a number; for each place of a path there is the number of those that take a
-segment there. A thousand patterns of 64 segments cost 64 steps, and not 64,000: the maker of such
-patterns would otherwise hold up everybody with each request.
-
-Exact beats `{param}` beats prefix `/*`, segment by segment from the left; a method's own config
-beats one for any method. Segments are compared percent-decoded; the path goes on as it came. Where
-nothing matches, `%2F` is read as a slash once, and the path goes on so.
-
-A path that matches one config and is another spelling of a stricter one's path is the stricter
-one's: an upstream that takes both for the same would otherwise serve the dear thing for nothing.
+All of an operator's patterns are compared at once. A pattern is one bit of a number; for each
+position of a path there is the number of those that accept a segment there. A thousand patterns of
+64 segments cost 64 steps instead of 64,000, so an operator with such patterns delays nobody.
 """
 
 import asyncio
@@ -37,59 +32,59 @@ from urllib.parse import unquote, unquote_to_bytes
 from assay.wrappers.model import ANY_METHOD, Terms
 
 DECODINGS_MAX: Final = 8
-"""How often a path is percent-decoded; one that goes on changing is nobody's honest path."""
+"""How often a path is percent-decoded; no honest path changes more often."""
 
 PARTS_MAX: Final = 128
-"""Segments of a path that is read in every way; no route has half as many."""
+"""Most segments of a path that is read in every way; no route has half as many."""
 
 READINGS_MAX: Final = 32
-"""Different readings of one path; honest ones have one or two."""
+"""Most different readings of one path; honest ones have one or two."""
 
 _DECODED_APART: Final = 3
-"""After how many single decodings a path is parted again; then it is decoded to the end."""
+"""Single decodings after which a path is split again; after that it is decoded to the end."""
 
 _ENCODED_PERCENT = re.compile(rb"%(?:25)+")
 _WIDE = re.compile(rb"%[uU]([0-9a-fA-F]{4})")
-"""`%u0041`, which IIS reads."""
+"""The form `%u0041`, which IIS reads."""
 
 _OVERLONG = re.compile(
     rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}"
 )
-"""A character in more bytes of UTF-8 than it needs, which is no UTF-8 (RFC 3629, section 3)."""
+"""A character in more UTF-8 bytes than it needs, which is invalid (RFC 3629, section 3)."""
 
 _END = re.compile(rb"[?#\x00]")
-"""Where a server ends a path that it has decoded too early."""
+"""Where a server that decodes too early ends a path."""
 
 _CONTROLS = bytes(range(1, 0x20)) + b"\x7f"
-"""Characters that the URL standard's parsers leave out, tabs and ends of lines among them."""
+"""Characters that the URL standard's parsers remove, such as tabs and line ends."""
 
 _STREAM = re.compile(r":[^:]*:\$")
-"""Before NTFS's type of a stream: `quote::$DATA` is the file `quote`, and
-`shop:$I30:$INDEX_ALLOCATION` the folder `shop`. Source: [MS-FSCC], 2.1.5."""
+"""NTFS's type of a stream: `quote::$DATA` is the file `quote`, and `shop:$I30:$INDEX_ALLOCATION`
+the folder `shop`. Source: [MS-FSCC], 2.1.5."""
 
 _PARAMETERS = re.compile(rb";[^/]*")
 _SLASHES = re.compile(rb"[/\\]")
 
 
 class Unfoldable(ValueError):
-    """A path that is still encoded after any number of decodings a server would do.
+    """A path that is still encoded after as many decodings as any server would do.
 
-    Also one of more segments or readings than any honest path has.
+    Also a path with more segments or readings than any honest path.
     """
 
 
 class _Segment(NamedTuple):
-    """A segment without what servers leave off, and what is left where that is nothing."""
+    """A segment without what servers remove, and what is left of it if that is nothing."""
 
     core: str
     is_upward: bool
     is_parameters: bool
-    """Whether nothing but `;` parameters was there."""
+    """Whether it had nothing but `;` parameters."""
 
 
 @lru_cache(maxsize=2000)
 def folded(path: str) -> tuple[str, ...]:
-    """The segments that all spellings of a path have in common; none are empty.
+    """Return the segments that all spellings of a path have in common; none are empty.
 
     `path` is as it came, percent-encoded, without its query. Raises `Unfoldable`.
     """
@@ -98,10 +93,10 @@ def folded(path: str) -> tuple[str, ...]:
 
 
 def readings(path: str) -> frozenset[tuple[str, ...]]:
-    """What servers make of a path, each as its folded segments; `folded` is one of them.
+    """Return the ways in which servers read a path, each as folded segments.
 
-    A segment is empty where some servers keep it, and others leave all of it off. Raises
-    `Unfoldable`.
+    `folded` is one of them. A segment is empty if some servers keep it and others remove all of it.
+    Raises `Unfoldable`.
     """
     found: set[tuple[str, ...]] = set()
     for parts in _partings(_octets(path)):
@@ -114,7 +109,7 @@ def readings(path: str) -> frozenset[tuple[str, ...]]:
 
 
 def _partings(data: bytes) -> set[tuple[bytes, ...]]:
-    """The path's segments, parted before and after each of the steps."""
+    """Return the path's segments, split before and after each of the steps."""
     found: set[tuple[bytes, ...]] = set()
     for text in _texts(data):
         for ended in {text, _ended(text)}:
@@ -125,7 +120,7 @@ def _partings(data: bytes) -> set[tuple[bytes, ...]]:
 
 
 def _texts(data: bytes) -> set[bytes]:
-    """The path as it came, decoded once and again, and to the end; also without parameters."""
+    """Return the path as it came, decoded once, twice and to the end; also without parameters."""
     found: set[bytes] = set()
     for start in {data, _PARAMETERS.sub(b"", data)}:
         text = start
@@ -137,7 +132,7 @@ def _texts(data: bytes) -> set[bytes]:
 
 
 def _plainest(data: bytes, *, is_segment: bool = False) -> bytes:
-    """The text after every decoding there is; a segment without parameters, before each of them.
+    """Return the text after every decoding; parameters are removed before each of them.
 
     Raises `Unfoldable`.
     """
@@ -150,7 +145,7 @@ def _plainest(data: bytes, *, is_segment: bool = False) -> bytes:
 
 
 def _decoded(data: bytes) -> bytes:
-    """One step: percent-decoding, and where that changes nothing, other forms of a character."""
+    """Do one step: percent-decode, or if that changes nothing, decode other forms."""
     if b"%" in data:
         wide = _WIDE.sub(_wide, _ENCODED_PERCENT.sub(b"%", data))
         decoded = unquote_to_bytes(wide)
@@ -179,16 +174,16 @@ def _ended(data: bytes) -> bytes:
 
 
 def _segment(part: bytes) -> _Segment:
-    """One segment, folded as a whole: a slash that it holds encoded stays in it."""
+    """Return one segment, folded as a whole: an encoded slash stays in it."""
     bare = _plainest(part, is_segment=True)
     name = _STREAM.split(bare.decode("utf-8", "replace"), maxsplit=1)[0].rstrip(" ")
-    # Upper case first: `\u0131` is an `I` to servers that compare so, and `\u0130` an `i`.
+    # Upper case first: such servers compare `\u0131` as `I`, and `\u0130` as `i`.
     core = name.rstrip(". ").upper().casefold().replace("i\u0307", "i")
     return _Segment(core, name == "..", not bare)
 
 
 def _read(segments: list[_Segment]) -> Iterator[tuple[str, ...]]:
-    """The segments, by whether a server keeps each kind of those that others leave off."""
+    """Return the segments, by whether a server keeps each kind that others remove."""
     kinds = {_kind(one) for one in segments} - {None}
     for count in range(len(kinds) + 1):
         for kept in itertools.combinations(sorted(filter(None, kinds)), count):
@@ -196,7 +191,7 @@ def _read(segments: list[_Segment]) -> Iterator[tuple[str, ...]]:
 
 
 def _kind(segment: _Segment) -> str | None:
-    """Why servers leave a segment off; None for one that all of them keep."""
+    """Return why servers remove a segment; None if all of them keep it."""
     if segment.is_upward:
         return "upward"
     if segment.core:
@@ -220,14 +215,14 @@ def _octets(path: str) -> bytes:
 
 
 class PatternIndex:
-    """Patterns, known by their numbers in the order in which they were given."""
+    """Patterns, numbered in the order in which they were given."""
 
     def __init__(
         self, patterns: Iterable[tuple[str, ...]] = (), *, is_folded: bool = False
     ) -> None:
-        """Of folded patterns a parameter takes an empty segment too, and a prefix nothing at all.
+        """Create it. With folded patterns, a parameter also accepts an empty segment.
 
-        A slash at the end means nothing there.
+        A prefix then accepts nothing at all, and a slash at the end means nothing.
         """
         self._is_folded = is_folded
         self._all = 0
@@ -239,7 +234,7 @@ class PatternIndex:
             self.add(pattern)
 
     def add(self, pattern: tuple[str, ...]) -> None:
-        """One more, of the next number."""
+        """Add one more, with the next number."""
         bit = self._all + 1
         self._all |= bit
         for _ in range(len(self._parameter), len(pattern)):
@@ -258,7 +253,7 @@ class PatternIndex:
         self._end[len(pattern)] |= bit
 
     def fitting(self, segments: Sequence[str]) -> int:
-        """The patterns that fit a path of these segments, one bit each."""
+        """Return the patterns that fit a path of these segments, one bit each."""
         left, found = self._all, 0
         for place, segment in enumerate(segments):
             if place >= len(self._parameter):
@@ -279,7 +274,7 @@ class PatternIndex:
 
 
 def numbers(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set, from the smallest on."""
+    """Return the numbers of the bits that are set, from the smallest on."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -292,17 +287,17 @@ FOUND_MAX = 1000
 """Paths of one operator whose match is remembered."""
 
 STEPS_AT_ONCE: Final = 20
-"""Configs made ready, or added, before others get their turn: some five milliseconds."""
+"""Configs that are prepared or added before other work runs: about five milliseconds."""
 
 _LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()+,;=:@-]+")
 _ONE_READING = re.compile(r"[A-Za-z0-9_~!&'()+,=@-]+(?:\.[A-Za-z0-9_~!&'()+,=@-]+)*+")
-"""A segment that all servers read as it is, but for letter case."""
+"""A segment that all servers read in the same way, but for letter case."""
 
 _PARAMETER = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]{0,63}\}")
 METHOD_CHARS_MAX = 24
 _METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,24}")
 _NEVER_FORWARDED = frozenset({"CONNECT", "TRACE"})
-"""TRACE shows an upstream's secret to every caller; CONNECT is a tunnel."""
+"""TRACE shows an upstream's secret to every caller; CONNECT opens a tunnel."""
 
 _REMEMBERED_CHARS_MAX = 256
 """A longer path is matched each time."""
@@ -313,15 +308,15 @@ _HIDDEN = re.compile(r"[\x00-\x1f\x7f]")
 T = TypeVar("T")
 
 FREE_TERMS = Terms()
-"""Of a wrapper that asks for nothing."""
+"""The terms of a wrapper that asks for nothing."""
 
 
 class BadPath(ValueError):
-    """A path that is not one; the message is a sentence."""
+    """The path is invalid; the message is a sentence."""
 
 
 def check_pattern(path: str) -> None:
-    """Raises `BadPath` unless a config may have this path."""
+    """Raise `BadPath` unless a config may have this path."""
     if not path.startswith("/") or len(path) > PATH_CHARS_MAX:
         raise BadPath(f"must begin with a slash and have at most {PATH_CHARS_MAX} characters")
     segments = path[1:].split("/")
@@ -338,7 +333,7 @@ def check_pattern(path: str) -> None:
 
 
 def check_method(method: str) -> None:
-    """Raises `BadPath` unless a config may have this method."""
+    """Raise `BadPath` unless a config may have this method."""
     if not _is_forwarded(method) or method != method.upper():
         raise BadPath(
             f"must be an HTTP method of at most {METHOD_CHARS_MAX} characters in capitals,"
@@ -347,22 +342,22 @@ def check_method(method: str) -> None:
 
 
 def _is_forwarded(method: str) -> bool:
-    """Whether a request of this method may reach an upstream. Source: RFC 9110, section 9.1.
+    """Return whether requests of this method may reach an upstream (RFC 9110, section 9.1).
 
-    Methods are case-sensitive, but some frameworks take `trace` for `TRACE`.
+    Methods are case-sensitive, but some frameworks read `trace` as `TRACE`.
     """
     return _METHOD.fullmatch(method) is not None and method.upper() not in _NEVER_FORWARDED
 
 
 def route_key(method: str, path: str) -> str:
-    """What two configs that answer the same requests have in common."""
+    """Return what two configs that answer the same requests have in common."""
     return method + " " + _PARAMETER.sub("{}", path)
 
 
 def segments_of(path: str) -> tuple[str, ...]:
-    """The decoded segments of a request's path, which begins with a slash.
+    """Return the decoded segments of a request's path, which begins with a slash.
 
-    Raises `BadPath` for one that another reader could take for a different path.
+    Raises `BadPath` for a path that another reader could read as a different one.
     """
     if len(path) > PATH_CHARS_MAX:
         raise BadPath(f"has more than {PATH_CHARS_MAX} characters")
@@ -385,7 +380,7 @@ class RouteRow(NamedTuple, Generic[T]):
 
 
 class Match(NamedTuple, Generic[T]):
-    """What answers a request, and the path that goes on."""
+    """What answers a request, and the path that is forwarded."""
 
     value: T
     path: str
@@ -393,7 +388,7 @@ class Match(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[T]):
-    """A config, made ready to be compared."""
+    """A config that is prepared for comparison."""
 
     row: RouteRow[T]
     segments: tuple[str, ...]
@@ -413,7 +408,7 @@ class RouteTable(Generic[T]):
     """An operator's routes."""
 
     def __init__(self, rows: Iterable[RouteRow[T]]) -> None:
-        """`rows` are configs of which no two have the same route key."""
+        """Create it; no two of the `rows` have the same route key."""
         self._exact: dict[tuple[str, str], _Entry[T]] = {}
         self._fitting = PatternIndex()
         self._said, self._meant = PatternIndex(), PatternIndex(is_folded=True)
@@ -423,7 +418,7 @@ class RouteTable(Generic[T]):
 
     @classmethod
     async def by_turns(cls, rows: Iterable[RouteRow[T]]) -> "RouteTable[T]":
-        """The same, where many rows hold up nobody; they are asked for as they are needed."""
+        """Create it from many rows with pauses; rows are requested as they are needed."""
         table = cls(())
         for number, _ in enumerate(table._steps(rows), 1):
             if number % STEPS_AT_ONCE == 0:
@@ -431,7 +426,7 @@ class RouteTable(Generic[T]):
         return table
 
     def _steps(self, rows: Iterable[RouteRow[T]]) -> Iterator[None]:
-        """Make it, with a pause after each config that is made ready or added."""
+        """Build it, with a pause after each config that is prepared or added."""
         entries: list[_Entry[T]] = []
         for row in rows:
             entries.append(_entry(row))
@@ -450,7 +445,7 @@ class RouteTable(Generic[T]):
             yield
 
     def match(self, method: str, path: str) -> Match[T] | None:
-        """The best match; HEAD is answered by GET's. Raises `BadPath`."""
+        """Return the best match; GET's config answers HEAD. Raises `BadPath`."""
         known = self._found.get((method, path))
         if known is not None:
             return known
@@ -473,7 +468,7 @@ class RouteTable(Generic[T]):
         return Match(self._strictest(entry, method, path, segments).row.value, path)
 
     def _raw(self, method: str, path: str, segments: tuple[str, ...]) -> _Entry[T] | None:
-        # A segment with a slash of its own is one segment: joined, it would pass for two.
+        # A segment that contains a slash is one segment: joined, it would look like two.
         split = "%" in path and any("/" in segment for segment in segments)
         plain = path if "%" not in path or split else "/" + "/".join(segments)
         methods = methods_for(method)
@@ -499,10 +494,10 @@ class RouteTable(Generic[T]):
     def _strictest(
         self, found: _Entry[T], method: str, path: str, segments: tuple[str, ...]
     ) -> _Entry[T]:
-        """The one found, or the stricter one whose path this is in another spelling.
+        """Return the match, or the stricter config whose path this is in another spelling.
 
-        One that matches the path as it is spelled too was passed over by the order of matching,
-        and one that is less exact than the one found would have been: neither is walked round.
+        A config that also matches the path as spelled was passed over by the order of matching, and
+        so was a less exact one: neither is evaded.
         """
         terms = found.row.terms
         if not any(e.row.terms.ask_more_than(terms) for e in self._demanding):
@@ -533,13 +528,13 @@ class RouteTable(Generic[T]):
 
 
 def methods_for(method: str) -> tuple[str, ...]:
-    """The methods of configs that answer this one, best first."""
+    """Return the methods of configs that answer this one, best first."""
     return ("HEAD", "GET", ANY_METHOD) if method == "HEAD" else (method, ANY_METHOD)
 
 
 @lru_cache(maxsize=5000)
 def folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
-    """A pattern as paths are folded; parameters and a prefix's end stay."""
+    """Return a pattern folded like paths; parameters and a prefix's end stay."""
     parts: list[str] = []
     for segment in segments:
         if segment == "*" or segment.startswith("{"):
@@ -552,12 +547,12 @@ def folded_pattern(segments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def rank_of(pattern: tuple[str, ...]) -> tuple[int, ...]:
-    """Smaller is better: literal 0, parameter 1, prefix 2, the end of a shorter pattern last."""
+    """Return a rank, smaller is better: literal 0, parameter 1, prefix 2, then shorter patterns."""
     return tuple(2 if part == "*" else 1 if part.startswith("{") else 0 for part in pattern)
 
 
 def _refuse_ambiguous(decoded: str) -> None:
-    """What an upstream might read as a step upwards, or not at all."""
+    """Raise `BadPath` for a segment that an upstream might read as a parent folder or ignore."""
     if _HIDDEN.search(decoded):
         raise BadPath("has control characters")
     if any(segment in {".", ".."} for segment in re.split(r"[/\\;]", decoded)):

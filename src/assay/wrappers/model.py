@@ -1,14 +1,10 @@
-"""Wrapper configs, and a request on its way through the pipeline. Pure.
+"""Wrapper configs, their terms, and a request on its way through the pipeline. Pure.
 
-What wrappers ask of callers, compared.
-
-What payments of wrapper calls are counted against.
-
-The stages are types: what was not matched cannot be trusted, what was not admitted cannot be paid
-for, what was not paid for cannot be forwarded. A free wrapper yields `Free`, an open one
-`NotRequired`: absence is never permission. Stages are made once a request and never changed; they
-are not frozen because that would double what making them costs.
-Source: interface.md#wrapper-configuration, #wrapper-body, #wrappers.
+The stages are types: a request that was not matched cannot be trusted, one that was not admitted
+cannot be paid for, and one that was not paid for cannot be forwarded. A free wrapper yields `Free`,
+an open one `NotRequired`: absence is never permission. Stages are created once a request and never
+changed; they are not frozen, because that would double their cost. Source:
+interface.md#wrapper-configuration, #wrapper-body, #wrappers.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,17 +26,17 @@ _STRICTEST_FIRST = ("deny", None, "throttle", "allow")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a wrapper asks of a caller before it forwards. `price` is in micro-dollars."""
+    """What a wrapper requires of a caller before it forwards. `price` is in micro-dollars."""
 
     price: int = 0
     min_score: float | None = None
-    """None where no trust is asked for."""
+    """None if no trust is required."""
     needs_proof: bool = False
     cold_start: str | None = None
-    """What is done with an unproven agent, where trust is asked for."""
+    """What happens to an unproven agent, if trust is required."""
 
     def ask_more_than(self, other: "Terms") -> bool:
-        """Whether a caller who meets the other's terms may not meet these."""
+        """Return whether a caller who meets the other terms may not meet these."""
         if self.price > other.price:
             return True
         if self.min_score is None:
@@ -53,21 +49,21 @@ class Terms:
 
 
 class PaymentLimits:
-    """What the payment of a call is counted against; here nothing. Every method may be `TooMany`.
+    """The limits that a call's payment counts against; none here. Methods may raise `TooMany`.
 
-    A payment is counted by how far it is proven, so that payments which anybody can make up use up
+    A payment counts by how far it is proven, so that payments which anybody can make up use up
     nothing of payers at the same address.
     """
 
     async def refused(self) -> None:
-        """Count a payment that is not its payer's, or not for this call."""
+        """Count a payment that its payer did not sign, or that is not for this call."""
 
     async def signed(self, payer: str) -> None:
         """Count a payment that its payer has signed; they may not have the money."""
         del payer
 
     async def verified(self, payer: str) -> None:
-        """Count a payment that is claimed for this call and holds."""
+        """Count a payment that is claimed for this call and valid."""
         del payer
 
 
@@ -81,10 +77,10 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 """Default body cap. Source: conventions.md#wrapper."""
 
 TIMEOUT_MS = 30_000
-"""Default time an upstream has for the head of its answer, and for each further piece."""
+"""Default time for the head of an upstream's answer, and for each further piece."""
 
 ANY_METHOD = "*"
-"""A config for whatever method has none of its own."""
+"""A config for methods that have none of their own."""
 
 
 class WrapperNotFound(NotFound):
@@ -94,7 +90,7 @@ class WrapperNotFound(NotFound):
 
 
 class EndpointNotFound(NotFound):
-    """The operator has no wrapper of this id."""
+    """The operator has no wrapper with this id."""
 
     code = "endpoint_not_found"
 
@@ -110,18 +106,18 @@ class TrustDenied(Forbidden):
 
     code = "trust_denied"
     known: "AdmittedAgent | None" = None
-    """Who it was, for the call log."""
+    """The agent, for the call log."""
 
     @classmethod
     def of(cls, decision: Decision) -> "TrustDenied":
-        """The refusal that a denial is, with all that the one builder of denials gives it."""
+        """Return the refusal for a denial, with all its extras."""
         refusal = cls(denial_message(decision, "the wrapper"))
         refusal.extras = {**denial(decision)}
         return refusal
 
 
 class RateLimitExceeded(TooMany):
-    """More requests than the wrapper lets one agent make (interface.md#wrapper-errors)."""
+    """The agent made more requests than the wrapper allows (interface.md#wrapper-errors)."""
 
     code = "rate_limit_exceeded"
 
@@ -134,7 +130,7 @@ class WrapperTooLarge(TooLarge):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAuth:
-    """A header added to every upstream request; the secret only ever sealed."""
+    """A header that is added to every upstream request; its secret is only stored sealed."""
 
     header: str
     sealed_secret: bytes
@@ -152,7 +148,7 @@ class WrapperConfig:
     description: str
     rate_limit: int | None
     target_url: str
-    """Empty: registered with a price and no more, by the earlier form
+    """Empty for a wrapper that is only listed with its price, by the earlier form
     (interface.md#the-earlier-wrapper-form)."""
     protocol: ProtocolName
     network: str
@@ -167,19 +163,20 @@ class WrapperConfig:
     active: bool
     created_at: datetime
     pass_response_headers: tuple[str, ...] = ()
-    """Lower-case names of the upstream's header fields that pass though by default they do not."""
+    """Lower-case names of the upstream's header fields that pass although they do not by
+    default."""
     cors_origins: tuple[str, ...] = ()
-    """Whose pages may call it from a browser; `*` for any. Empty: CORS is the upstream's."""
+    """Origins whose pages may call it from a browser; `*` for any. Empty: the upstream decides."""
     fee_rate: Decimal = Decimal(0)
-    """Its account's, 0 to 1, when it was read."""
+    """Its account's fee rate when it was read, 0 to 1."""
     revision: int = 1
-    """Counts its changes."""
+    """The number of its revision, from 1."""
     cold_start: ColdStart | None = None
-    """What is done with an unproven agent; None: the threshold decides."""
+    """What happens to an unproven agent; None: the threshold decides."""
 
     @property
     def terms(self) -> Terms:
-        """What it asks of a caller."""
+        """Return what it requires of a caller."""
         min_score = self.min_score if self.trust_enabled else None
         needs_proof = self.identity_proof == "required"
         return Terms(self.price, min_score, needs_proof, self.cold_start)
@@ -203,22 +200,22 @@ class InboundRequest:
     client_address: str
     request_id: str
     content_length: int | None
-    """What is declared; None for a body of unknown length, 0 without a body."""
+    """The declared length; None for a body of unknown length, 0 without a body."""
     caller: Caller
-    """Whom it is counted for before it has paid: an agent with a session, else its address."""
+    """Whom it counts for before it has paid: an agent with a session, else its address."""
     body: "Callable[[int], AsyncIterator[bytes]]"
-    """The body in pieces, once; at most that many bytes, else it raises `WrapperTooLarge`."""
+    """Yields the body in pieces, once; raises `WrapperTooLarge` beyond that many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperRoute:
-    """A config made ready for requests."""
+    """A config that is ready for requests."""
 
     config: WrapperConfig
     target: Target
     gate_request: GateInput
     upstream_header: tuple[bytes, bytes] | None
-    """The opened auth header. Never logged, never in an answer."""
+    """The opened auth header. It is never logged and never in an answer."""
 
 
 class RouteMatch(NamedTuple):
@@ -230,20 +227,20 @@ class RouteMatch(NamedTuple):
 
 @dataclass(slots=True)
 class RoutedRequest:
-    """A request and the wrapper that answers it. `incoming.path` is the path that is forwarded."""
+    """A request and the wrapper that answers it; `incoming.path` is the forwarded path."""
 
     incoming: InboundRequest
     route: WrapperRoute
 
     @property
     def config(self) -> WrapperConfig:
-        """The wrapper."""
+        """Return the wrapper's config."""
         return self.route.config
 
 
 @dataclass(slots=True)
 class NotRequired:
-    """The wrapper asks for no trust; `key` is whom the rate limit counts."""
+    """The wrapper requires no trust; `key` is whom the rate limit counts."""
 
     key: str
 
@@ -260,12 +257,12 @@ class AdmittedAgent:
     session: str | None = None
     """A session that began with this request."""
     chain: str | None = None
-    """Slug of the chain it is registered on; None for a key agent."""
+    """Slug of the chain that it is registered on; None for a key agent."""
     route: str | None = None
 
     @property
     def key(self) -> str:
-        """Whom the rate limit counts: the agent, where nobody can merely say to be it."""
+        """Return whom the rate limit counts: the agent, unless anybody could claim to be it."""
         if not self.proven:
             return ""
         return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
@@ -276,7 +273,7 @@ Trust: TypeAlias = NotRequired | AdmittedAgent
 
 @dataclass(slots=True)
 class AuthorizedRequest:
-    """A request whose agent passed, or need not."""
+    """A request whose agent passed, or that needs no trust."""
 
     matched: RoutedRequest
     trust: Trust
@@ -291,13 +288,13 @@ class RateLimitedRequest:
 
     @property
     def matched(self) -> RoutedRequest:
-        """The request."""
+        """Return the routed request."""
         return self.trusted.matched
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Nothing is to be paid."""
+    """The call costs nothing."""
 
 
 @dataclass(slots=True)
@@ -307,12 +304,12 @@ class PayableRequest:
     admitted: RateLimitedRequest
     payment: "Free | ClaimedPayment"
     body: bytes | None = None
-    """The body, where it had to be read for the payment's sake."""
+    """The body, if the payment required reading it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapperResponse:
-    """What goes back. `close` is called in any case; `delivered` when the last byte is out."""
+    """The answer. `close` is called in any case; `delivered` when the last byte is out."""
 
     status: int
     headers: HeaderPairs
@@ -323,7 +320,7 @@ class WrapperResponse:
 
 @dataclass(slots=True)
 class CallRecord:
-    """What the call log will say of a request; the stages fill it in."""
+    """What the call log will contain about a request; the stages fill it in."""
 
     incoming: InboundRequest
     operator_id: str
@@ -334,14 +331,14 @@ class CallRecord:
     payer: str | None = None
     entry: LedgerEntry | None = None
     is_sale: bool = False
-    """Whether the answer is what a settled payment bought, handed out for the first time."""
+    """Whether the answer is what a settled payment bought, sent for the first time."""
     outcome: str = "forwarded"
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
-    """Headers for whatever the answer turns out to be: a session that began, say."""
+    """Headers for any answer, such as a session that began."""
     let_go: "Callable[[], None] | None" = None
-    """Gives back the memory that is held for it; called at the end."""
+    """Releases the memory that is held for the call; called at the end."""
     refusal: "ServiceError | None" = None
-    """Its address is over its limit: only a payment that holds is served, else this is raised."""
+    """Set if its address is over its limit: it is raised unless a valid payment comes."""
     payments: PaymentLimits = NO_PAYMENT_LIMITS
 
 

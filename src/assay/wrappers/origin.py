@@ -1,7 +1,7 @@
-"""Where wrappers are reached: at the app's origin, or at one of their own (`ASSAY_WRAP_URL`).
+"""The origin of wrappers: the app's, or one of their own (`ASSAY_WRAP_URL`).
 
 At the app's origin an upstream's page must not act as a page of ours: it is sandboxed, sets no
-cookies and asks for no passwords. An origin of their own keeps wrappers and the app apart.
+cookies and asks for no passwords. A separate origin keeps wrappers and the app apart.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from assay.common.http_heads import HeaderPairs, authority_of, origin_of
 
 @dataclass(frozen=True, slots=True)
 class WrapperOrigin:
-    """The public address of wrappers, and the `Host` at which they alone are served."""
+    """The public address of wrappers, and the `Host` that serves only wrappers."""
 
     address: str
     app_address: str
     own_authority: str | None
-    """None where they share the app's origin, and every `Host` serves both."""
+    """None if they share the app's origin, and every `Host` serves both."""
 
     @classmethod
     def of(cls, app_address: str, wrap_url: str | None) -> "WrapperOrigin":
-        """From the app's address and the setting; the same origin twice is one origin."""
+        """Return it from the app's address and the setting; equal origins count as one."""
         if wrap_url is None or origin_of(wrap_url) == origin_of(app_address):
             return cls(app_address, app_address, None)
         scheme, _, host = wrap_url.partition("://")
@@ -28,15 +28,15 @@ class WrapperOrigin:
 
     @property
     def is_shared(self) -> bool:
-        """Whether wrappers are served at the origin of the app."""
+        """Return whether wrappers are served at the origin of the app."""
         return self.own_authority is None
 
     def serves_wrappers(self, host: str) -> bool:
-        """Whether a request with this `Host` may be one of a wrapper."""
+        """Return whether a request with this `Host` may be for a wrapper."""
         return self.own_authority is None or self._is_own(host)
 
     def serves_app(self, host: str) -> bool:
-        """Whether a request with this `Host` may be one of the API."""
+        """Return whether a request with this `Host` may be for the API."""
         return self.own_authority is None or not self._is_own(host)
 
     def _is_own(self, host: str) -> bool:
@@ -44,5 +44,5 @@ class WrapperOrigin:
 
 
 def host_of(headers: HeaderPairs) -> str:
-    """The `Host` of a request with lower-case names; empty without one."""
+    """Return the `Host` of a request with lower-case names; empty without one."""
     return next((value.decode("latin-1") for name, value in headers if name == b"host"), "")

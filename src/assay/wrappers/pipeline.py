@@ -1,18 +1,14 @@
-"""The order of a wrapper call, paid or not (conventions.md#wrapper).
+"""The order of a wrapper call, paid or free (conventions.md#wrapper).
 
-Memory for what paid calls hold back, so that its sum is bounded (ADR 0008).
-
-Serving a call whose payment is claimed: forward, settle, answer.
-
-Charged is what was served: a whole answer of the 2xx, or a redirect that leads away from this
-service, to what was bought. Nothing is charged for anything else (ADR 0020).
-
-    [bought before: handed out] -> match -> body cap -> [402 when nothing is attached]
+    [bought before: sent again] -> match -> body cap -> [402 without a payment]
         -> trust -> limit -> [payment] -> forward
 
-Nobody is charged for a refusal: money is held before the upstream is called, and taken after it
-has answered (or before, where the wrapper says so, and then kept for another try). A payment that
-was spent is looked for first: what it bought does not hang on what its wrapper has become.
+Nobody is charged for a refusal. Money is held before the upstream is called, and taken after it has
+answered (or before, if the wrapper says so; then the money is kept for another try). A spent
+payment is looked up first, because what it bought does not depend on its wrapper's present state.
+
+A served answer is charged: a whole 2xx answer, or a redirect away from this service to what was
+bought. Nothing else is charged (ADR 0020). The memory that paid calls hold has a bound (ADR 0008).
 """
 
 import asyncio
@@ -56,51 +52,55 @@ from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
 
 WAIT_S: Final = 10.0
-"""How long an answer's room is waited for, before anything is paid for or asked of the upstream."""
+"""Longest wait for an answer's memory, before anything is paid for or asked of the upstream."""
 
 WRAPPERS_MAX: Final = 10_000
-"""Wrappers whose answers' size is remembered; beyond, all are forgotten and learnt again."""
+"""Wrappers whose answer size is remembered; beyond that, all are forgotten and learnt again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What one paid call holds; of three rooms, so that none of them waits for another."""
+    """Memory that one paid call holds, in three budgets, so that none of them waits for another."""
 
     request: Reservation
     answer: Reservation
     replay: Reservation
 
     def close(self) -> None:
-        """Nothing is held any more."""
+        """Release everything."""
         for share in (self.request, self.answer, self.replay):
             share.close()
 
 
 class BufferBudget:
-    """Bodies of requests as they come, answers that are not paid for yet, and bought ones.
+    """Memory for request bodies, for answers that are not paid for yet, and for bought ones.
 
-    An upstream that has run has run, so there is room for its answer before it is asked: as much
-    as the wrapper's last answers took. What turns out larger is squeezed in, and the next one waits
-    for more. Who fetches what he bought before takes no room from those who buy.
+    An upstream that has run cannot be undone. So there must be memory for its answer before it is
+    asked: as much as the wrapper's last answers took. A larger answer overcommits the budget, and
+    the next one waits for more. A caller that fetches what they bought before takes no memory from
+    buyers.
     """
 
     def __init__(self, bytes_max: int) -> None:
-        """At most so many of each kind, and as many again of answers larger than expected."""
+        """Create it with this bound for each kind, and as much again for larger answers."""
         self._requests, self._replays = MemoryBudget(bytes_max), MemoryBudget(bytes_max)
         self._answers = MemoryBudget(bytes_max, WAIT_S)
         self._sizes: dict[str, int] = {}
 
     def shares(self, caller: str) -> Shares:
-        """Those of one call."""
+        """Return the memory of one call."""
         rooms = (self._requests, self._answers, self._replays)
         return Shares(*(Reservation(room, caller) for room in rooms))
 
     def expected(self, wrapper_id: str) -> int:
-        """Bytes of the wrapper's next answer: as its largest, which is forgotten by eighths."""
+        """Return the expected bytes of the wrapper's next answer.
+
+        It is the size of its largest one, which is forgotten by eighths.
+        """
         return self._sizes.get(wrapper_id, 0)
 
     def learn(self, wrapper_id: str, size: int) -> None:
-        """An answer was so large."""
+        """Record the size of an answer."""
         if len(self._sizes) >= WRAPPERS_MAX:
             self._sizes.clear()
         self._sizes[wrapper_id] = max(size, self.expected(wrapper_id) * 7 // 8)
@@ -124,11 +124,11 @@ _ANOTHER = "it ends too soon to be sent again, so ask for another 402 and pay th
 
 
 class _CutShort(UpstreamFailed):
-    """The payment's own end left the upstream less than its time."""
+    """The payment's own end left the upstream less time than the wrapper's."""
 
 
 class PaidCallService:
-    """Serves what is paid for, and hands out what was bought."""
+    """Serves paid calls, and sends again what was bought."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class PaidCallService:
         claimed: ClaimedPayment,
         share: Reservation,
     ) -> WrapperResponse:
-        """Forward, settle, answer; whatever fails before settling releases the payment."""
+        """Forward, settle, answer; any failure before settling releases the payment."""
         call_record.entry = claimed.entry
         try:
             await call_record.payments.verified(claimed.entry.payer)
@@ -165,7 +165,7 @@ class PaidCallService:
             if isinstance(error, UpstreamFailed):
                 raise self._with_payment(error, claimed, paid) from error
             raise
-        if not self._is_served(stored):  # and so not charged
+        if not self._is_served(stored):  # so it is not charged
             await self._payments.release(claimed, f"upstream {stored.status}")
             paid_for = claimed.entry.has_paid
             receipts = self._payments.receipt(claimed.entry, is_refusal=True) if paid_for else ()
@@ -178,7 +178,7 @@ class PaidCallService:
         return self.bought(call_record, stored)
 
     def bought(self, call_record: CallRecord, stored: StoredResponse) -> WrapperResponse:
-        """What was paid for, with its receipt, for nobody's shared cache."""
+        """Return what was paid for, with its receipt; no shared cache may keep it."""
         entry = call_record.entry
         if entry is None:
             raise TypeError("nothing was bought")
@@ -193,12 +193,12 @@ class PaidCallService:
         return WrapperResponse(stored.status, headers, stored.body, delivered=finish)
 
     def answer_headers(self, paid: PayableRequest, found: HeaderPairs) -> HeaderPairs:
-        """The upstream's headers as they go back, with those of the limit."""
+        """Return the upstream's headers as they go back, with those of the limit."""
         config = paid.admitted.matched.config
         return [*self._forward.answer_headers(config, found), *paid.admitted.limits]
 
     def _is_served(self, stored: StoredResponse) -> bool:
-        """Whether an answer is what was bought, rather than a word about where or whether it is."""
+        """Return whether an answer is what was bought, and not about where or whether it is."""
         if stored.status < _REDIRECTED_FROM:
             return True
         if stored.status >= _REFUSED_FROM or stored.status == _NOT_MODIFIED:
@@ -208,7 +208,7 @@ class PaidCallService:
     async def _forward_whole(
         self, paid: PayableRequest, claimed: ClaimedPayment, share: Reservation
     ) -> StoredResponse:
-        """The upstream's whole answer, held back until it is paid for."""
+        """Return the upstream's whole answer, held back until it is paid for."""
         config = paid.admitted.matched.config
         work_s = claimed.quote.work_s + LATE_S  # a short payment leaves less than `timeoutMs`
         try:
@@ -230,7 +230,7 @@ class PaidCallService:
     def _with_payment(
         self, error: UpstreamFailed, claimed: ClaimedPayment, paid: PayableRequest
     ) -> UpstreamFailed:
-        """The failure, with what is known of the payment: who verified it may have submitted it."""
+        """Return the failure with the payment's state: its verifier may have submitted it."""
         work_s = paid.admitted.matched.config.timeout_ms / 1000
         sentence = _PAID
         if not claimed.entry.has_paid:
@@ -245,7 +245,7 @@ class PaidCallService:
         )
 
     async def _whole(self, reply: UpstreamResponse, share: Reservation) -> bytes:
-        """The body of an answer that is one."""
+        """Return the body of a whole answer."""
         if reply.status >= _FAILED_FROM:
             raise UpstreamFailed("The upstream failed.", upstreamStatus=reply.status)
         body = bytearray()
@@ -260,7 +260,7 @@ class PaidCallService:
 
 
 def target_of(call_record: CallRecord) -> str:
-    """Path and query as they were sent: what was bought is known by them."""
+    """Return path and query as they were sent: purchases are identified by them."""
     incoming = call_record.incoming
     path = f"/wrap/{call_record.operator_id}{incoming.path}"
     return f"{path}?{incoming.query}" if incoming.query else path
@@ -268,7 +268,7 @@ def target_of(call_record: CallRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages, each of which only its own place in the order can call."""
+    """The stages; the types let each be called only in its place."""
 
     routes: Routes
     trust: TrustStage
@@ -294,7 +294,7 @@ class Pipeline:
         self._calls = PaidCallService(steps.forward, payments, response_bytes_max, buffers)
 
     async def answer(self, call_record: CallRecord) -> WrapperResponse:
-        """The answer, or a refusal, raised (interface.md#wrapper-errors)."""
+        """Return the answer, or raise a refusal (interface.md#wrapper-errors)."""
         find = self._steps.routes.find
         preflight = await answer_preflight(call_record.operator_id, call_record.incoming, find)
         if preflight is not None:
@@ -309,7 +309,7 @@ class Pipeline:
         return await self._serve(call_record, presented, target)
 
     def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
-        """Write down how it ended; nothing of it is held any more."""
+        """Record how the call ended, and release what it held."""
         if call_record.let_go is not None:
             call_record.let_go()
         self._steps.record.record(call_record, status, response_bytes)
@@ -317,13 +317,13 @@ class Pipeline:
     async def _serve(
         self, call_record: CallRecord, presented: Sequence[PresentedPayment], target: str
     ) -> WrapperResponse:
-        """A call that buys now, or is free, or is told what it costs."""
+        """Serve a call that buys now or is free, or raise its price."""
         matched = await self._match(call_record)
         asked = call_record.quote = self._steps.pay.quote(matched)
         if asked is None:
             return await self._serve_free(call_record, matched)
         if matched.incoming.method == "HEAD" and matched.config.method != "HEAD":
-            # What is sold is the GET: its price is told, and nothing is forwarded.
+            # The GET is what is sold: HEAD gets its price, and nothing is forwarded.
             return await self._ask(call_record, matched, replace(asked, method="GET"))
         matched, quote = await self._agreed(matched, asked, presented)
         if not self._steps.pay.is_attached(quote, matched.incoming):
@@ -372,7 +372,7 @@ class Pipeline:
     async def _serve_free(
         self, call_record: CallRecord, matched: RoutedRequest, body: bytes | None = None
     ) -> WrapperResponse:
-        """Forward it; `body` is the request's, where it has been read."""
+        """Forward it; `body` is the request's body, if it has been read."""
         if call_record.refusal is not None:
             raise call_record.refusal
         require_size(None if body is None else len(body), matched.config.max_body_bytes)
@@ -388,12 +388,12 @@ class Pipeline:
     async def _ask(
         self, call_record: CallRecord, matched: RoutedRequest, quote: Quote
     ) -> WrapperResponse:
-        """Raises the 402 that says how to pay, or what the caller is refused for before that."""
+        """Raise the 402 that says how to pay, or an earlier refusal of the caller."""
         if call_record.refusal is not None:
             raise call_record.refusal
         if self._steps.trust.is_presented(matched):
             await self._trust(call_record, matched, None)
-        if self._steps.pay.binds_body(quote):  # the demand is to hold for no other body
+        if self._steps.pay.binds_body(quote):  # the challenge must be for this body only
             body = await read_body(
                 matched.incoming, matched.config, self._shares(call_record).request
             )
@@ -403,7 +403,7 @@ class Pipeline:
     async def _agreed(
         self, matched: RoutedRequest, asked: Quote, presented: Sequence[PresentedPayment]
     ) -> tuple[RoutedRequest, Quote]:
-        """The terms that are paid: those of now, or earlier ones whose quotes still hold."""
+        """Return the terms that are paid: those of now, or earlier ones whose quotes are valid."""
         pay = self._steps.pay
         if not any(pay.is_payable(asked, one) for one in presented):
             for one in presented:
@@ -425,7 +425,7 @@ class Pipeline:
         own = [one for one in presented if one.protocol == quote.network.protocol]
         request = changed(request, presented=own[0] if own else None)
         payment = None
-        if not pay.binds_body(quote):  # no body is held for what pays for nothing
+        if not pay.binds_body(quote):  # hold no body for a payment that pays for nothing
             payment = await pay.read(quote, request, call_record.payments)
         body = await read_body(incoming, matched.config, shares.request)
         request = changed(request, body=body)
@@ -444,14 +444,14 @@ class Pipeline:
     async def _serve_again(
         self, call_record: CallRecord, spent: PaymentSpent, target: str
     ) -> WrapperResponse:
-        """What a payment has bought, from where it was claimed: the wrapper may be another by now.
+        """Serve what a payment has bought, by its claim: the wrapper may have changed since.
 
-        One that has bought something else is refused on the terms of now; where it costs nothing
-        any more, it is as if it were not attached.
+        If the payment has bought something else, it is refused on the present terms. If the wrapper
+        is free now, the payment is ignored.
         """
         incoming, entry, body = call_record.incoming, spent.entry, None
         config, found = await self._steps.routes.as_claimed(entry, incoming.method, incoming.path)
-        if entry.operator_id == call_record.operator_id:  # else it is no call of that wrapper
+        if entry.operator_id == call_record.operator_id:  # else not a call of it
             call_record.config = config
             call_record.answer_headers.extend(cors_headers(config, incoming))
         quote = self._steps.pay.quote_of(entry, config, incoming)
@@ -487,7 +487,7 @@ class Pipeline:
     async def _unserved(
         self, call_record: CallRecord, spent: PaymentSpent, quote: Quote, request: PaidRequest
     ) -> WrapperResponse:
-        """What was settled but cannot be served any more: told with the receipt, for a refund."""
+        """Return a failure for a settled payment that cannot be served, with its receipt."""
         claimed = await self._payments.resume(spent, quote, request)
         if isinstance(claimed, Replay):
             return self._replayed(call_record, claimed)
@@ -504,7 +504,7 @@ class Pipeline:
     async def _request(
         self, incoming: InboundRequest, shares: Shares, url: str, target: str
     ) -> PaidRequest:
-        """The request as payments know it, but for its body."""
+        """Return the request as payments know it, without its body."""
         return PaidRequest(
             method=incoming.method,
             url=f"{url}?{incoming.query}" if incoming.query else url,
@@ -517,7 +517,7 @@ class Pipeline:
         )
 
     def _shares(self, call_record: CallRecord) -> Shares:
-        """Memory for what the call holds back, given back at its end."""
+        """Return memory for what the call holds back; it is released at its end."""
         shares = self._buffers.shares(caller_of(call_record.incoming.client_address))
         call_record.let_go = shares.close
         return shares

@@ -1,8 +1,8 @@
-"""Which header fields of an upstream's answer reach the caller.
+"""Decides which header fields of an upstream's answer reach the caller.
 
-A registered field passes when it is on the list below. An unregistered one passes unless its name
-or prefix commands a proxy in front of us, a browser's whole origin, or our own protocol. Pure.
-Source: the IANA HTTP Field Name Registry; RFC 9110, section 7.
+A registered field passes if it is on the list below. An unregistered one passes unless its name or
+prefix commands a proxy in front of us, a browser's whole origin, or our own protocol. Pure. Source:
+the IANA HTTP Field Name Registry; RFC 9110, section 7.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 from assay.net.egress.credentials import HOP_BY_HOP, as_gateways_read, is_remembered
 
 EXCEPTIONS_MAX: Final = 32
-"""Names in a wrapper's `passResponseHeaders`."""
+"""Most names in a wrapper's `passResponseHeaders`."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
@@ -41,7 +41,7 @@ _PASS: Final = _names("""
     warning www-authenticate
 """)
 """Registered fields that concern their own answer only. `Set-Cookie` and `WWW-Authenticate` are
-looked at once more where wrappers share the origin of the app."""
+checked once more if wrappers share the origin of the app."""
 
 _REGISTERED: Final = _PASS | _names("""
     a-im accept-additions accept-ch accept-charset accept-datetime accept-features accept-language
@@ -88,8 +88,8 @@ _NEVER: Final = HOP_BY_HOP | _names("""
     use-as-dictionary x-content-type-options x-esi x-permitted-cross-domain-policies x-request-id
 """)
 _NEVER_PREFIXES: Final = (
-    # Serve a file or another address, process the body or keep it: nginx, Apache, lighttpd,
-    # LiteSpeed, H2O and Perlbal, App Engine, any content network with edge side includes, Envoy,
+    # Serve a file or another address, process or keep the body: nginx, Apache, lighttpd,
+    # LiteSpeed, H2O, Perlbal, App Engine, content networks with edge side includes, Envoy,
     # Cloudflare, Akamai, Netlify, Vercel's middleware, Fly's proxy, Pushpin and Fastly.
     *(b"x-accel-", b"x-sendfile", b"x-lighttpd-", b"x-litespeed-", b"x-lscache", b"x-reproxy-"),
     *(b"x-appengine-", b"surrogate-", b"x-envoy-", b"proxy-"),
@@ -97,27 +97,27 @@ _NEVER_PREFIXES: Final = (
     *(b"fly-replay", b"grip-"),
     # Register something with the browser for the whole origin.
     *(b"sec-", b"secure-session-", b"attribution-reporting-", b"ad-auction-"),
-    # Ours to say.
+    # Only this service sets these.
     *(b"x-assay-", b"x-agent-", b"x-payment", b"payment-"),
 )
-"""No wrapper can make an exception for these: they concern more than the wrapper's own callers."""
+"""No wrapper can make an exception for these: they concern more than its own callers."""
 
 _COMMANDING_TYPES: Final = (
     b"application/vnd.fly.replay",
     b"application/grip-instruct",
     b"application/fo-instruct",
 )
-"""Types of a body that Fly's proxy and Pushpin take for commands, as they do headers. Sources: Fly,
+"""Body types that Fly's proxy and Pushpin read as commands, like the headers. Sources: Fly,
 "Dynamic request routing"; Pushpin, the GRIP protocol."""
 
 _DENIED_SUFFIX: Final = b"cdn-cache-control"
-"""`CDN-Cache-Control` and those of single networks. Source: RFC 9213, section 2."""
+"""`CDN-Cache-Control` and the fields of single networks. Source: RFC 9213, section 2."""
 
 
 def may_be_excepted(name: str) -> bool:
-    """Whether a wrapper may let this field of its upstream pass (`passResponseHeaders`).
+    """Return whether a wrapper may pass this upstream field (`passResponseHeaders`).
 
-    False for what is no field name, and for what would reach beyond the wrapper's own answers.
+    False for what is not a field name, and for fields that reach beyond the wrapper's own answers.
     """
     if not _NAME.fullmatch(name):
         return False
@@ -125,12 +125,12 @@ def may_be_excepted(name: str) -> bool:
 
 
 def is_command(content_type: bytes) -> bool:
-    """Whether a proxy in front may take a body of this type for a command to itself."""
+    """Return whether a proxy in front may read a body of this type as a command."""
     return content_type.strip().lower().startswith(_COMMANDING_TYPES)
 
 
 def exceptions(names: Sequence[str]) -> frozenset[bytes]:
-    """The names that may be excepted, as they are compared; what may not any more is left out."""
+    """Return the allowed exceptions, in the form for comparison; others are left out."""
     return _exceptions(tuple(names)) if names else _NONE
 
 
@@ -143,13 +143,13 @@ def _exceptions(names: tuple[str, ...]) -> frozenset[bytes]:
 
 
 class ResponseFields:
-    """Which of an upstream's header fields pass; every name is judged once."""
+    """Decides which of an upstream's header fields pass; each name is checked once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, bool] = {}
 
     def passes(self, name: bytes) -> bool:
-        """Whether a field of this lower-case name passes without an exception."""
+        """Return whether a field of this lower-case name passes without an exception."""
         known = self._known.get(name)
         if known is None:
             known = _passes(as_gateways_read(name))

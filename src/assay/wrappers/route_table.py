@@ -1,4 +1,4 @@
-"""Which wrapper answers, from memory: no request of a known operator waits for the store."""
+"""Finds the wrapper from memory: no request of a known operator waits for the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,34 +17,38 @@ from assay.wrappers.service import Endpoints
 from assay.wrappers.store import SqlWrapperStore
 
 REMEMBERED_S = 5.0
-"""How long an operator's wrappers are believed without asking the store: the longest one
-deactivated by another process still answers here. What this process changes counts at once."""
+"""Seconds for which an operator's wrappers are used without asking the store. For so long, a
+wrapper that another process deactivated still answers here. What this process changes counts at
+once."""
 
 MISS_BELIEVED_S = 0.5
-"""How long it is believed that there is no such wrapper: another process may just have made it."""
+"""Seconds for which a missing wrapper is not looked up again: another process may just have created
+it."""
 
 REMEMBERED_BYTES: Final = 128 * 1024 * 1024
-"""Wrappers that are remembered; of more, the operator whose were read longest ago is forgotten. One
-operator's may be 27 MB, which take twice as much here."""
+"""Bytes of wrappers that are remembered; beyond that, the operator that was read longest ago is
+forgotten. One operator's wrappers may have 27 MB, which take twice as much here."""
 
 ROW_BYTES: Final = 2048
-"""What the route of a wrapper takes besides its texts."""
+"""Bytes of a route besides its texts."""
 
 
 OPERATOR_ID_CHARS: Final = 36
-"""Of a longer one nobody has a wrapper, and nothing is remembered: strangers may send any text."""
+"""Longest operator id. Nothing is looked up or remembered for a longer one, because strangers may
+send any text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     configs: Sequence[WrapperConfig]
     table: RouteTable[WrapperRoute | None]
-    """None for what is matched and answers nobody: no wider wrapper speaks for it."""
+    """None as a route means that it matches and answers nobody: no wider wrapper answers
+    instead."""
 
     until_s: float
     changes: int
     size: int
-    """In bytes."""
+    """The size in bytes."""
 
 
 class Routes:
@@ -63,12 +67,12 @@ class Routes:
         self._flights: SingleFlight[RouteTable[WrapperRoute | None]] = SingleFlight()
 
     def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
-        """The route, where the operator's are in memory. No I/O."""
+        """Return the route, if the operator's are in memory. No I/O."""
         table = self._remembered(operator_id)
         return None if table is None else _found(table, method, path)
 
     def route_cached(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
-        """As `find_cached`, for callers that know the path that is forwarded."""
+        """Return it like `find_cached`, for callers that know the forwarded path."""
         table = self._remembered(operator_id)
         try:
             found = None if table is None else table.match(method, path)
@@ -77,15 +81,15 @@ class Routes:
         return None if found is None else found.value
 
     def last_known(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
-        """The route as it was when the operator's were last read, however old. No I/O."""
+        """Return the route as it was when the operator's were last read, however old. No I/O."""
         known = self._memory.get(operator_id)
         found = None if known is None else _found(known.table, method, path)
         return None if found is None else found.route
 
     async def find(self, operator_id: str, method: str, path: str) -> RouteMatch:
-        """The route, and the path that is forwarded.
+        """Return the route, and the path that is forwarded.
 
-        Raises `WrapperNotFound`, also for a path two readers could read two ways.
+        Raises `WrapperNotFound`, also for a path that two readers could read differently.
         """
         found = self.find_cached(operator_id, method, path)
         may_exist = len(operator_id) <= OPERATOR_ID_CHARS
@@ -97,7 +101,7 @@ class Routes:
         return found
 
     async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
-        """The active config of a path as the store has it, whether it can be called or not."""
+        """Return the active config of a path from the store, whether it can be called or not."""
         async with self._endpoints.lists.slot(operator_id, is_known=True):
             configs = await self._store.active(operator_id)
             table = await RouteTable[WrapperConfig].by_turns(
@@ -112,17 +116,17 @@ class Routes:
     async def as_claimed(
         self, entry: LedgerEntry, method: str, path: str
     ) -> tuple[WrapperConfig, RouteMatch | None]:
-        """The wrapper as it was when a payment was claimed, and its route with the path forwarded.
+        """Return the wrapper as a payment claimed it, and its route with the forwarded path.
 
-        Where what it was is not known any more, as it is now, if it still answers; else without a
-        route. Raises `WrapperNotFound` where there is neither.
+        If its state of that time is unknown, return it as it is now, if it still answers, or else
+        without a route. Raises `WrapperNotFound` if there is neither.
         """
         number = entry.wrapper_revision
         config = await self._store.revision(entry.operator_id, entry.wrapper_id, number)
         route = None if config is None else self._route(config)
         if config is None or route is None:
             return await self._as_it_is(config, entry, method, path)
-        # Another spelling of its path, which it answered for its terms, is forwarded as it came.
+        # It answered another spelling of its path on its terms: forward that as it came.
         found = _found(RouteTable([RouteRow(config.method, config.path, route)]), method, path)
         return config, found or RouteMatch(route, path)
 
@@ -140,7 +144,7 @@ class Routes:
         return config or found.route.config, None
 
     def _age_s(self, operator_id: str) -> float:
-        """How long ago the operator's wrappers were read."""
+        """Return how long ago the operator's wrappers were read."""
         known = self._memory.get(operator_id)
         if known is None or self._remembered(operator_id) is None:
             return inf
@@ -160,7 +164,7 @@ class Routes:
         changes = self._endpoints.changes
         configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
         until = self._clock.monotonic_s() + REMEMBERED_S
-        if known is not None and known.configs == configs:  # making it may take a second
+        if known is not None and known.configs == configs:  # building it may take a second
             configs, table, size = known.configs, known.table, known.size
         else:
             table = await RouteTable[WrapperRoute | None].by_turns(
@@ -171,7 +175,7 @@ class Routes:
         return table
 
     def _route(self, config: WrapperConfig) -> WrapperRoute | None:
-        """None for what must not be served: it has no target, or a shut one, or a lost secret."""
+        """Return the route; None if it has no target, a closed target, or a lost secret."""
         target = parse_target(config.target_url, self._egress.of(config.operator_id))
         if isinstance(target, RefusedUrl):
             return None

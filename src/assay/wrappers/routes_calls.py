@@ -1,11 +1,8 @@
-"""The calls of wrappers: `/wrap/{operatorId}/{path}`, any method.
+"""The calls of wrappers: `/wrap/{operatorId}/{path}`, with any method.
 
-The body of a wrapper call as it arrives, and whether its caller is still there.
-
-What goes back from a wrapper: the upstream's answer, or a refusal in the one envelope.
-
-It stands before the edge's own bookkeeping, for an answer here is the upstream's, not ours.
-Source: interface.md#wrappers; conventions.md#wrapper.
+It reads the body as it arrives, notices a caller that goes away, and writes the upstream's answer
+or a refusal in the usual envelope. It runs before the application's own additions, because an
+answer here is the upstream's and not ours. Source: interface.md#wrappers; conventions.md#wrapper.
 """
 
 import asyncio
@@ -54,21 +51,21 @@ from assay.wrappers.stages.forward import SANDBOX
 from assay.wrappers.stages.limit import limit_headers
 
 PIECE_S: Final = 15.0
-"""How long the next piece of a body may take."""
+"""Longest wait for the next piece of a body."""
 
 SLOW_S: Final = 30.0
-"""How long a caller may keep us waiting for a body in all, whatever it sends."""
+"""Longest total wait for a body."""
 
 BYTES_PER_S: Final = 1024
-"""What a caller has to send for each further second: less than a bad line carries. It holds a
-connection to the upstream meanwhile. The time that the upstream takes to read is not counted."""
+"""Bytes that a caller must send for each further second: less than a bad line carries. The body
+holds a connection to the upstream meanwhile. The upstream's own reading time does not count."""
 
 WATCH_AFTER_S: Final = 0.05
-"""When an answer takes longer than this, the caller's going away is listened for."""
+"""If an answer takes longer than this, the service watches whether the caller goes away."""
 
 
 class WrapperBody:
-    """The request's body, and whether the caller is still there."""
+    """The request's body, and whether the caller is still connected."""
 
     def __init__(self, receive: Receive, exchange: RequestContext, clock: Clock) -> None:
         self._receive = receive
@@ -78,10 +75,13 @@ class WrapperBody:
         self._ended = False
         self.is_gone = False
         self.length = _length(exchange)
-        """As declared; None for a body in chunks, 0 for none."""
+        """The declared length; None for a chunked body, 0 for none."""
 
     async def pieces(self, bytes_max: int) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises `WrapperTooLarge`, `RequestTimeout`, `InvalidRequest`."""
+        """Yield the body as it arrives.
+
+        Raises `WrapperTooLarge`, `RequestTimeout`, `InvalidRequest`.
+        """
         size, waited_s = 0, 0.0
         while not self._ended:
             asked_s = self._clock.monotonic_s()
@@ -108,24 +108,24 @@ class WrapperBody:
             yield piece
 
     def watch_later(self, task: "asyncio.Task[Any] | None") -> None:
-        """In a moment, and once the body is in, a caller that goes away ends `task`."""
+        """Cancel `task` if the caller goes away, from a moment after the body is in."""
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(WATCH_AFTER_S, self._watch, task)
 
     def unwatch(self) -> None:
-        """Stop listening."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
-        self._timer = self._task = None  # which know this one: a circle is left to the collector
+        self._timer = self._task = None  # they refer to this one: a cycle is left to the collector
 
     def _watch(self, task: "asyncio.Task[Any] | None") -> None:
         if task is None:
             return
         if self._ended or self.length == 0:
             self._task = asyncio.get_running_loop().create_task(self._listen(task))
-        else:  # the reader of the body hears of it; look again when it is in
+        else:  # the body's reader notices it; check again when it is in
             self.watch_later(task)
 
     async def _listen(self, task: "asyncio.Task[Any]") -> None:
@@ -136,28 +136,28 @@ class WrapperBody:
 
 
 def _length(exchange: RequestContext) -> int | None:
-    """The declared length; None for a body in chunks, 0 for none."""
+    """Return the declared length; None for a chunked body, 0 for none."""
     if "transfer-encoding" in exchange.headers:
         return None
     declared = exchange.headers.get("content-length", "0").strip(" \t")
-    # What the server's parser took for a length and we do not read is a body all the same.
+    # A length that the server's parser accepted and we do not read still means a body.
     return int(declared[:20]) if declared.isdecimal() else None
 
 
 UNREAD_S = BOUNDS.unread_s
-"""How long a caller may take to read a whole answer."""
+"""Longest time that a caller may take to read a whole answer."""
 
 _EXPOSED = (
     b"access-control-expose-headers",
     b"PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, WWW-Authenticate, Payment-Receipt",
 )
-"""What a browser's client must be able to read. Source: x402.md#both-versions-at-once."""
+"""Headers that a browser's client must be able to read. Source: x402.md#both-versions-at-once."""
 
 _NO_BODY = frozenset({204, 304})
 
 
 class WrapperResponseWriter:
-    """What goes back, with the headers every answer here has."""
+    """Writes an answer with the headers that every answer here has."""
 
     __slots__ = ("_call_record", "_clock", "_exchange", "_send", "bytes_out", "status")
 
@@ -172,7 +172,7 @@ class WrapperResponseWriter:
         self.bytes_out = 0
 
     async def answer(self, answer: WrapperResponse) -> None:
-        """The upstream's answer, whole or as it comes."""
+        """Send the upstream's answer, whole or as it comes."""
         headers = [*answer.headers, *self._call_record.answer_headers]
         headers.append((b"x-request-id", self._exchange.request_id.encode()))
         if not any(name == b"date" for name, _ in headers):
@@ -194,7 +194,7 @@ class WrapperResponseWriter:
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _send_whole(self, body: bytes) -> None:
-        """In pieces, each when the one before is out: held here it is counted, there it is not."""
+        """Send it in pieces, each when the one before is out: held here it counts, there not."""
         size = self.bytes_out = len(body)
         try:
             async with asyncio.timeout(UNREAD_S):
@@ -208,7 +208,7 @@ class WrapperResponseWriter:
         await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
 
     async def refuse(self, error: ServiceError) -> None:
-        """A refusal in the one envelope; nothing, when an answer has begun already."""
+        """Send a refusal in the envelope; nothing if an answer has begun already."""
         if self.status:
             return
         body = envelope(error, self._exchange.request_id)
@@ -233,7 +233,7 @@ class WrapperResponseWriter:
 
 
 def _extra_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
-    """Headers that a refusal of payment or of a limit has."""
+    """Return the headers of a refusal of payment or of a limit."""
     if isinstance(error, PaymentRequired):
         return [*error.demand.headers, _EXPOSED]
     if isinstance(error, PaymentPending):
@@ -262,11 +262,11 @@ class WrapHandlerDependencies:
     clock: Clock
     quota_lease: QuotaLease | None
     unread_bytes: int
-    """How much one caller may leave unread."""
+    """Bytes that one caller may leave unread."""
     per_minute: int
-    """How many calls an address, an agent or a payer may make."""
+    """Calls a minute of an address, an agent or a payer."""
     keyed_per_minute: int
-    """The same of an operator."""
+    """Calls a minute of an operator."""
 
 
 class WrapHandler:
@@ -282,13 +282,13 @@ class WrapHandler:
         self._payments = PayerLimits(
             *(self.unread, clock, quota_lease), per_minute=per_minute, keyed_per_minute=keyed
         )
-        # Agents are made for nothing: those of one address have as much together as one operator.
+        # Agents cost nothing: those of one address together have as much as an operator.
         self._presented = rate_limit("wrapper presented", keyed, clock, quota_lease)
 
     async def __call__(
         self, scope: AsgiScope, receive: Receive, send: Send, exchange: RequestContext
     ) -> None:
-        """One request, answered whatever happens."""
+        """Answer one request, whatever happens."""
         needs = self._needs
         operator_id, _, rest = _raw_path(scope)[len(WRAP_PREFIX) :].partition("/")
         body = WrapperBody(receive, exchange, needs.clock)
@@ -318,18 +318,18 @@ class WrapHandler:
             await outgoing.refuse(fault())
         finally:
             call_record.refusal = (
-                None  # its traceback knows the journey: a circle for the collector
+                None  # its traceback refers to the call record: a cycle for the collector
             )
             needs.pipeline.record(call_record, outgoing.status, outgoing.bytes_out)
 
     def _require_host(self, exchange: RequestContext) -> None:
-        """Raises `WrapperNotFound` where wrappers have an origin of their own, and this is none."""
+        """Raise `WrapperNotFound` if wrappers have an origin of their own, and this is another."""
         origin = self._needs.origin
         if not origin.serves_wrappers(exchange.headers.get("host", "")):
             raise WrapperNotFound(f"Wrappers are served at {origin.address}.")
 
     def _caller(self, exchange: RequestContext) -> Caller:
-        """The agent whose session it shows, else its address."""
+        """Return the agent of the request's session, else its address."""
         session, address = exchange.headers.get("x-agent-session"), exchange.client_address
         agent = None if session is None else self._needs.sessions.owner_of(session)
         return anonymous_at(address) if agent is None else agent_at(agent, address)
@@ -337,10 +337,10 @@ class WrapHandler:
     async def _admit(
         self, exchange: RequestContext, caller: Caller, call_record: CallRecord
     ) -> None:
-        """Count the call for its address; where strangers have used that up, for who it shows.
+        """Count the call for its address; if strangers have used that up, for its credential.
 
-        That is its agent, or its payer as far as the payment is proven. What was left unread is
-        held against the agent, the payer or the address that left it. Raises `TooMany`.
+        That is its agent, or its payer as far as the payment is proven. Unread answers count
+        against the agent, the payer or the address that left them. Raises `TooMany`.
         """
         try:
             self.unread.require(caller)
@@ -348,7 +348,7 @@ class WrapHandler:
         except TooMany as refusal:
             cors = self._needs.direct.known_cors(call_record.operator_id, call_record.incoming)
             if cors and preflighted_method(call_record.incoming) is not None:
-                call_record.refusal = refusal  # a browser may ask, to be able to read the refusal
+                call_record.refusal = refusal  # a browser asks, to be able to read the refusal
                 return
             try:
                 if caller.agents and not isinstance(refusal, UpstreamUnread):
@@ -366,7 +366,7 @@ class WrapHandler:
     async def _watched(
         self, call_record: CallRecord, body: WrapperBody, outgoing: WrapperResponseWriter
     ) -> None:
-        """Answer; a caller that goes away meanwhile takes its upstream call with it."""
+        """Answer; if the caller goes away meanwhile, cancel its upstream call."""
         body.watch_later(asyncio.current_task())
         try:
             answer = await self._needs.pipeline.answer(call_record)
@@ -377,7 +377,7 @@ class WrapHandler:
                     answer.close()
         finally:
             body.unwatch()
-        if answer.delivered is not None:  # a caller that is gone by now has its answer
+        if answer.delivered is not None:  # a caller that goes away now has its answer
             await answer.delivered()
 
 
@@ -394,7 +394,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
     caller: Caller,
     body: Callable[[int], AsyncIterator[bytes]] | None = None,
 ) -> InboundRequest:
-    """A request as the stages take it."""
+    """Return a request as the stages take it."""
     return InboundRequest(
         method=method,
         path=path,
@@ -413,7 +413,7 @@ def incoming_of(  # noqa: PLR0913 - a request's parts
 
 async def _no_body(_bytes_max: int) -> AsyncIterator[bytes]:
     return
-    yield b""  # what makes it a generator
+    yield b""  # this makes it a generator
 
 
 def _incoming(
@@ -434,12 +434,15 @@ def _incoming(
 
 
 def _raw_path(scope: AsgiScope) -> str:
-    """As it was sent: the upstream gets the very same."""
+    """Return the path as it was sent: the upstream gets exactly that."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.decode("latin-1")
 
 
 def _query(scope: AsgiScope) -> str | None:
-    """As it was sent. ASGI has the same for no query and an empty one; our server tells."""
+    """Return the query as it was sent.
+
+    ASGI does not distinguish none from empty; our server does.
+    """
     query: str = scope["query_string"].decode("latin-1")
     return query if query or EMPTY_QUERY in scope.get("extensions", {}) else None

@@ -1,4 +1,4 @@
-"""Wrapper configs: the operator's own endpoints.
+"""Operations on wrapper configs: the operator's own endpoints.
 
 Source: interface.md#wrapper-configuration, #wrapper-body.
 """
@@ -19,7 +19,7 @@ from assay.wrappers.service import Endpoints
 router = APIRouter(tags=["Wrappers"])
 
 AT_ONCE: Final = 250
-"""Wrappers written before others get their turn; an account can have 5,000."""
+"""Wrappers that are written before other work runs; an account can have 5,000."""
 
 EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
 
@@ -33,9 +33,9 @@ EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
     answers=list[wire.WarnedEndpointResponse],
 )
 async def list_endpoints(request: Request) -> Response:
-    """The account's wrappers, newest first, deactivated ones included.
+    """List the account's wrappers, newest first, deactivated ones included.
 
-    `warnings` are about price, network and payee of active ones; pairs are warned of when made.
+    `warnings` are about price, network and payee of active ones; pairs are warned of when created.
     """
     endpoints, who = service(request, Endpoints), _operator(request).id
     parts: list[str] = []
@@ -64,7 +64,7 @@ async def list_endpoints(request: Request) -> Response:
     also=(409,),
 )
 async def create_endpoint(request: Request, response: Response) -> wire.WarnedEndpointResponse:
-    """A new wrapper, at once. Callers use `/wrap/{operatorId}` and its path."""
+    """Create a wrapper at once. Callers use `/wrap/{operatorId}` and its path."""
     text = await request.body()
     asked = read(wire.EndpointRequest, text).new(text)
     endpoints = service(request, Endpoints)
@@ -92,9 +92,9 @@ async def change_endpoint(
         Header(max_length=100, description="The `ETag` it must still have, if it matters."),
     ] = None,
 ) -> wire.WarnedEndpointResponse:
-    """Change a wrapper, at once: what is left out stays as it is. What was bought stays bought.
+    """Change a wrapper at once: fields that are left out stay. What was bought stays bought.
 
-    A payment that was asked for on the terms of before is taken for as long as it had been good.
+    A payment on the earlier terms is accepted for as long as its quote was valid.
     """
     text = await request.body()
     change = read(wire.EndpointPatch, text).change(text)
@@ -120,7 +120,7 @@ async def endpoint_history(
     offset: Offset = 0,
     cursor: PageCursor = None,
 ) -> history.HistoryResponse:
-    """What a wrapper has been, newest first: who changed what, and what was asked for when."""
+    """List a wrapper's revisions, newest first: who changed what, and its price at each time."""
     start = offset_of(cursor, offset)
     endpoints, operator_id = service(request, Endpoints), _operator(request).id
     found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
@@ -142,12 +142,12 @@ async def endpoint_history(
     answers=wire.Deactivated,
 )
 async def deactivate_endpoint(request: Request, endpoint_id: EndpointId) -> wire.Deactivated:
-    """Deactivate a wrapper, at once."""
+    """Deactivate a wrapper at once."""
     endpoints = service(request, Endpoints)
     await endpoints.deactivate(_operator(request).id, endpoint_id, actor_of(request))
     return wire.Deactivated(ok=True, id=endpoint_id, active=False)
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator that the declared credential found."""
     return request.state.principal

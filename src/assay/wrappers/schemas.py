@@ -1,10 +1,7 @@
-"""Wrapper configs and their history (interface.md#wrapper-configuration, #wrapper-body).
+"""Wrapper configs and their history in requests and responses.
 
-Wrapper configs (interface.md#wrapper-configuration, #wrapper-body).
-
-The wrappers' lane in the OpenAPI document (interface.md#wrappers).
-
-What a wrapper has been, on the wire.
+Also describes the calls of wrappers in the OpenAPI document. Source:
+interface.md#wrapper-configuration, #wrapper-body, #wrappers.
 """
 
 import re
@@ -27,7 +24,7 @@ from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 from assay.wrappers.service import NewEndpoint
 
 Text = Annotated[str, Field(max_length=10_000)]
-"""The use case says what may stand in it; this only bounds what is looked at."""
+"""A bounded text; the use case checks its content."""
 
 _EARLIER_FORM = frozenset(
     {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
@@ -36,7 +33,7 @@ _EARLIER_FORM = frozenset(
 
 
 class EndpointRequest(RequestModel):
-    """A new wrapper; the earlier, shorter form is one that leaves the rest out."""
+    """A new wrapper; the earlier, shorter form leaves the rest out."""
 
     path: Annotated[Text, Field(examples=["/quote"])]
     method: Annotated[Text, Field(examples=["GET"])] = "GET"
@@ -90,7 +87,7 @@ class EndpointRequest(RequestModel):
     ] = ()
 
     def new(self, text: bytes) -> NewEndpoint:
-        """What is asked for, as the use case takes it; `text` is what it was read from."""
+        """Return what is asked for, as the use case takes it; `text` is the body's text."""
         exact = exact_number(text, "pricePerCall")
         return NewEndpoint(
             path=self.path,
@@ -119,16 +116,16 @@ class EndpointRequest(RequestModel):
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
-    """What is left out of a change stays as it is: no member has a default."""
+    """Remove defaults from the schema: what a change leaves out stays as it is."""
     for member in schema["properties"].values():
         member.pop("default", None)
 
 
 class EndpointPatch(EndpointRequest):
-    """A change of a wrapper: what is left out stays as it is.
+    """A change of a wrapper: fields that are left out stay as they are.
 
-    The secret stays too, but for another `upstreamAuthType`, and goes to no other host: with a
-    `targetUrl` at another one it has to be given again.
+    The secret stays too, unless `upstreamAuthType` changes, and it goes to no other host: give it
+    again with a `targetUrl` at another host.
     """
 
     model_config = ConfigDict(json_schema_extra=_without_defaults)
@@ -140,7 +137,7 @@ class EndpointPatch(EndpointRequest):
     ] = True
 
     def change(self, text: bytes) -> EndpointChange:
-        """What is to be another, as the use case takes it; `text` is what it was read from."""
+        """Return the change, as the use case takes it; `text` is the body's text."""
         asked, given = self.new(text), self.model_fields_set
         values = {
             _RENAMED.get(name, name): getattr(asked, _RENAMED.get(name, name))
@@ -163,7 +160,7 @@ _TAG = re.compile(r'"([1-9][0-9]{0,8})"')
 
 
 def revision_of(if_match: str | None) -> int | None:
-    """The revision that an `If-Match` names; None for `*` and without one."""
+    """Return the revision that an `If-Match` names; None for `*` and without one."""
     if if_match is None or if_match.strip() == "*":
         return None
     found = _TAG.fullmatch(if_match.strip())
@@ -174,7 +171,7 @@ def revision_of(if_match: str | None) -> int | None:
 
 
 def tag(config: WrapperConfig) -> str:
-    """The `ETag` of a wrapper: its revision."""
+    """Return the `ETag` of a wrapper: its revision."""
     return f'"{config.revision}"'
 
 
@@ -208,13 +205,13 @@ class EndpointResponse(ResponseModel):
 
 
 class WarnedEndpointResponse(EndpointResponse):
-    """A wrapper, and what its operator may not expect of it."""
+    """A wrapper, with warnings for its operator."""
 
     warnings: list[str]
 
 
 class Deactivated(ResponseModel):
-    """The wrapper answers no more."""
+    """The wrapper no longer answers."""
 
     ok: bool
     id: str
@@ -222,7 +219,7 @@ class Deactivated(ResponseModel):
 
 
 def endpoint(config: WrapperConfig) -> EndpointResponse:
-    """A wrapper on the wire."""
+    """Return a wrapper as a response."""
     return EndpointResponse(
         id=config.id,
         path=config.path,
@@ -252,12 +249,12 @@ def endpoint(config: WrapperConfig) -> EndpointResponse:
 
 
 def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointResponse:
-    """A wrapper with its warnings, on the wire."""
+    """Return a wrapper with its warnings as a response."""
     return WarnedEndpointResponse(**endpoint(config).model_dump(), warnings=list(warnings))
 
 
 def operations() -> dict[str, Any]:
-    """The lane's part of the OpenAPI document: one operation a method, all of them the same."""
+    """Return the OpenAPI operations of wrapper calls: one for each method, all alike."""
     error = {
         "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }
@@ -304,7 +301,7 @@ _CALLER_HEADERS = {
 
 
 class FieldChangeResponse(ResponseModel):
-    """A field that was changed; of a secret only that it was there."""
+    """A changed field; of a secret only whether there was one."""
 
     field: str
     from_: Annotated[JsonValue, Field(alias="from", description="Its value before.")]
@@ -328,7 +325,7 @@ class QuotedResponse(ResponseModel):
 
 
 class RevisionResponse(ResponseModel):
-    """A wrapper as it was from one moment to the next change."""
+    """A wrapper from one moment to the next change."""
 
     revision: int
     at: Timestamp
@@ -344,13 +341,13 @@ class RevisionResponse(ResponseModel):
 
 
 class HistoryResponse(PageResponse):
-    """What a wrapper has been, newest first."""
+    """A wrapper's revisions, newest first."""
 
     items: list[RevisionResponse]
 
 
 def revision(found: Revision) -> RevisionResponse:
-    """A revision on the wire."""
+    """Return a revision as a response."""
     actor, config = None, found.config
     if found.actor_kind is not None:
         actor = ActorResponse(kind=found.actor_kind, operator_id=found.actor_id)

@@ -1,4 +1,4 @@
-"""Creating, listing and deactivating wrappers (interface.md#wrapper-body)."""
+"""Creates, changes, lists and deactivates wrappers (interface.md#wrapper-body)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,13 +34,13 @@ from assay.wrappers.model import (
 from assay.wrappers.store import SqlWrapperStore
 
 _TRIES_MAX = 20
-"""How often a change is made again because another one came between."""
+"""How often a change is tried again because another one came between."""
 
 ENDPOINTS_MAX = 1000
-"""Active wrappers of one operator."""
+"""Most active wrappers of one operator."""
 
 KEPT_MAX = 5000
-"""All wrappers of one operator: calls and payments name stopped ones."""
+"""Most wrappers of one operator in all: calls and payments refer to stopped ones."""
 
 
 class Endpoints:
@@ -62,16 +62,16 @@ class Endpoints:
         self._sale_warnings = sale_warnings or SaleWarnings()
         self._costs = costs or WrapperCosts()
         self.lists = FairQueue(*LISTS, "lists of wrappers")
-        """A caller that makes a whole list has its turn there."""
+        """The queue of callers that make a whole list."""
         self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
-        """A stored wrapper is compared with all others in a slot of it; it is never full."""
+        """The slots in which a stored wrapper is compared with all others; many may wait."""
         self.changes = 0
-        """Counts what this process changed, for caches of routes."""
+        """Counts this process's changes, for caches of routes."""
 
     async def create(
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
     ) -> WrapperConfig:
-        """A new wrapper.
+        """Create a wrapper.
 
         Raises `InvalidRequest` naming every problem, `EndpointOverlaps`, and `QuotaExceeded`.
         """
@@ -99,9 +99,9 @@ class Endpoints:
         actor: Actor = TERMINAL,
         if_revision: int | None = None,
     ) -> WrapperConfig:
-        """Change a wrapper, at once: as it is then. What changes nothing leaves no revision.
+        """Change a wrapper at once, and return it. A change of nothing leaves no revision.
 
-        Raises `EndpointNotFound`, `PreconditionFailed` where it is not the revision it should be,
+        Raises `EndpointNotFound`, `PreconditionFailed` if it is not the expected revision,
         `InvalidRequest` naming every problem of the whole, `EndpointOverlaps`, `QuotaExceeded`.
         """
         if change.active is not False:  # a wrapper can be stopped at any time
@@ -130,7 +130,7 @@ class Endpoints:
     async def history(
         self, operator_id: str, config_id: str, at_most: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
-        """What a wrapper has been, newest first; and how many revisions there are.
+        """Return a wrapper's revisions, newest first, and how many there are.
 
         Raises `EndpointNotFound`.
         """
@@ -138,17 +138,18 @@ class Endpoints:
         return await self._store.history(operator_id, config_id, at_most, offset)
 
     async def owner_for_admin(self, config_id: str) -> str:
-        """The id of the operator whose wrapper it is. Raises `EndpointNotFound`."""
+        """Return the id of a wrapper's operator. Raises `EndpointNotFound`."""
         owner = await self._store.owner_for_admin(config_id)
         if owner is None:
             raise EndpointNotFound("There is no wrapper of this id.")
         return owner
 
     async def warnings(self, config: WrapperConfig) -> Sequence[str]:
-        """What the operator may not expect of this wrapper, alone or beside their other ones.
+        """Return the operator's warnings about this wrapper, alone and beside their other ones.
 
-        Those of `sale_warnings`, and one sentence for each pair of which the freer one's path takes
-        spellings of the stricter one's: such requests are the stricter one's.
+        They are those of `sale_warnings`, and one sentence for each pair in which the freer
+        wrapper's path accepts spellings of the stricter one's: the stricter one answers such
+        requests.
         """
         async with self._comparing.slot(config.operator_id, is_known=True):
             stored, beside = await self._compared(config)
@@ -156,19 +157,19 @@ class Endpoints:
         return [*about, *beside]
 
     async def _compared(self, config: WrapperConfig) -> tuple[WrapperConfig, Sequence[str]]:
-        """The wrapper with its account's rate, and the warnings about it beside the others."""
+        """Return the wrapper with its account's rate, and the warnings beside the others."""
         active = await self._store.active(config.operator_id)
         stored = next((c for c in active if c.id == config.id), config)
         return stored, await warnings_beside(config, [c for c in active if c.id != config.id])
 
     async def sale_warnings(self, configs: Sequence[WrapperConfig]) -> Sequence[Sequence[str]]:
-        """What the operator should know of each active wrapper's price, network and payee."""
+        """Return warnings about each active wrapper's price, network and payee."""
         sales = [self._sale(config) for config in configs]
         entry = iter(await self._sale_warnings.of_each([one for one in sales if one]))
         return [next(entry) if one else [] for one in sales]
 
     def _sale(self, config: WrapperConfig) -> SaleTerms | None:
-        """What a wrapper sells; None where that is nothing."""
+        """Return what a wrapper sells; None if that is nothing."""
         if not (config.active and config.price and config.target_url and config.payout_address):
             return None
         network = self._rules.networks[config.network]
@@ -177,22 +178,22 @@ class Endpoints:
         return SaleTerms(config.operator_id, network, config.price, payee, rate, work_s, is_first)
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
-        """The operator's wrappers, newest first."""
+        """Return the operator's wrappers, newest first."""
         return await self._store.list(operator_id)
 
     async def deactivate(self, operator_id: str, config_id: str, actor: Actor = TERMINAL) -> None:
-        """Stop a wrapper, at once. Raises `EndpointNotFound`."""
+        """Stop a wrapper at once. Raises `EndpointNotFound`."""
         entry = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
         if not await self._store.deactivate(operator_id, config_id, entry):
             raise _not_found()
         self.changes += 1
 
     def forget(self) -> None:
-        """Ask the store again: something else that wrappers depend on has changed."""
+        """Ask the store again, because something that wrappers depend on has changed."""
         self.changes += 1
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal again secrets that an older key of the ring sealed; how many there were."""
+        """Seal secrets again that an older key of the ring sealed; return how many there were."""
         sealed = await self._store.sealed(operator_id)
         old = [(owner, secret) for owner, secret in sealed if not self._secrets.is_current(secret)]
         for config_id, secret in old:
@@ -204,7 +205,7 @@ class Endpoints:
         return len(old)
 
     def upstream_secret(self, config: WrapperConfig) -> bytes | None:
-        """The opened secret; raises `ValueError` when no key of the ring fits."""
+        """Return the opened secret; raises `ValueError` if no key of the ring fits."""
         if config.auth is None:
             return None
         return self._secrets.open(config.auth.sealed_secret, _place(config.id))
@@ -220,10 +221,10 @@ class Endpoints:
             raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
 
     async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
-        """The wrapper's next revision. Raises `InvalidRequest`."""
+        """Return the wrapper's next revision. Raises `InvalidRequest`."""
         try:
             secret = self.upstream_secret(known)
-        except ValueError:  # no key of the ring opens it: it has to be given again
+        except ValueError:  # no key of the ring opens it: it must be given again
             secret = None
         asked = asked_of(known, change, None if secret is None else secret.decode("ascii"))
         rules = self._rules.of(known.operator_id)
@@ -247,7 +248,7 @@ class Endpoints:
         if asked.auth_type == "header" and asked.auth_header and asked.auth_secret:
             sealed = self._secrets.seal(asked.auth_secret.encode("ascii"), _place(config_id))
             auth = UpstreamAuth(asked.auth_header.lower(), sealed)
-        # One that was given stays while the wrapper is free: else it would be another's later.
+        # A given one stays while the wrapper is free: otherwise it might later be another's.
         payout = asked.payout_address or (self._rules.payout_address if asked.price else None)
         return WrapperConfig(
             id=config_id,
@@ -279,7 +280,7 @@ class Endpoints:
 
 
 def _require_none(problems: Sequence[Found]) -> None:
-    """Raises `InvalidRequest` naming every problem, where there is one."""
+    """Raise `InvalidRequest` naming every problem, if there is one."""
     if problems:
         details = [Problem(("body", name), text) for name, text in problems]
         raise InvalidRequest("The wrapper cannot be made like this.", details=details)

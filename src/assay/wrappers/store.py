@@ -1,6 +1,6 @@
-"""Wrapper configs in SQL, and their revisions.
+"""Stores wrapper configs and their revisions in SQL, and removes old revisions.
 
-Removes what wrappers have been; never what is in force, was asked for of late, or was paid.
+It never removes a revision that is in force, that was quoted recently, or that was paid.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from assay.wrappers.model import QUOTES_MAX, ChangeResult, UpstreamAuth, Wrapper
 
 
 def _revision_of(row: RowMapping) -> Revision:
-    """What the columns of a revision hold."""
+    """Return the revision of a row."""
     kind = cast("ActorKind | None", row["actor_kind"] or None)
     return Revision(
         config=config_of(row),
@@ -50,7 +50,7 @@ def _revision_of(row: RowMapping) -> Revision:
 
 
 def values_of(config: WrapperConfig) -> dict[str, object]:
-    """The columns that both tables have."""
+    """Return the columns that both tables have."""
     return {
         "operator_id": config.operator_id,
         "path": config.path,
@@ -80,7 +80,7 @@ def values_of(config: WrapperConfig) -> dict[str, object]:
 
 
 def config_of(row: RowMapping) -> WrapperConfig:
-    """What the columns of either table hold, beside the account's `fee_rate`."""
+    """Return the config of either table's columns and the account's `fee_rate`."""
     header, secret = row["upstream_auth_header"], row["upstream_auth_secret"]
     return WrapperConfig(
         id=row["wrapper_id"] if "wrapper_id" in row else row["id"],
@@ -112,9 +112,9 @@ def config_of(row: RowMapping) -> WrapperConfig:
 
 
 AT_ONCE: Final = 250
-"""Rows read before others get their turn."""
+"""Rows that are read before other work runs."""
 
-# With the account's rate of today, at which honoured quotes of earlier revisions are paid too.
+# With the account's present rate, at which accepted earlier quotes are paid too.
 _WITH_RATE = select(wrappers, operators.c.fee_rate).join(
     operators, operators.c.id == wrappers.c.operator_id
 )
@@ -124,7 +124,7 @@ _REVISIONS = select(wrapper_revisions, operators.c.fee_rate, operators.c.suspend
 
 
 class SqlWrapperStore:
-    """Wrapper configs, and what they have been: each change is a revision, in one transaction."""
+    """Wrapper configs and their revisions: each change is a revision, in one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -132,7 +132,7 @@ class SqlWrapperStore:
     async def add(
         self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
     ) -> bool:
-        """Store; False when an active config of the operator has the same route key."""
+        """Store; return False if an active config of the operator has the same route key."""
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
@@ -145,20 +145,20 @@ class SqlWrapperStore:
         return True
 
     async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
-        """The operator's config of this id, active or not."""
+        """Return the operator's config with this id, active or not."""
         statement = _WITH_RATE.where(_is_his(operator_id, config_id))
         async with self._database.read() as connection:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else config_of(row)
 
     async def owner_for_admin(self, config_id: str) -> str | None:
-        """The id of the operator whose config it is."""
+        """Return the id of the config's operator."""
         statement = select(wrappers.c.operator_id).where(wrappers.c.id == config_id)
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one_or_none()
 
     async def list(self, operator_id: str) -> Sequence[WrapperConfig]:
-        """The operator's configs, newest first, inactive ones included."""
+        """Return the operator's configs, newest first, inactive ones included."""
         statement = _WITH_RATE.where(wrappers.c.operator_id == operator_id).order_by(
             wrappers.c.created_us.desc(), wrappers.c.id.desc()
         )
@@ -167,7 +167,7 @@ class SqlWrapperStore:
         return await _configs(rows)
 
     async def count(self, operator_id: str, *, is_active: bool | None = None) -> int:
-        """How many configs the operator has: all, or the active or inactive ones."""
+        """Return how many configs the operator has: all, or the active or inactive ones."""
         mine = wrappers.c.operator_id == operator_id
         statement = select(func.count()).select_from(wrappers).where(mine)
         if is_active is not None:
@@ -176,7 +176,7 @@ class SqlWrapperStore:
             return (await connection.execute(statement)).scalar_one()
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
-        """The operator's active configs; none while its account is suspended."""
+        """Return the operator's active configs; none while its account is suspended."""
         statement = _WITH_RATE.where(
             wrappers.c.operator_id == operator_id,
             wrappers.c.active.is_(True),
@@ -189,7 +189,7 @@ class SqlWrapperStore:
     async def deactivate(
         self, operator_id: str, config_id: str, note: AuditEntry | None = None
     ) -> bool:
-        """Whether the operator has such a config; it is inactive afterwards."""
+        """Deactivate a config; return whether the operator has it."""
         statement = (
             update(wrappers)
             .where(_is_his(operator_id, config_id), wrappers.c.active.is_(True))
@@ -214,8 +214,8 @@ class SqlWrapperStore:
     ) -> ChangeResult:
         """Replace a config by its next revision.
 
-        `stale`: it is no longer what the revision before was; `overlaps`: another active config of
-        the operator has the same route key. Nothing is changed then.
+        Returns `stale` if it is no longer the revision before, and `overlaps` if another active
+        config of the operator has the same route key. Then nothing is changed.
         """
         key = route_key(config.method, config.path) if config.active else None
         statement = (
@@ -241,7 +241,7 @@ class SqlWrapperStore:
     async def history(
         self, operator_id: str, config_id: str, at_most: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
-        """What the operator's config has been, newest first; and how many there are."""
+        """Return the revisions of the operator's config, newest first, and how many there are."""
         mine = _revisions_of(operator_id, config_id)
         counted = select(func.count()).select_from(wrapper_revisions).where(*mine)
         page = _REVISIONS.where(*mine).limit(at_most).offset(offset)
@@ -252,10 +252,10 @@ class SqlWrapperStore:
         return [_revision_of(row) for row in rows], total
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
-        """The config as it was.
+        """Return the config of a revision.
 
-        Without a target while the account is suspended or deleted, and once the upstream's secret
-        has been forgotten.
+        It has no target while the account is suspended or deleted, and once the upstream's secret
+        has been erased.
         """
         statement = _REVISIONS.where(
             *_revisions_of(operator_id, config_id), wrapper_revisions.c.revision == number
@@ -273,9 +273,9 @@ class SqlWrapperStore:
     async def quoted(
         self, operator_id: str, config_id: str, network: str, price: int, since: datetime
     ) -> Sequence[Revision]:
-        """Active revisions that asked for the price on the network and were in force after `since`.
+        """Return active revisions with the price on the network that were in force after `since`.
 
-        Newest first, at most `QUOTES_MAX`.
+        They come newest first, at most `QUOTES_MAX`.
         """
         revisions = wrapper_revisions.c
         statement = (
@@ -295,7 +295,7 @@ class SqlWrapperStore:
         return [_revision_of(row) for row in rows]
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
-        """The sealed secrets of the operator's configs and revisions, each once, with its id."""
+        """Return the operator's sealed secrets, of configs and revisions, each once with its id."""
         secret, old = wrappers.c.upstream_auth_secret, wrapper_revisions.c.upstream_auth_secret
         statement = union(
             select(wrappers.c.id, secret).where(
@@ -317,7 +317,7 @@ class SqlWrapperStore:
         new: bytes,
         note: AuditEntry | None = None,
     ) -> None:
-        """Replace a sealed secret wherever the operator's config has it; else nothing."""
+        """Replace a sealed secret wherever the operator's config has it."""
         async with self._database.write() as connection:
             changed = 0
             for table, column in ((wrappers, "id"), (wrapper_revisions, "wrapper_id")):
@@ -338,7 +338,7 @@ class SqlWrapperStore:
 
 
 async def _configs(rows: Sequence[RowMapping]) -> Sequence[WrapperConfig]:
-    """What the rows hold, by turns."""
+    """Return the configs of the rows, with pauses for other work."""
     found: list[WrapperConfig] = []
     for at in range(0, len(rows), AT_ONCE):
         await asyncio.sleep(0)
@@ -361,7 +361,7 @@ async def _write_revision(
     changes: Sequence[FieldChange],
     note: AuditEntry | None,
 ) -> None:
-    """The revision and the end of the one before, with its line of the audit trail."""
+    """Write the revision, the end of the one before, and a line of the audit trail."""
     at_us = to_us(config.created_at if note is None else note.at)
     before = update(wrapper_revisions).where(
         *_revisions_of(config.operator_id, config.id), wrapper_revisions.c.until_us.is_(None)
@@ -389,19 +389,20 @@ REMOVE: Final = text(
     " AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.wrapper_id = r.wrapper_id"
     " AND p.wrapper_revision = r.revision AND p.wrapper_revision > 1) LIMIT :at_most)"
 )
-"""The last condition of the payments is that of their index: most are of a first revision."""
+"""The last condition about payments is that of their index: most are of a first revision."""
 
 
 class SqlOldRevisions:
-    """Removes a bounded number at a time."""
+    """Removes old revisions, a bounded number at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def remove(self, kept: int, before: datetime, at_most: int) -> int:
-        """Remove revisions that ended before then, but for the first and newest; how many.
+        """Remove revisions that ended before then; return how many.
 
-        `kept` newest of each wrapper stay, and every one that a payment was claimed under.
+        The first and the `kept` newest of each wrapper stay, and every one that a payment was
+        claimed under.
         """
         values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:

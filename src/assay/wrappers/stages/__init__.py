@@ -1,1 +1,1 @@
-"""The steps of the wrapper pipeline, one file each."""
+"""The stages of the wrapper pipeline, one file each."""

@@ -1,13 +1,10 @@
-"""To the upstream and back: what is passed on, what is added, what is dropped.
+"""Forwards requests to the upstream, and decides what is passed on, added and dropped.
 
-Requests that come round: from a wrapper that leads back here, or from who says so.
+Bodies are held for the sake of a payment, sent at once, or passed on as they come.
 
-A wrapper whose upstream is a wrapper of this very service would else call itself until every
-connection is taken. Source: RFC 9110, section 7.6.3.
-
-Bodies of requests: held for the sake of a payment, sent at once, or passed on as they come.
-
-Source: RFC 9110, section 7; conventions.md#wrapper; payment-safety.md#upstream-responses.
+A wrapper whose upstream is a wrapper of this service would call itself until every connection is
+taken, so `Via` is counted. Source: RFC 9110, sections 7 and 7.6.3; conventions.md#wrapper;
+payment-safety.md#upstream-responses.
 """
 
 import asyncio
@@ -45,7 +42,7 @@ from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.response_fields import ResponseFields, exceptions, is_command
 
 ROUNDS_MAX: Final = 4
-"""How often a request may have been here: wrappers of wrappers are odd, but no harm."""
+"""How often a request may have been here: wrappers of wrappers are odd, but harmless."""
 
 
 class RequestLoop(InvalidRequest):
@@ -58,16 +55,16 @@ class Rounds:
     """Counts how often a request names this service in `Via`, and adds one."""
 
     def __init__(self, address: str) -> None:
-        """`address` is this service's own."""
+        """Create it; `address` is this service's own."""
         self._mark = via_mark(address)
 
     def are_spent(self, headers: HeaderPairs) -> bool:
-        """Whether it has been here `ROUNDS_MAX` times, by its own account."""
+        """Return whether it has been here `ROUNDS_MAX` times, by its own headers."""
         ways = (value for name, value in headers if name == b"via")
         return sum(value.count(self._mark) for value in ways) >= ROUNDS_MAX
 
     def require(self, headers: HeaderPairs) -> None:
-        """Raises `RequestLoop` where they are spent."""
+        """Raise `RequestLoop` if they are spent."""
         if self.are_spent(headers):
             raise RequestLoop(
                 "The request has passed this service too often, as its header Via says: send none,"
@@ -75,26 +72,26 @@ class Rounds:
             )
 
     def via(self, headers: HeaderPairs) -> bytes:
-        """The way of a request so far, and us."""
+        """Return the `Via` of a request with this service added."""
         ways = [value for name, value in headers if name == b"via"]
         return b", ".join((*ways, b"1.1 " + self._mark))
 
 
 BUFFERED_BODY_S = 60.0
-"""How long the body of a paid call may take: nobody keeps room from others by dribbling."""
+"""Longest time for the body of a paid call: a slow sender must not hold memory."""
 
 SMALL_BODY_BYTES = 64 * 1024
-"""A body up to this size is read before the upstream is called, and sent in one go."""
+"""A body up to this size is read before the upstream is called, and sent at once."""
 
 
 def require_size(size: int | None, bytes_max: int) -> None:
-    """Raises `WrapperTooLarge` for more bytes than that."""
+    """Raise `WrapperTooLarge` for more bytes than that."""
     if size is not None and size > bytes_max:
         raise WrapperTooLarge(f"The body is larger than {bytes_max} bytes.", maxBytes=bytes_max)
 
 
 async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Reservation) -> bytes:
-    """The body of a request; what is only announced takes no room.
+    """Return the body of a request; bytes that are only announced take no memory.
 
     Raises `WrapperTooLarge` and `RequestTimeout`.
     """
@@ -115,7 +112,7 @@ async def read_body(incoming: InboundRequest, config: WrapperConfig, share: Rese
 
 
 async def _body_to_send(paid: PayableRequest) -> tuple[bytes | AsyncIterator[bytes], int | None]:
-    """The body: in hand already, read now because it is small, or passed on as it comes."""
+    """Return the body: in memory already, read now if it is small, or passed on as it comes."""
     if paid.body is not None:
         return paid.body, len(paid.body)
     incoming, bytes_max = (
@@ -135,7 +132,7 @@ SANDBOX = (
     (b"content-security-policy", b"sandbox allow-scripts allow-forms"),
     (b"x-content-type-options", b"nosniff"),
 )
-"""Pages of strangers, opened in a browser, get no part of their origin: operators share one."""
+"""Keeps strangers' pages in a browser away from their origin, which operators share."""
 
 _PAYMENT_REQUIRED = 402
 
@@ -148,14 +145,14 @@ _ASKS_FOR_PASSWORD = re.compile(
 itself. Source: RFC 7617, RFC 7616, RFC 4559."""
 
 _AUTHORITY = re.compile(rb"(?:[A-Za-z][A-Za-z0-9+.-]*:|[/\\]{2})")
-"""How a reference begins that does not stay at the origin it came from. Source: RFC 3986,
-section 4.2; WHATWG URL, which reads a backslash as a slash."""
+"""The beginning of a reference that leaves its origin. Source: RFC 3986, section 4.2; WHATWG URL,
+which reads a backslash as a slash."""
 
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class ForwardStage:
-    """Sends a request that may be sent."""
+    """Sends requests that may be sent."""
 
     def __init__(
         self, upstream: Upstream, origin: WrapperOrigin, credentials: OwnCredentials
@@ -172,14 +169,14 @@ class ForwardStage:
         self.rounds = Rounds(origin.app_address)
 
     def prepare(self, paid: PayableRequest) -> PreparedUpstreamRequest:
-        """A request without a body, but for the lines that `lines_of` a trip adds."""
+        """Return a request without a body, to which `lines_of` a call adds its lines."""
         headers = self._request_headers(paid)
         return self._upstream.prepare(self._request(paid, headers, b"", 0))
 
     async def send(self, paid: PayableRequest) -> UpstreamResponse:
-        """The upstream's answer.
+        """Return the upstream's answer.
 
-        Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and where nothing was sent:
+        Raises `UpstreamFailed`, `WrapperTooLarge` while sending, and if nothing was sent
         `UpstreamBusy` and `common.errors.Unavailable`.
         """
         matched = paid.admitted.matched
@@ -199,7 +196,7 @@ class ForwardStage:
     def answer_headers(
         self, config: WrapperConfig, found: HeaderPairs
     ) -> list[tuple[bytes, bytes]]:
-        """The upstream's headers as they go back, and ours but for those of the limit."""
+        """Return the upstream's headers as they go back, with ours, without the limit's."""
         dropped = _named_by_connection(found)
         passes, excepted = self._returned.passes, exceptions(config.pass_response_headers)
         headers = [
@@ -216,16 +213,16 @@ class ForwardStage:
                 if not self._is_kept_back(name, value)
             ]
         headers.extend(SANDBOX)
-        if config.rate_limit is not None:  # what is left of it is ours to say
+        if config.rate_limit is not None:  # this service sets the rest of it
             headers = [h for h in headers if not h[0].startswith(b"ratelimit")]
-        if config.cors_origins:  # and so is who may read it
+        if config.cors_origins:  # and who may read it
             headers = [h for h in headers if not h[0].startswith(CORS_PREFIX)]
         return headers
 
     def leads_away(self, headers: HeaderPairs) -> bool:
-        """Whether an answer's `Location` is no place of a wrapper, where it is called and paid for.
+        """Return whether an answer's `Location` leads to no wrapper, where it would be paid for.
 
-        A relative one is, and so is the wrappers' own address.
+        A relative address leads to one, and so does the wrappers' own address.
         """
         place = next((value for name, value in headers if name == b"location"), b"").strip()
         if _AUTHORITY.match(place) is None:
@@ -233,7 +230,7 @@ class ForwardStage:
         return not place.startswith(self._origin.address.encode() + b"/wrap/")
 
     def _is_kept_back(self, name: bytes, value: bytes) -> bool:
-        """Whether a header on the list does not pass because of its value, or of our origin."""
+        """Return whether a listed header does not pass because of its value, or our origin."""
         if name == b"set-cookie":
             return self._origin.is_shared
         if name != b"www-authenticate":
@@ -268,7 +265,7 @@ class ForwardStage:
         return incoming.path if query is None else f"{incoming.path}?{query}"
 
     def _request_headers(self, paid: PayableRequest) -> HeaderPairs:
-        """All but those that differ between two requests of the same bytes."""
+        """Return all headers but those that differ between two requests of the same bytes."""
         incoming = paid.admitted.matched.incoming
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
@@ -292,7 +289,10 @@ class ForwardStage:
         return headers
 
     def _rewritten(self, name: bytes, value: bytes, config: WrapperConfig) -> bytes:
-        """What points at the upstream points at us; a cookie stays below its operator's path."""
+        """Return a header's value with the upstream's place replaced by the wrappers'.
+
+        A cookie stays below its operator's path.
+        """
         prefix = f"/wrap/{config.operator_id}".encode()
         target = config.target_url.encode()
         base = b"/".join((b"", *target.split(b"/")[3:]))  # empty, or the target's own path
@@ -302,7 +302,7 @@ class ForwardStage:
             return value
         if value[:1] != b"/":
             return _moved(value, target, self._origin.address.encode() + prefix)
-        # A second slash begins a host; who knows the public path already means that.
+        # A second slash begins a host; a caller that knows the public path means that.
         is_ours = value[1:2] in {b"/", b"\\"} or value.startswith(prefix + b"/")
         return value if is_ours else _moved(value, base, prefix)
 
@@ -310,10 +310,10 @@ class ForwardStage:
 def _with_idempotency_key(
     headers: list[tuple[bytes, bytes]], key: str
 ) -> list[tuple[bytes, bytes]]:
-    """The headers with the payment's key in the place of whatever the caller sent as one.
+    """Return the headers with the payment's key instead of the caller's own.
 
-    What is bought once is to be done once, and who pays again has bought again: a caller's own key
-    could say otherwise. Source: draft-ietf-httpapi-idempotency-key-header-07.
+    What is bought once must be done once, and a second payment buys again: a caller's own key could
+    say otherwise. Source: draft-ietf-httpapi-idempotency-key-header-07.
     """
     kept = [header for header in headers if as_gateways_read(header[0]) != IDEMPOTENCY_KEY]
     return [*kept, (IDEMPOTENCY_KEY, key.encode())] if key else kept
@@ -324,7 +324,7 @@ _REWRITTEN = frozenset({b"set-cookie", b"location", b"content-location", b"www-a
 
 
 def _caller(paid: PayableRequest) -> Caller:
-    """Whom the call is counted for at its upstream: its payer, its agent, else its address."""
+    """Return whom the call counts for at its upstream: its payer, its agent, else its address."""
     incoming, trust = paid.admitted.matched.incoming, paid.admitted.trusted.trust
     if isinstance(paid.payment, ClaimedPayment):
         return payer_at(paid.payment.entry.payer, incoming.client_address)
@@ -334,7 +334,7 @@ def _caller(paid: PayableRequest) -> Caller:
 
 
 def lines_of(call: FastPathCall) -> bytes:
-    """The headers of a prepared request that are this trip's own."""
+    """Return the headers of a prepared request that belong to this call only."""
     return b"x-forwarded-for: %b\r\nx-assay-request-id: %b\r\n" % (
         call.client_address.encode("ascii", "replace"),
         call.request_id.encode(),
@@ -342,7 +342,7 @@ def lines_of(call: FastPathCall) -> bytes:
 
 
 def asks_itself() -> UpstreamFailed:
-    """What an upstream's own 402 is: it would be taken for ours.
+    """Return the failure for an upstream's own 402, which callers would take for ours.
 
     Source: payment-safety.md#upstream-responses.
     """
@@ -350,7 +350,7 @@ def asks_itself() -> UpstreamFailed:
 
 
 def _path(base: str, path_and_query: str) -> bytes:
-    """The target's own path, then the request's, exactly as it came."""
+    """Return the target's own path, and then the request's, exactly as it came."""
     path = base.rstrip("/") + path_and_query
     if path.isascii():
         return path.encode("ascii")
@@ -358,7 +358,7 @@ def _path(base: str, path_and_query: str) -> bytes:
 
 
 def _named_by_connection(headers: HeaderPairs) -> frozenset[bytes]:
-    """Headers that `Connection` says end here."""
+    """Return the headers that `Connection` ends here."""
     named = [value for name, value in headers if name == b"connection"]
     if not named:
         return frozenset()
@@ -366,21 +366,21 @@ def _named_by_connection(headers: HeaderPairs) -> frozenset[bytes]:
 
 
 def asks_for_password(challenge: bytes) -> bool:
-    """Whether a browser would ask its user for a password, in the name of our origin."""
+    """Return whether a browser would ask its user for a password in our origin's name."""
     bare = _QUOTED.sub(b"", challenge)
     return b'"' in bare or _ASKS_FOR_PASSWORD.search(bare) is not None
 
 
 def _moved(value: bytes, place: bytes, to: bytes) -> bytes:
-    """What begins with one place, at the other."""
+    """Return a text that begins with one place, moved to the other."""
     rest = value[len(place) :]
     return to + rest if value.startswith(place) and rest[:1] in {b"", *_AFTER_PATH} else value
 
 
 def _cookie_below(value: bytes, prefix: bytes, base: bytes) -> bytes:
-    """Operators share our origin, so a cookie's Path goes below its own and Domain is dropped.
+    """Return a cookie whose Path is below its operator's; its Domain is dropped.
 
-    A path above the target's own is all of the wrapper's.
+    Operators share our origin. A path above the target's own becomes all of the wrapper's.
     """
     parts = [part.strip() for part in value.split(b";")]
     kept = [p for p in parts[1:] if not p.lower().startswith((b"domain", b"path"))]

@@ -1,4 +1,4 @@
-"""The wrapper's rate limit: a window of 60 seconds that slides, per wrapper and agent."""
+"""The wrapper's rate limit: a sliding window of 60 seconds, per wrapper and agent."""
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from assay.wrappers.model import (
 
 WINDOW_S = 60
 CALLERS_MAX = 200_000
-"""Callers remembered; the one unseen for longest is forgotten first."""
+"""Callers that are remembered; the one unseen for longest is forgotten first."""
 
 
 @dataclass(slots=True)
@@ -34,14 +34,14 @@ class _Window:
 
 
 class LimitStage:
-    """Admits a request, or says when the next one will be."""
+    """Admits a request, or says when the next one will be admitted."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._windows: OrderedDict[tuple[str, str], _Window] = OrderedDict()
 
     async def admit(self, trusted: AuthorizedRequest, payer: str | None) -> RateLimitedRequest:
-        """Count the request against its agent, else its payer, else its address.
+        """Count the request for its agent, else its payer, else its address.
 
         Raises `RateLimitExceeded` with `retry_after_s` and the limit headers' values.
         """
@@ -62,9 +62,10 @@ class LimitStage:
         return RateLimitedRequest(trusted, limit_headers(limit, left, reset_s))
 
     def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
-        """Count a request of a wrapper that has a limit: how many are left, and until when.
+        """Count a request of a limited wrapper; return how many are left, and the seconds.
 
-        Below zero: it is over the limit, and was not counted. Seconds until the oldest leaves.
+        Below zero, it is over the limit and was not counted. The seconds are those until the oldest
+        leaves.
         """
         limit = config.rate_limit or 0
         second = int(self._clock.monotonic_s())
@@ -96,10 +97,10 @@ class LimitStage:
 
 
 class SharedLimitStage(LimitStage):
-    """The same limit, kept together with other processes (ADR 0012).
+    """The same limit, shared with other processes (ADR 0012).
 
-    What this process admits is counted here as well: when the shared count is lost, each process
-    goes on with what it knows, and never admits more than the limit by itself.
+    What this process admits is counted here as well. If the shared count is lost, each process
+    continues with what it knows, and never admits more than the limit by itself.
     """
 
     def __init__(self, clock: Clock, quota_lease: QuotaLease) -> None:
@@ -108,9 +109,9 @@ class SharedLimitStage(LimitStage):
 
     @override
     def count(self, config: WrapperConfig, who: str) -> tuple[int, int]:
-        """Count a request from what is in hand.
+        """Count a request by a held lease.
 
-        Below zero: it is over the limit or nothing is in hand; `admit` finds out which.
+        Below zero, it is over the limit or there is no unit left; `admit` finds out which.
         """
         quota_lease = self._quota_lease
         if quota_lease.is_alone:
@@ -133,13 +134,13 @@ class SharedLimitStage(LimitStage):
         self, config: WrapperConfig, who: str, room: Remaining
     ) -> tuple[int, int]:
         left, reset_s = super().count(config, who)
-        if left < 0:  # the shared count has forgotten what this process admitted
+        if left < 0:  # the shared count has lost what this process admitted
             self._quota_lease.unspend(_key(config, who))
             return left, reset_s
         return min(left, room[0]), room[1]
 
     def _full_for_s(self, config: WrapperConfig, who: str) -> int:
-        """Seconds until this process itself may admit another; 0 when it may now."""
+        """Return the seconds until this process may admit another; 0 if it may now."""
         window = self._windows.get((config.id, who))
         if window is None:
             return 0
@@ -155,12 +156,12 @@ def _key(config: WrapperConfig, who: str) -> str:
 
 
 def caller_by(address: str) -> str:
-    """Whom a network address stands for; only one of IPv6 has to be looked at for that."""
+    """Return whom a network address stands for; only an IPv6 address needs a look-up."""
     return caller_of(address) if ":" in address else address
 
 
 def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:
-    """The same as whole lines."""
+    """Return the limit headers as whole lines."""
     return b"ratelimit-limit: %d\r\nratelimit-remaining: %d\r\nratelimit-reset: %d\r\n" % (
         limit,
         remaining,
@@ -169,7 +170,7 @@ def limit_lines(limit: int, remaining: int, reset_s: int) -> bytes:
 
 
 def limit_headers(limit: int, remaining: int, reset_s: int) -> tuple[tuple[bytes, bytes], ...]:
-    """Source: draft-ietf-httpapi-ratelimit-headers-07, the three headers clients read."""
+    """Return the three headers that clients read (draft-ietf-httpapi-ratelimit-headers-07)."""
     return (
         (b"ratelimit-limit", b"%d" % limit),
         (b"ratelimit-remaining", b"%d" % remaining),

@@ -1,4 +1,4 @@
-"""The wrapper's price: what a call costs, and holding the payment for it."""
+"""The wrapper's price: what a call costs, and holding its payment."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ from assay.wrappers.route_table import REMEMBERED_S
 from assay.wrappers.store import SqlWrapperStore
 
 QUOTE_S_MAX: Final = 3600.0
-"""The longest life of a quote: an MPP challenge's, by its setting."""
+"""Longest lifetime of a quote: that of an MPP challenge, by its setting."""
 
 
 class PayStage:
@@ -56,9 +56,9 @@ class PayStage:
         self._clock = clock
 
     def quote(self, matched: RoutedRequest) -> Quote | None:
-        """What the call costs; None when it is free.
+        """Return what the call costs; None if it is free.
 
-        Raises `UpstreamFailed` for a config that nobody could be paid for.
+        Raises `UpstreamFailed` for a config for which nobody could be paid.
         """
         config = matched.config
         if config.price == 0:
@@ -72,17 +72,17 @@ class PayStage:
     def quote_of(
         self, entry: LedgerEntry, config: WrapperConfig, incoming: InboundRequest
     ) -> Quote:
-        """What a call cost whose payment has been claimed."""
+        """Return what a call cost whose payment has been claimed."""
         return self._quote(config, incoming, entry.network, entry.amount, entry.pay_to)
 
     async def on_earlier_terms(
         self, matched: RoutedRequest, presented: PresentedPayment
     ) -> tuple[RoutedRequest, Quote] | None:
-        """The request, on terms its wrapper had a while ago, where that is what its payer signed.
+        """Return the request on earlier terms of its wrapper, if its payer signed those.
 
         Terms are price, network, payee, when it settles and how long the upstream may take; all
-        else is as it is now. They hold as long as a quote of theirs may be paid: none that was
-        never in force, and none for longer.
+        else is as it is now. They are accepted while a quote of them may be paid: no terms that
+        were never in force, and none for longer.
         """
         config, now = matched.config, self._clock.now()
         for revision in await self._store.quoted(
@@ -99,30 +99,33 @@ class PayStage:
             quote = self.quote(there)
             if quote is None or not self._payments.is_payable(quote, presented):
                 continue
-            # Another process may have asked for them until it heard of the change.
+            # Another process may have quoted them until it noticed the change.
             life = timedelta(seconds=self._payments.quote_life_s(quote) + REMEMBERED_S)
             if revision.until is None or now <= revision.until + life:
                 return there, quote
         return None
 
     def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:
-        """Whether a payment says that it pays the quote, and is good for long enough."""
+        """Return whether a payment claims to pay the quote, and is valid for long enough."""
         return self._payments.is_payable(quote, presented)
 
     def is_any_attached(self, incoming: InboundRequest) -> bool:
-        """Whether a payment of any protocol is attached, good or bad."""
+        """Return whether a payment of any protocol is attached, valid or not."""
         return self._payments.is_any_attached(incoming.headers)
 
     def is_attached(self, quote: Quote, incoming: InboundRequest) -> bool:
-        """Whether a payment is attached, good or bad."""
+        """Return whether a payment is attached, valid or not."""
         return self._payments.is_attached(quote, incoming.headers)
 
     def binds_body(self, quote: Quote) -> bool:
-        """Whether the call's body is part of what is asked to be paid for."""
+        """Return whether the call's body is part of what the payment is for."""
         return self._payments.binds_body(quote)
 
     async def read(self, quote: Quote, request: PaidRequest, limits: PaymentLimits) -> Payment:
-        """The attached payment and its payer. Raises as `PaymentService.read` and `limits`."""
+        """Return the attached payment and its payer.
+
+        Raises like `PaymentService.read` and `limits`.
+        """
         try:
             payment = await self._payments.read(quote, request)
         except PaymentRequired:
@@ -134,7 +137,7 @@ class PayStage:
     async def hold(
         self, admitted: RateLimitedRequest, payment: Payment, request: PaidRequest
     ) -> PayableRequest | Replay:
-        """The request with its payment claimed and verified, or what it bought before."""
+        """Return the request with its payment claimed and verified, or what it bought before."""
         trust = admitted.trusted.trust
         agent_id = trust.agent_id if isinstance(trust, AdmittedAgent) else ""
         claimed = await self._payments.hold(payment, request, agent_id)
@@ -146,7 +149,7 @@ class PayStage:
 
     @staticmethod
     def free(admitted: RateLimitedRequest) -> PayableRequest:
-        """The request of a wrapper that costs nothing."""
+        """Return the request of a wrapper that costs nothing."""
         return PayableRequest(admitted, Free())
 
     def _quote(
@@ -181,7 +184,7 @@ class PayStage:
 
 
 def _on_terms(config: WrapperConfig, revision: Revision) -> WrapperConfig:
-    """The wrapper as it is, on the terms of payment of a revision."""
+    """Return the wrapper as it is, on the payment terms of a revision."""
     terms = revision.config
     return replace(
         config,

@@ -1,4 +1,4 @@
-"""Every call of a wrapper becomes one row of the call log."""
+"""Records every call of a wrapper as one row of the call log."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,14 @@ PATH_CHARS_MAX = 300
 
 
 class RecordStage:
-    """Writes down how a journey ended; waits for nothing."""
+    """Records how a call ended; never waits."""
 
     def __init__(self, add: Callable[[CallLogEntry], None], clock: Clock) -> None:
         self._add = add
         self._clock = clock
 
     def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
-        """One row; a request that no wrapper answered belongs to nobody and leaves none."""
+        """Add one row; a request that no wrapper answered belongs to nobody and leaves none."""
         config = call_record.config
         if config is None:
             return
@@ -50,11 +50,11 @@ class RecordStage:
 
     @staticmethod
     def kind_of_free(matched: RoutedRequest, trust: Trust) -> CallKind:
-        """What free requests without a body have in common."""
+        """Return what free requests without a body have in common."""
         return _kind(matched.config, matched.incoming, trust, None)
 
     def record_free(self, kind: CallKind, call: FastPathCall) -> None:
-        """One row of such a request. By position, for it is on the way of every one."""
+        """Add the row of such a request; positional arguments, because every request calls it."""
         latency_us = self._since_us(call.begun_s)
         self._add(
             CallLogEntry(

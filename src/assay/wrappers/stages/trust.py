@@ -1,4 +1,4 @@
-"""Who calls a wrapper, and whether it is good enough (conventions.md#agent-identity, #wrapper)."""
+"""Finds out who calls a wrapper, and whether it may (conventions.md#agent-identity, #wrapper)."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,12 +32,12 @@ from assay.wrappers.model import (
 )
 
 COLD_PER_MINUTE = 10
-"""Requests a minute and wrapper that an unproven agent may make where it is throttled."""
+"""Requests a minute and wrapper of an unproven agent that is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentClaim:
-    """What a request says of its caller, and the decision on which it was let through."""
+    """What a request claims about its caller, and the decision that let it through."""
 
     headers: AgentHeaders
     is_proven: bool
@@ -47,7 +47,7 @@ class AgentClaim:
 
 
 class TrustStage:
-    """Finds out who calls, holds it against the agent it names, and asks the gate's memory."""
+    """Identifies the caller, compares it with the agent it names, and asks the gate."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TrustStage:
         proof: IdentityProof,
         enrolments: Enrolments | None = None,
     ) -> None:
-        """Agents that pass a paid wrapper are put into the schedule of `enrolments`."""
+        """Create it; agents that pass a paid wrapper are added to the schedule of `enrolments`."""
         self._enrolments = enrolments
         self._identity = identity
         self._gate = gate
@@ -65,22 +65,23 @@ class TrustStage:
         self._proof = proof
 
     def is_presented(self, matched: RoutedRequest) -> bool:
-        """Whether the caller says who it is, so that it can be told before it pays."""
+        """Return whether the caller names itself, so that it can be checked before it pays."""
         agent = matched.incoming.agent
         return matched.config.trust_enabled and (
             agent.session is not None or agent.signature is not None or self._is_asserted(matched)
         )
 
     async def speaker(self, incoming: InboundRequest) -> str | None:
-        """The address whose session the request carries; None where it carries none that holds."""
+        """Return the address of the request's session; None without a valid session."""
         return await self._identity.session_of(incoming.agent)
 
     def check_cached(
         self, matched: RoutedRequest
     ) -> tuple[AuthorizedRequest, AgentClaim | None] | None:
-        """The request of an agent that passed a moment ago, or None. No I/O, no refusals.
+        """Return the request of an agent that passed a moment ago, or None. No I/O.
 
-        With it what `still_holds` asks about; there is no claim where no trust is asked for.
+        It raises no refusals. Also returns the claim for `still_holds`; None if no trust is
+        required.
         """
         config, incoming = matched.config, matched.incoming
         if not config.trust_enabled:
@@ -122,10 +123,10 @@ class TrustStage:
         return AuthorizedRequest(matched, known), claim
 
     def still_holds(self, claim: AgentClaim | None) -> bool:
-        """Whether the same headers would be let through now, on the very same decision.
+        """Return whether the same headers would be let through now by the same decision.
 
-        Asked for every request: a session that was revoked or has expired, an evaluation that is
-        old or was replaced, and there is no yes here. No I/O.
+        It is checked for every request: it is False for a session that was revoked or has expired,
+        and for an evaluation that is old or was replaced. No I/O.
         """
         if claim is None:
             return True
@@ -134,11 +135,11 @@ class TrustStage:
         return self._gate.recall(claim.subject_key, claim.asked) is claim.decision
 
     async def check(self, matched: RoutedRequest, payer: str | None = None) -> AuthorizedRequest:
-        """The request of an agent that passed.
+        """Return the request of an agent that passed.
 
-        `payer` is an address that has signed a payment for this call: proof, where no session is.
-        Raises the refusals of `AgentIdentity.prove`, `IdentityMismatch`, `TrustDenied`, and those
-        of `Gate.assess`.
+        `payer` is an address that has signed a payment for this call: a proof if there is no
+        session. Raises the refusals of `AgentIdentity.prove`, `IdentityMismatch`, `TrustDenied`,
+        and those of `Gate.assess`.
         """
         if not matched.config.trust_enabled:
             return AuthorizedRequest(matched, NotRequired(payer or ""))
@@ -151,8 +152,8 @@ class TrustStage:
         request = matched.route.gate_request
         decision = self._gate.assess_cached(network, agent_id, request)
         if decision is None:
-            # Before anything is sent to the agent, which may be anybody's; a bare header that only
-            # the wrapper's owner believes shows nothing to the service.
+            # Before anything is sent to the agent's host; a bare header that only the wrapper's
+            # owner accepts proves nothing to the service.
             def shows_control(subject: Subject) -> bool:
                 _, is_proven = self._address_held(subject, address, payer, contract, proven=proven)
                 return is_proven or (self._proof == "asserted" and address is not None)
@@ -169,18 +170,18 @@ class TrustStage:
         return AuthorizedRequest(_slowed(matched, decision), known)
 
     async def _have_visited(self, matched: RoutedRequest, decision: Decision) -> None:
-        """Ask for visits of an agent that a paid wrapper let in after an evaluation."""
+        """Request visits of an agent that a paid wrapper let in after an evaluation."""
         config, subject = matched.config, decision.subject
         is_new = decision.allow and decision.sandbox_ran and subject.agent is not None
         if self._enrolments is None or not is_new or not config.price:
             return
-        with suppress(ServiceError):  # it has a thousand already, or the store is down: no matter
+        with suppress(ServiceError):  # it has a thousand already, or the store is down: ignore it
             await self._enrolments.enrol(EnrolmentHolder("seller", config.operator_id), subject)
 
     async def _address(
         self, matched: RoutedRequest, payer: str | None
     ) -> tuple[str | None, bool, str | None, ContractProof | None]:
-        """The caller's address, whether it is proven, a session that began, and its contract."""
+        """Return the caller's address, whether it is proven, a new session, and its contract."""
         incoming = matched.incoming
         headers = incoming.agent
         principal: AgentPrincipal | None = self._identity.prove_cached(headers)
@@ -198,7 +199,7 @@ class TrustStage:
         return principal.address, True, begun.token if begun else None, principal.contract
 
     def _is_asserted(self, matched: RoutedRequest) -> bool:
-        """Whether the caller names an agent, and is believed without more."""
+        """Return whether the caller names an agent, and is accepted without proof."""
         incoming = matched.incoming
         is_named = incoming.agent.address is not None or incoming.agent_id is not None
         return is_named and "asserted" in {matched.config.identity_proof, self._proof}
@@ -212,24 +213,24 @@ class TrustStage:
         *,
         proven: bool,
     ) -> tuple[str, bool]:
-        """Who is believed to speak for the agent. Raises `IdentityMismatch`."""
+        """Return the address that is accepted for the agent. Raises `IdentityMismatch`."""
         is_known = proven and address is not None and controls(address, subject, contract)
         if payer is not None and not is_known and controls(payer, subject):
             return payer, True
-        if address is None:  # only an id was asserted: nobody has spoken for it
+        if address is None:  # only an id was asserted: no address
             return subject.wallet, False
         require_control(address, subject, contract)
         return address, proven
 
     def _network(self, incoming: InboundRequest) -> Network:
-        """By `x-chain` alone: the query belongs to the upstream."""
+        """Return the network by `x-chain` alone: the query belongs to the upstream."""
         if incoming.chain is None:
             return self._networks.default
         return self._networks.by_slug(incoming.chain[:64])
 
 
 def _slowed(matched: RoutedRequest, decision: Decision) -> RoutedRequest:
-    """With the limit of unproven agents, where the wrapper's own is not lower."""
+    """Return the request with the limit of unproven agents, unless its own is lower."""
     if not decision.is_throttled:
         return matched
     limit = min(matched.config.rate_limit or COLD_PER_MINUTE, COLD_PER_MINUTE)
@@ -238,7 +239,10 @@ def _slowed(matched: RoutedRequest, decision: Decision) -> RoutedRequest:
 
 
 def _agent_id(network: Network, incoming: InboundRequest, address: str | None) -> str | None:
-    """The agent that is named, else the key agent of the address; on Solana that is nobody."""
+    """Return the named agent, else the key agent of an EVM address; else None.
+
+    Raises `InvalidRequest` for an invalid id.
+    """
     if incoming.agent_id:
         try:
             return canonical_agent_id(network, incoming.agent_id)
@@ -253,7 +257,7 @@ def _agent_id(network: Network, incoming: InboundRequest, address: str | None) -
 def _known(
     decision: Decision, address: str, *, proven: bool, session: str | None = None
 ) -> AdmittedAgent:
-    """Who calls, with what is thought of it; by its own id, whatever it was named by."""
+    """Return the agent by its own id, with its assessment, whatever name the call used."""
     agent_id = decision.subject.agent_id
     return AdmittedAgent(
         agent_id=agent_id,
@@ -268,7 +272,7 @@ def _known(
 
 
 def _denied(decision: Decision, known: AdmittedAgent) -> TrustDenied:
-    """The refusal, with who it was."""
+    """Return the refusal, with the agent."""
     refusal = TrustDenied.of(decision)
     refusal.known = known
     return refusal
