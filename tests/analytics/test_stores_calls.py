@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from assay.analytics.log import BATCH_MAX, CallLog
-from assay.analytics.model import BatchId, CallLogEntry
-from assay.analytics.ports import CallsRefused
+from assay.analytics.model import BatchId, CallLogEntry, CallsRefused
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
 from assay.analytics.store_rollups import SqlRollupProof

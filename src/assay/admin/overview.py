@@ -8,7 +8,7 @@ from typing import Final
 from assay.accounts.api_keys import ApiKeys
 from assay.accounts.model import AccountChange, ApiKey, Operator
 from assay.accounts.operators import Operators
-from assay.admin.ports import OperatorOverview, PlatformStats
+from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.store import SqlAdminStore
 from assay.analytics.model import AgentCounted, CallSums, LogFilter, LoggedCall, Stats
 from assay.analytics.queries import Analytics, ReportPage

@@ -17,8 +17,8 @@ from assay.accounts import schemas as accounts
 from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.accounts.schemas import SessionResponse, session
 from assay.admin.account_data import AccountExport
+from assay.admin.model import OperatorOverview, PlatformStats
 from assay.admin.overview import OperatorDetail
-from assay.admin.ports import OperatorOverview, PlatformStats
 from assay.analytics import schemas as analytics
 from assay.audit.service import AuditEntry
 from assay.common.clock import iso

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.accounts.model import OperatorNotFound, Role
 from assay.accounts.store_operators import ADMINS, operator_of, require_another_admin
-from assay.admin.ports import OperatorOverview, PlatformStats
+from assay.admin.model import OperatorOverview, PlatformStats
 from assay.analytics.model import CallSums
 from assay.analytics.store_analytics import funnel_of
 from assay.audit.service import TERMINAL, AuditEntry

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from assay.analytics.model import BatchId, CallLogEntry, bound
-from assay.analytics.ports import CallsRefused
+from assay.analytics.model import BatchId, CallLogEntry, CallsRefused, bound
 from assay.analytics.store_calls import SqlCallStore
 from assay.common.costs import Cost, CostLedger, address_bearer
 from assay.common.ids import new_id

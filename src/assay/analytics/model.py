@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from assay.common.errors import NotFound
+
+AgentOrder = Literal["lastSeen", "calls", "spent", "errors"]
+"""Source: interface.md#enumerated-values."""
+
+
+class CallsRefused(Exception):
+    """The store can never take this batch: a row of it holds what cannot be stored."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from assay.analytics.log import CallLog
 from assay.analytics.model import (
     AgentCounted,
     AgentNotSeen,
+    AgentOrder,
     CallNotFound,
     CallSums,
     EndpointCounted,
@@ -17,7 +18,6 @@ from assay.analytics.model import (
     LoggedCall,
     Stats,
 )
-from assay.analytics.ports import AgentOrder
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.common.clock import Clock
 

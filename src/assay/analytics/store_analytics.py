@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, RowMapping, Select, Table, and_, func, sel
 
 from assay.analytics.model import (
     AgentCounted,
+    AgentOrder,
     CallSums,
     EndpointCounted,
     Funnel,
@@ -15,7 +16,6 @@ from assay.analytics.model import (
     LoggedCall,
     Stats,
 )
-from assay.analytics.ports import AgentOrder
 from assay.analytics.store_calls import CallPages
 from assay.db.engine import Database, from_us
 from assay.db.schema.everything import (

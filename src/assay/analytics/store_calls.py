@@ -26,8 +26,15 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, RowMapping, and_, case, exists, func, or_, select, text
 from sqlalchemy.exc import IntegrityError
 
-from assay.analytics.model import BatchId, CallKind, CallLogEntry, LogFilter, LoggedCall, bound
-from assay.analytics.ports import CallsRefused
+from assay.analytics.model import (
+    BatchId,
+    CallKind,
+    CallLogEntry,
+    CallsRefused,
+    LogFilter,
+    LoggedCall,
+    bound,
+)
 from assay.analytics.rollup import RollupTally, tally_calls
 from assay.analytics.store_rollups import RollupWriter, short_key
 from assay.common.clock import DAY_US, Clock

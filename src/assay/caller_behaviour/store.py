@@ -1,7 +1,5 @@
 """Scenario runs and observations at wrappers in SQL.
 
-Stores observations at wrappers in SQL.
-
 Stores scenario runs in SQL.
 """
 

@@ -12,8 +12,6 @@ A card with a usual name speaks for the addresses in its folder that it sends ca
 speaks for the documentation of the paid address. Neither does if an agent of another owner has
 proven control there: a shared host belongs to no single agent. Source: ADR 0027.
 
-Proves which declared services an agent's owner controls.
-
 DNS and the host's own file speak for a host, a card or an OpenAPI document for its own URL and
 below, an x402 payee for that one service. The longest proven path wins. Source: ADR 0027.
 """

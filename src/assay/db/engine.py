@@ -1,8 +1,6 @@
 """A database, SQLite or PostgreSQL: its migrations, and the ways to read and write it.
 
 Runs versioned migrations from code: no configuration file and no command for operators.
-
-A database, SQLite or PostgreSQL, and the ways to read and write it.
 """
 
 import asyncio

@@ -4,8 +4,6 @@ Sentences that say how to fix what a check found. Pure.
 
 A check without an entry is answered with its own finding: a new check needs no edit here.
 
-Finds the causes of a score, each with the score without it, by the score's own function.
-
 Nothing is estimated: the evidence is replaced by what it would be with one cause removed, and is
 graded again. Unpredictable effects, such as future feedback, are given as an upper bound.
 """

@@ -6,8 +6,6 @@ Rung 1 of an agent with services: function, control, and no critical finding.
 
 The demands of rung 1 of a key agent.
 
-Determines the highest rung whose evidence is complete: the bound on an agent's grade.
-
 Every rung is a list of demands. A demand is `met`, `missing`, or `unknown` if lack of our time,
 budget or chain data prevented an answer. An unknown demand never earns a rung and never takes a
 held one away. Source: docs/grades.md#the-ladder; ADR 0024.

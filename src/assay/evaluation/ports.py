@@ -1,8 +1,6 @@
 """External dependencies of evaluations and of signals, and the interface of a signal.
 
 External dependencies of signals beyond the registry and the sandbox.
-
-External dependencies of evaluations, and the interface of a signal.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ The reputation registry's view of an agent, and its worth to us.
 Source: interface.md#trust-profile.
 
 Snapshots, with both their hashes (interface.md#snapshot).
-
-Trust profile, wallet resolution, sandbox result (interface.md#trust-profile, #snapshot).
 """
 
 from typing import Annotated

@@ -1,13 +1,9 @@
 """Writes a verdict and its evidence in canonical form, and its hashes. Pure.
 
-Writes the record of a verdict, and its evidence, in canonical form.
-
 The record contains what stays the same for an unchanged agent: no seeds, texts, counts or times, so
 that it has one hash per rung. The evidence document contains everything, the policy included, so
 that the record can be recomputed byte for byte.
 Source: interface.md#snapshot; evidence.md#hashes-of-evidence; ADR 0024.
-
-Writes a verdict in canonical form, and its hashes.
 
 Snapshots older than the ladder have the earlier form, and are checked by its own rule.
 Source: interface.md#snapshot; conventions.md#snapshots; ADR 0024.

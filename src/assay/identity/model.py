@@ -1,7 +1,5 @@
 """Challenge, session and the proof of an agent's identity, and for which agent it acts.
 
-Challenge, session and the proof of an agent's identity.
-
 Source: interface.md#challenge, #states, #agent-identity.
 
 Decides whether a proven address acts for an agent.

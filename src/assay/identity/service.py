@@ -3,8 +3,6 @@
 Sessions: a proven address, for one hour, revocable.
 
 Source: interface.md#states, #agent-identity; conventions.md#agent-identity.
-
-The whole flow of interface.md#agent-identity: from headers to a proven address.
 """
 
 from collections import OrderedDict

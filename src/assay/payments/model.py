@@ -20,7 +20,7 @@ from assay.common.errors import Conflict, ServiceError, Unavailable
 from assay.common.json import JsonObject, JsonValue
 from assay.payments.outcomes import AT_ONCE, NO_GAS, Gas, Look, SettlementAttempt
 
-Protocol: TypeAlias = Literal["x402", "mpp"]
+ProtocolName: TypeAlias = Literal["x402", "mpp"]
 """Source: interface.md#enumerated-values."""
 
 
@@ -42,7 +42,7 @@ class PaymentNetwork:
     """
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     chain_id: int
     asset: PaymentAsset
     rpc_urls: tuple[str, ...]
@@ -161,7 +161,7 @@ class LedgerEntry:
     """A row of the ledger."""
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     asset: str
     payer: str
@@ -397,7 +397,7 @@ class WatchedPayment:
     """The part of a ledger entry that a receipt is compared with."""
 
     id: str
-    protocol: Protocol
+    protocol: ProtocolName
     asset: str
     payer: str
     nonce: str

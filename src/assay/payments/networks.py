@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from assay.chains.model import Network
 from assay.chains.rpc import Rpc
 from assay.common.addresses import keccak256
-from assay.payments.model import PaymentAsset, PaymentNetwork, Protocol
+from assay.payments.model import PaymentAsset, PaymentNetwork, ProtocolName
 
 Value = TypeVar("Value")
 
@@ -86,7 +86,7 @@ def network_id(name: str) -> str | None:
     return _SPELLINGS.get(name.strip().lower())
 
 
-def accepted_names(protocol: Protocol | None = None) -> str:
+def accepted_names(protocol: ProtocolName | None = None) -> str:
     """Return the networks of a protocol, or all, as errors list them: `eip155:8453 (base), ...`."""
     fitting = (row for row in ROWS if protocol in {None, row.protocol})
     return ", ".join(f"{row.id} ({row.short_name})" for row in fitting)

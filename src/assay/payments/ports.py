@@ -36,7 +36,7 @@ from assay.payments.model import (
     PaymentRequirements,
     PaymentSighting,
     PaymentState,
-    Protocol,
+    ProtocolName,
     Quote,
 )
 from assay.payments.outcomes import PaymentOutcome, Rejected, Settled, SettlementAttempt
@@ -49,7 +49,7 @@ _LABEL = b"assay.request.2\0"
 class PresentedPayment:
     """A payment as its sender states it: parsed, but not verified."""
 
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     """Id of the network that it claims to be made on."""
     amount: int
@@ -355,7 +355,7 @@ class ProtocolDependencies:
 class PaymentProtocol(Port):
     """A folder of `payments`: how one protocol asks, reads, settles and confirms."""
 
-    name: ClassVar[Protocol]
+    name: ClassVar[ProtocolName]
     binds_body: ClassVar[bool]
     """Whether a challenge is valid for one body only: then the body is read before the 402."""
     publishes: ClassVar[bool]

@@ -306,10 +306,9 @@ class SqlLedgerStore:
         lease_until: datetime | None = None,
         stored: StoredResponse | None = None,
     ) -> LedgerEntry | None:
-        """Move an entry on, store what it bought in the same transaction, and charge its gas.
+        """Move an entry on, store what it bought, and charge its gas, in one transaction.
 
-        Returns None and changes nothing if the row is not as `entry` says. Raises
-        `IllegalTransition`.
+        Returns None, unchanged, if the row is not as `entry` says. Raises `IllegalTransition`.
         """
         require_legal(entry.state, state)
         now = self._clock.now()

@@ -4,8 +4,6 @@ Calls a target for an operator through the egress guard.
 
 Source: interface.md#blocked-addresses.
 
-Tries an endpoint as an agent would, without paying.
-
 A path is one of the operator's own wrappers: its upstream is called with its secret and its trust
 rule, but no payment is charged and no limit is counted. An absolute URL is called directly.
 Source: interface.md#proxy-and-playground-results, #proxy-and-playground.

@@ -5,8 +5,6 @@ Classifies the words of a text, in many languages.
 Read from `texts/lexicon.json`: single words and stems, no sentences. Identifiers are split into
 words. Every step is a look-up, so the work is linear in the length of the text.
 
-Detects what one sentence orders its reader to do beyond a document's own work.
-
 An order alone is ordinary: documentation is full of them. Its topic decides: things that are not
 the tool's (a conversation, files of a home, keys of others), work of other tools, shell commands,
 the choice among agents. Each such topic is one sign; a second of another kind (the destination,

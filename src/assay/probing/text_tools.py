@@ -1,7 +1,5 @@
 """Tests what takes a text of ours: read-only tools and documented operations.
 
-Finds what takes a text of ours: read-only tools and documented operations.
-
 One argument is left to the caller; the others have documented values. Called once a visit: proof of
 function has already read the documents, so they cost nothing again.
 

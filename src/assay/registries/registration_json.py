@@ -1,7 +1,5 @@
 """Turns a token URI or the bytes behind it into a JSON value, leniently and within bounds. Pure.
 
-Turns the bytes behind a token URI into a JSON value, leniently and within bounds.
-
 Beyond RFC 8259 it accepts, each with a problem that says so: a byte order mark, UTF-16, gzip,
 base64, comments and trailing commas, a code fence, lone surrogates, JSON within a text. All of
 these have one meaning. Bare keys, single quotes and malformed numbers are ambiguous and refused.

@@ -4,8 +4,6 @@ Cleans texts and addresses of a registration file for display and for calls.
 
 Reads members of an object in a registration file, in their known spellings.
 
-Reads the services of a registration file, in every known shape.
-
 No service is dropped because of its name: probes find out which protocol it speaks.
 
 Reads the `registrations` of a file: the agents it claims to belong to.

@@ -1,8 +1,6 @@
 """Chains, and problems of registration files, in responses.
 
 The `chain` object of responses (interface.md#trust-profile).
-
-Problems of a registration file in responses (beyond the specification).
 """
 
 from typing import Annotated

@@ -5,8 +5,6 @@ Converts feedback values to a scale of 0 to 100. Pure.
 Source: EIP-8004, "Reputation Registry": tags are free, only value and decimals are mandatory, and a
 few tags have scales of their own.
 
-Reads events of registries and listed assets from logs of untrusted nodes.
-
 Reads events into the store, range by range, in the background and rate-limited.
 
 Only blocks at least `TAIL` below the newest are stored. A cursor keeps the hash of its block: if

@@ -1,7 +1,5 @@
 """Writes scores back to the registry on Solana, outside the request and within a budget.
 
-Writes scores back to the registry on Solana, outside the request.
-
 A write never delays or fails the evaluation that caused it, is never retried, and may be lost.
 There is one write per evaluation that really ran: the registry's own engine counts many writes by
 one wallet against the agent (conventions.md#solana-write-back).

@@ -1,7 +1,5 @@
 """The table from error codes to HTTP statuses, the error envelope, and early refusals.
 
-The table from error codes to HTTP statuses, and the error envelope.
-
 Source: conventions.md#error-envelope.
 
 Refusals written before any application has seen a request.

@@ -17,7 +17,7 @@ from assay.common.http_heads import ANY, canonical_origin
 from assay.common.numbers import DECIMALS
 from assay.gate.model import ColdStart
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
-from assay.payments.model import PaymentNetwork, Protocol
+from assay.payments.model import PaymentNetwork, ProtocolName
 from assay.payments.networks import DEFAULTS, accepted_names, network_id, payee_problem
 from assay.wrappers.matching import (
     BadPath,
@@ -67,7 +67,7 @@ class NewEndpoint:
     method: str = "GET"
     description: str = ""
     rate_limit: int | None = None
-    protocol: Protocol = "x402"
+    protocol: ProtocolName = "x402"
     network: str | None = None
     payout_address: str | None = None
     trust_enabled: bool = False

@@ -11,10 +11,15 @@ from assay.analytics.model import CallKind
 from assay.common.http_heads import HeaderPairs
 from assay.http1.model import PreparedUpstreamRequest, ResponseHead, ResponseSink, UpstreamExchange
 from assay.wrappers.cors import cors_headers, preflighted_method
-from assay.wrappers.model import InboundRequest, RateLimitedRequest, RoutedRequest, Trust
+from assay.wrappers.model import (
+    FastPathCall,
+    InboundRequest,
+    RateLimitedRequest,
+    RoutedRequest,
+    Trust,
+)
 from assay.wrappers.origin import WrapperOrigin, host_of
 from assay.wrappers.pipeline import Stages
-from assay.wrappers.ports import FastPathCall
 from assay.wrappers.stages.forward import asks_itself, lines_of
 from assay.wrappers.stages.limit import caller_by, limit_lines
 from assay.wrappers.stages.trust import AgentClaim

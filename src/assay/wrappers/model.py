@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
 from assay.common.http_heads import HeaderPairs
@@ -19,7 +19,7 @@ from assay.gate.decision import denial, denial_message
 from assay.gate.model import ColdStart, Decision, GateInput
 from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
-from assay.payments.model import ClaimedPayment, LedgerEntry, Protocol, Quote
+from assay.payments.model import ClaimedPayment, LedgerEntry, ProtocolName, Quote
 
 _STRICTEST_FIRST = ("deny", None, "throttle", "allow")
 
@@ -150,7 +150,7 @@ class WrapperConfig:
     target_url: str
     """Empty for a wrapper that is only listed with its price, by the earlier form
     (interface.md#the-earlier-wrapper-form)."""
-    protocol: Protocol
+    protocol: ProtocolName
     network: str
     payout_address: str | None
     trust_enabled: bool
@@ -340,3 +340,22 @@ class CallRecord:
     refusal: "ServiceError | None" = None
     """Set if its address is over its limit: it is raised unless a valid payment comes."""
     payments: PaymentLimits = NO_PAYMENT_LIMITS
+
+
+QUOTES_MAX: Final = 100
+"""Revisions of one wrapper, price and network that a payment is held against."""
+
+
+ChangeResult = Literal["changed", "overlaps", "stale"]
+
+
+class FastPathCall(Protocol):
+    """What differs between two requests of the very same bytes, and how this one went."""
+
+    client_address: str
+    caller: Caller
+    request_id: str
+    begun_s: float
+    status: int
+    outcome: str
+    bytes_out: int

@@ -32,8 +32,7 @@ from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
-from assay.wrappers.model import UpstreamAuth, WrapperConfig
-from assay.wrappers.ports import QUOTES_MAX, ChangeResult
+from assay.wrappers.model import QUOTES_MAX, ChangeResult, UpstreamAuth, WrapperConfig
 
 
 def _revision_of(row: RowMapping) -> Revision:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from assay.analytics import log as call_log
 from assay.analytics.log import CallLog
-from assay.analytics.model import BatchId, CallLogEntry
-from assay.analytics.ports import CallsRefused
+from assay.analytics.model import BatchId, CallLogEntry, CallsRefused
 from assay.common.errors import Unavailable
 from tests.support.fakes.calls import call
 

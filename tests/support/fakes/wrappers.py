@@ -7,8 +7,7 @@ from datetime import datetime
 from assay.audit.service import AuditEntry
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
-from assay.wrappers.model import UpstreamAuth, WrapperConfig
-from assay.wrappers.ports import ChangeResult
+from assay.wrappers.model import ChangeResult, UpstreamAuth, WrapperConfig
 
 
 class MemoryWrapperStore:

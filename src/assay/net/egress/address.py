@@ -2,8 +2,6 @@
 
 The ports that we call at addresses that other parties gave us.
 
-Decides which IP addresses we connect to for other parties.
-
 Source: interface.md#blocked-addresses. The tables are explicit because `ipaddress.is_global` lets
 NAT64, 6to4, mapped, unassigned and documentation (3fff::/20) ranges through and changes between
 versions of Python.

@@ -2,8 +2,6 @@
 
 An HTTP/2 request on a guarded connection of its own: gRPC (ADR 0040).
 
-The HTTP client for addresses that other parties gave us.
-
 Source: interface.md#blocked-addresses; egress.md#addresses.
 """
 

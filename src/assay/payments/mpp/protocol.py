@@ -14,7 +14,7 @@ from assay.payments.model import (
     PaymentRefused,
     PaymentRequirements,
     PaymentSighting,
-    Protocol,
+    ProtocolName,
     Quote,
 )
 from assay.payments.outcomes import PaymentOutcome
@@ -36,7 +36,7 @@ _SCHEME = b"payment "
 class Mpp:
     """Reads one credential for each request, from `Authorization`."""
 
-    name: ClassVar[Protocol] = "mpp"
+    name: ClassVar[ProtocolName] = "mpp"
     binds_body: ClassVar[bool] = True
     spends_gas: ClassVar[bool] = False  # the payer's own transaction is sent
     receipts_refusals: ClassVar[bool] = False  # only a 2xx has a receipt (draft, "Receipt")

@@ -16,7 +16,7 @@ from assay.payments.model import (
     PaymentRefused,
     PaymentRequirements,
     PaymentSighting,
-    Protocol,
+    ProtocolName,
     Quote,
 )
 from assay.payments.networks import ROWS
@@ -63,7 +63,7 @@ _NETWORKS: Final = {
 class X402:
     """Both versions; the JSON decides the version, whichever header it came in."""
 
-    name: ClassVar[Protocol] = "x402"
+    name: ClassVar[ProtocolName] = "x402"
     binds_body: ClassVar[bool] = False  # the signed data has no place for it
     spends_gas: ClassVar[bool] = True
     receipts_refusals: ClassVar[bool] = True  # a failed answer says that its money was taken

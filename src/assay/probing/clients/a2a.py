@@ -9,8 +9,6 @@ A2A conversations over gRPC, through the same guarded egress as all others (ADR 
 The messages are the official library's, of 0.3 and of 1.0. Its own client is not used: grpcio
 resolves names and connects by itself, where the egress guard cannot check it.
 
-A2A conversations through the official client library, over guarded egress.
-
 Agents that offer only gRPC are handled by `a2a_grpc`.
 """
 

@@ -5,8 +5,6 @@ Words by which descriptions of tools, operations and skills say that they only i
 By language: verbs as descriptions have them (infinitive, third person, imperative), and nouns of
 information. None of them is a word of an act in any of these languages.
 
-Decides whether a request asks for an act; in doubt it does.
-
 Source: evidence.md#no-acts: no request of a visit buys, sends, books, transfers, deletes, posts,
 signs or calls anything, in any language of a card.
 

@@ -5,8 +5,6 @@ Reads the arguments of a documented operation, and where each goes.
 Sources: OpenAPI 3.1 (Parameter, Request Body and Media Type Objects); OpenAPI 2.0, "Parameter
 Object".
 
-Finds the read-only operations of an OpenAPI document.
-
 Turns calls that a page or an index shows into operations.
 
 Services without a document still show how to call them: by links, by `GET /rate?from=EUR`, by a

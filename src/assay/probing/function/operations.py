@@ -10,8 +10,6 @@ Source: GraphQL specification of October 2021, section 4 (introspection); "Graph
 the request. Only fields of the query type are queried: they must not change anything (section
 6.3.1).
 
-Proof that an HTTP service works: documented read-only operations, for different inputs.
-
 Without documentation the declared address itself is called, with its own parameters varied.
 Source: evidence.md#operations.
 """

@@ -32,13 +32,13 @@ from assay.payments.ports import upstream_key
 from assay.wrappers.cors import PREFIX as CORS_PREFIX
 from assay.wrappers.model import (
     AdmittedAgent,
+    FastPathCall,
     InboundRequest,
     PayableRequest,
     WrapperConfig,
     WrapperTooLarge,
 )
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.ports import FastPathCall
 from assay.wrappers.response_fields import ResponseFields, exceptions, is_command
 
 ROUNDS_MAX: Final = 4

@@ -7,12 +7,12 @@ from assay.common.clock import Clock
 from assay.wrappers.model import (
     AdmittedAgent,
     CallRecord,
+    FastPathCall,
     InboundRequest,
     RoutedRequest,
     Trust,
     WrapperConfig,
 )
-from assay.wrappers.ports import FastPathCall
 
 PATH_CHARS_MAX = 300
 

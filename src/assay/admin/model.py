@@ -1,9 +1,4 @@
-"""What admins see of an account, and what their views need of the outside.
-
-What an admin sees of the whole platform (interface.md#dashboard).
-
-What the admin's views need of the outside.
-"""
+"""What an admin sees of the whole platform (interface.md#dashboard)."""
 
 from dataclasses import dataclass
 
