@@ -93,7 +93,7 @@ async def _health(port: int, until: float, into: list[float]) -> None:
                 into.append(1000 * (time.monotonic() - begun))
                 if len(got.answers) < answers:
                     break
-                if answers >= 100:  # what was answered is kept, and read anew every time
+                if answers >= 100:  # the answers are kept, and read again every time
                     break
                 await asyncio.sleep(EVERY_S)
 

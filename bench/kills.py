@@ -8,7 +8,7 @@ Over SQLite one process is killed, over PostgreSQL two in turn, each 0.05 to 5 s
 after it began to serve; it starts again at once (a fork of a loaded interpreter) on the same data.
 Payers sign one payment a call and send it until it is served or refused. The chain is a local one,
 MPP is paid on anvil (needs Node.js). Status 1 when anything was free, lost or doubled, or books
-differ: chain, ledger and revenue, and what the seller is told by call log, funnel and revenue once
+differ: chain, ledger and revenue, and what the seller sees in call log, funnel and revenue once
 the service has recovered the calls that the kills lost, payment by payment.
 """
 
@@ -44,7 +44,7 @@ def main() -> int:
         wrong |= differ or any((table.free, table.lost, table.doubled))
         if table.books.differences:
             wrong = True
-            print(f"the seller is told otherwise: {table.books.differences}", flush=True)
+            print(f"the seller sees something else: {table.books.differences}", flush=True)
         refused = [call.refused for call in table.calls if not call.served]
         if refused:
             print(f"not served: {len(refused)}, {sorted(set(refused))}", flush=True)

@@ -127,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         self.on_lost(self)
 
     def on_lost(self, connection: "Connection") -> None:
-        """An idle connection that the server closed; whoever paces opens another."""
+        """An idle connection that the server closed; the pacer opens another."""
 
     def _judge(self, head: bytes) -> None:
         if (

@@ -55,7 +55,7 @@ def sqlite(migrate: Callable[[Path], object]) -> str:
 
 def postgresql(url: str) -> str:
     """The same of a PostgreSQL: each column, constraint and index, then what is no table."""
-    with ThreadPoolExecutor(1) as thread:  # whoever asks may have a running loop
+    with ThreadPoolExecutor(1) as thread:  # the caller may have a running loop
         return thread.submit(asyncio.run, _read(url)).result()
 
 

@@ -1,1 +1,1 @@
-"""Platform-wide views (interface.md#dashboard)."""
+"""Views of the whole platform (interface.md#dashboard)."""

@@ -1,4 +1,4 @@
-"""An account's data, handed out whole, and its end (conventions.md#account-security)."""
+"""Exports an account's data, and deletes an account (conventions.md#account-security)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ NOTES_MAX: Final = 5000
 
 
 EXPORTS_PER_HOUR: Final = 10
-"""Exports of one account, in one process."""
+"""Exports of one account an hour, in one process."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountExport:
-    """Everything that is kept of an account but its calls and payments, which have pages."""
+    """Everything that is stored about an account, without calls and payments, which have pages."""
 
     operator: Operator
     recovery_codes_left: int
@@ -47,7 +47,7 @@ class AccountExport:
 
 @dataclass(frozen=True, slots=True)
 class AccountDataDependencies:
-    """Where an account's data are."""
+    """What an account's data are read from."""
 
     end: SqlAccountEnd
     operators: Operators
@@ -71,9 +71,9 @@ class AccountData:
         self._exports = RequestQuota(dependencies.clock, EXPORTS_PER_HOUR)
 
     async def export(self, operator: Operator, actor: Actor = TERMINAL) -> AccountExport:
-        """What is kept of the account; no secret is in it, not even as a hash.
+        """Return what is stored about the account; it contains no secret, not even as a hash.
 
-        Each is a line of the audit trail. Raises `TooMany` beyond `EXPORTS_PER_HOUR`.
+        Each export is a line of the audit trail. Raises `TooMany` beyond `EXPORTS_PER_HOUR`.
         """
         dependencies, operator_id = self._dependencies, operator.id
         self._exports.require(operator_id)
@@ -94,7 +94,7 @@ class AccountData:
     async def delete(
         self, operator: Operator, password: str, code: str | None, client: Client, actor: Actor
     ) -> None:
-        """End the account for good, for its owner.
+        """Delete the account permanently, for its owner.
 
         Raises `PasswordWrong`, `TotpRequired`, `TotpInvalid`, `TooMany`, and `LastAdmin`.
         """
@@ -103,7 +103,7 @@ class AccountData:
         await self.delete_for_admin(operator.id, actor)
 
     async def delete_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> None:
-        """End an account for good. Raises `OperatorNotFound` and `LastAdmin`.
+        """Delete an account permanently. Raises `OperatorNotFound` and `LastAdmin`.
 
         Other processes refuse its keys and wrappers within `api_keys.REMEMBERED_S` seconds.
         """

@@ -8,7 +8,7 @@ from assay.analytics.model import CallSums, Funnel
 
 @dataclass(frozen=True, slots=True)
 class PlatformStats:
-    """Everything together. `agents` counts an agent once for every operator it called."""
+    """The platform's sums. `agents` counts an agent once for every operator that it called."""
 
     operators: int
     pro: int

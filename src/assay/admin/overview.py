@@ -27,7 +27,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class OperatorDetail:
-    """An account and everything of it; the newest, where there is a great deal."""
+    """An account and everything of it; only the newest, if there is a great deal."""
 
     operator: Operator
     keys: Sequence[ApiKey]
@@ -39,7 +39,7 @@ class OperatorDetail:
 
 @dataclass(frozen=True, slots=True)
 class AdminDependencies:
-    """What the admin's views are made of."""
+    """What the admin's views are built from."""
 
     store: SqlAdminStore
     audit: AuditStore
@@ -51,24 +51,24 @@ class AdminDependencies:
 
 
 class Admin:
-    """Views across accounts, and changes to them. The caller has been found to be an admin."""
+    """Views across accounts, and changes to them. Its caller has been checked to be an admin."""
 
     def __init__(self, needs: AdminDependencies) -> None:
         self._needs = needs
 
     async def stats(self) -> PlatformStats:
-        """The platform's sums."""
+        """Return the platform's sums."""
         await self._needs.analytics.fresh()
         today = (self._needs.clock.now().date() - _EPOCH).days
         return await self._needs.store.stats_for_admin(today)
 
     async def operators(self, at_most: int, offset: int) -> tuple[Sequence[OperatorOverview], int]:
-        """A page of accounts, newest first, and how many there are."""
+        """Return a page of accounts, newest first, and how many there are."""
         await self._needs.analytics.fresh()
         return await self._needs.store.operators_for_admin(at_most, offset)
 
     async def operator(self, operator_id: str) -> OperatorDetail:
-        """One account in detail. Raises `OperatorNotFound`."""
+        """Return one account in detail. Raises `OperatorNotFound`."""
         needs = self._needs
         operator = await needs.operators.find_for_admin(operator_id)
         agents, _ = await needs.analytics.agents(operator.id, "lastSeen", AGENTS_SHOWN, 0)
@@ -84,20 +84,20 @@ class Admin:
     async def logs(
         self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> tuple[Sequence[LoggedCall], int]:
-        """A page of one account's calls. Raises `OperatorNotFound` and `CallNotFound`."""
+        """Return a page of one account's calls. Raises `OperatorNotFound` and `CallNotFound`."""
         operator = await self._needs.operators.find_for_admin(operator_id)
         return await self._needs.analytics.logs(operator.id, which, page)
 
     async def change(self, operator_id: str, change: AccountChange, actor: Actor) -> Operator:
-        """Change an account, at once. Raises `OperatorNotFound` and `OwnAccount`."""
+        """Change an account at once. Raises `OperatorNotFound` and `OwnAccount`."""
         operator = await self._needs.operators.change_for_admin(operator_id, change, actor)
-        self._needs.endpoints.forget()  # the wrappers of a suspended account answer no more
+        self._needs.endpoints.forget()  # the wrappers of a suspended account no longer answer
         return operator
 
     async def audit(
         self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
     ) -> tuple[Sequence[AuditEntry], int]:
-        """A page of the audit trail, newest first, and how many notes there are."""
+        """Return a page of the audit trail, newest first, and how many entries there are."""
         audit = self._needs.audit
         found = await audit.page_for_admin(operator_id, before, at_most, offset)
         return found, await audit.count_for_admin(operator_id)

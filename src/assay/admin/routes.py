@@ -1,8 +1,6 @@
-"""Views and changes for admins, and an account's data and end.
+"""Operations for admins, and operations on an account's own data and end.
 
-What admins see and change (interface.md#dashboard).
-
-An account's data handed out whole, and its end. Beyond the specification's tables.
+Source: interface.md#dashboard. An account's data and end are beyond the specification's tables.
 """
 
 import asyncio
@@ -48,17 +46,17 @@ router = APIRouter(tags=["Admin"])
 OperatorId = Annotated[str, Path(alias="id", max_length=64)]
 ROOT = "/operator/admin"
 WALLET_S = 3.0
-"""How long the stats wait for Solana to say what the writing wallet holds."""
+"""Longest wait of the stats for Solana's answer about the writing wallet."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatsSources:
-    """What the platform's figures are read from, beside its store."""
+    """What the platform's figures are read from, besides its store."""
 
     costs: CostLedger
     call_log: CallLog
     undelivered: Callable[[], int]
-    """Deliveries that were not added, for their owners had used up a quota of the day."""
+    """Deliveries that were not added because their owners had used up a quota of the day."""
     write_back: FeedbackPublisher | None
     networks: Networks
     gas: GasAccounts
@@ -74,7 +72,7 @@ class StatsSources:
     answers=wire.PlatformStatsResponse,
 )
 async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
-    """The whole platform's sums."""
+    """Show the whole platform's sums."""
     parts = service(request, StatsSources)
     written = None if parts.write_back is None else parts.write_back.counts
     aside = wire.Aside(
@@ -99,7 +97,7 @@ async def admin_stats(request: Request) -> wire.PlatformStatsResponse:
 async def admin_operators(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.OperatorsResponse:
-    """Every account with its sums, newest first."""
+    """List every account with its sums, newest first."""
     start = offset_of(cursor, offset)
     found, total = await service(request, Admin).operators(limit, start)
     rows = [wire.row(one) for one in found]
@@ -122,7 +120,7 @@ async def admin_operators(
     answers=wire.OperatorDetailResponse,
 )
 async def admin_operator(request: Request, operator_id: OperatorId) -> wire.OperatorDetailResponse:
-    """One account: keys, wrappers, agents, revenue."""
+    """Show one account: keys, wrappers, agents, revenue."""
     return wire.detail(await service(request, Admin).operator(operator_id))
 
 
@@ -137,7 +135,7 @@ async def admin_operator(request: Request, operator_id: OperatorId) -> wire.Oper
     also=(409,),
 )
 async def admin_change(request: Request, operator_id: OperatorId) -> wire.ChangedResponse:
-    """Change plan, role, fee rate or suspension, at once. Beyond the specification's tables."""
+    """Change plan, role, fee rate or suspension at once. Beyond the specification's tables."""
     body = read(wire.ChangeRequest, await request.body())
     if not body.model_fields_set:
         raise InvalidRequest("Name what to change: plan, role, fee_rate or suspended.")
@@ -164,7 +162,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     before: Before = None,
     cursor: PageCursor = None,
 ) -> analytics.LogsResponse:
-    """The call log of one account."""
+    """List the call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await service(request, Admin).logs(operator_id, which, page)
@@ -187,7 +185,7 @@ async def admin_audit(
     before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
     cursor: PageCursor = None,
 ) -> wire.AuditResponse:
-    """Who did what to accounts and credentials, newest first. Beyond the specification."""
+    """List who changed what of accounts and credentials, newest first. Beyond the specification."""
     place = before_of(cursor, before)
     found, total = await service(request, Admin).audit(operator_id, place, limit, offset)
     notes = [wire.note(one) for one in found]
@@ -204,7 +202,7 @@ async def admin_audit(
 
 
 async def _solana_wallet(parts: StatsSources) -> tuple[str, int | None] | None:
-    """The address that writes scores back, and its lamports while the cluster answers."""
+    """Return the address that writes scores back, and its lamports if the cluster answers."""
     if parts.write_back is None:
         return None
     try:
@@ -227,7 +225,10 @@ account_router = APIRouter(tags=["Accounts and keys"])
     answers=AccountExportResponse,
 )
 async def export_account(request: Request) -> AccountExportResponse:
-    """Everything that is kept of the account, ten times an hour; calls have their own export."""
+    """Export everything that is stored about the account, at most ten times an hour.
+
+    Calls have their own export.
+    """
     found = await service(request, AccountData).export(request.state.principal, actor_of(request))
     return account_export(
         found, exchange_of(request.scope).session_id, service(request, Clock).now()
@@ -245,7 +246,7 @@ async def export_account(request: Request) -> AccountExportResponse:
     also=(409,),
 )
 async def delete_account(request: Request) -> Done:
-    """Delete the account for good: keys, sessions, wrappers, webhooks, everything personal."""
+    """Delete the account permanently: keys, sessions, wrappers, webhooks, everything personal."""
     body = read(DeleteAccountRequest, await request.body())
     await service(request, AccountData).delete(
         request.state.principal,

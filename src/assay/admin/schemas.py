@@ -1,8 +1,6 @@
 """Admins' views, and an account's data, in requests and responses.
 
-The admin's views (interface.md#dashboard); their bodies are ours to say.
-
-An account's data, handed out whole, on the wire.
+The specification leaves the bodies of the admin's views open (interface.md#dashboard).
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,14 +52,14 @@ class FacilitatorResponse(ResponseModel):
 
 
 class PaymentNodeResponse(ResponseModel):
-    """Whether a node answers, of a network sold on where no settling key asks one."""
+    """Whether a node answers, for a network with sales that no settling key asks."""
 
     network: str
     answers: bool
 
 
 def payment_nodes_response(found: Mapping[str, bool]) -> list[PaymentNodeResponse]:
-    """Those nodes on the wire."""
+    """Return those nodes as a response."""
     return [PaymentNodeResponse(network=one, answers=answers) for one, answers in found.items()]
 
 
@@ -73,7 +71,7 @@ class SolanaWalletResponse(ResponseModel):
 
 
 def settling_key_response(found: KeyStatus) -> SettlingKeyResponse:
-    """The key on one network, on the wire."""
+    """Return the key on one network as a response."""
     state = found.state
     return SettlingKeyResponse(
         network=found.network,
@@ -86,7 +84,7 @@ def settling_key_response(found: KeyStatus) -> SettlingKeyResponse:
 
 
 def facilitator_response(found: FacilitatorStatus) -> FacilitatorResponse:
-    """The facilitator, on the wire."""
+    """Return the facilitator as a response."""
     networks = None if found.networks is None else sorted(found.networks)
     return FacilitatorResponse(networks=networks, problem=found.problem)
 
@@ -110,7 +108,7 @@ class CostResponse(ResponseModel):
 
 
 class PlatformStatsResponse(ResponseModel):
-    """The whole platform. `agents` counts an agent once for every operator it called."""
+    """The whole platform. `agents` counts an agent once for every operator that it called."""
 
     operators: int
     pro_operators: int
@@ -206,7 +204,7 @@ class OperatorDetailResponse(ResponseModel):
 
 
 class ChangeRequest(RequestModel):
-    """What to change of an account; at least one member."""
+    """The changes of an account; at least one member."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -218,7 +216,7 @@ class ChangeRequest(RequestModel):
     suspended: bool | None = None
 
     def change(self) -> AccountChange:
-        """As the use case takes it."""
+        """Return it as the use case takes it."""
         return AccountChange(self.plan, self.role, self.fee_rate, self.suspended)
 
 
@@ -253,7 +251,7 @@ class AuditResponse(PageResponse):
 
 
 def costs(ledger: CostLedger) -> list[CostResponse]:
-    """What callers cost this process in the last day, on the wire."""
+    """Return what callers cost this process in the last day, as a response."""
     totals = ledger.totals()
     return [
         CostResponse(
@@ -270,15 +268,15 @@ def costs(ledger: CostLedger) -> list[CostResponse]:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What of the platform's figures is not in its store."""
+    """The platform's figures that are not in its store."""
 
     ledger: CostLedger
     unlogged_calls: int
     undelivered: int
     written: Mapping[str, int] | None
-    """Write-backs by outcome, where there are any."""
+    """Write-backs by outcome, if there are any."""
     wallet: tuple[str, int | None] | None
-    """The address that writes to Solana and its lamports, where they are known."""
+    """The address that writes to Solana and its lamports, if they are known."""
     free_settlements: int
     keys: Sequence[KeyStatus]
     facilitator: FacilitatorStatus | None
@@ -286,7 +284,7 @@ class Aside:
 
 
 def platform(found: PlatformStats, aside: Aside) -> PlatformStatsResponse:
-    """The platform on the wire."""
+    """Return the platform as a response."""
     written, wallet = aside.written, aside.wallet
     return PlatformStatsResponse(
         solana_wallet=wallet and SolanaWalletResponse(address=wallet[0], lamports=wallet[1]),
@@ -316,7 +314,7 @@ def platform(found: PlatformStats, aside: Aside) -> PlatformStatsResponse:
 
 
 def operator(found: Operator) -> AdminOperatorResponse:
-    """An account on the wire."""
+    """Return an account as a response."""
     suspended_at = found.suspended_at
     return AdminOperatorResponse(
         **accounts.operator(found).model_dump(),
@@ -326,7 +324,7 @@ def operator(found: Operator) -> AdminOperatorResponse:
 
 
 def row(found: OperatorOverview) -> OperatorRowResponse:
-    """An account with its sums on the wire."""
+    """Return an account with its sums as a response."""
     return OperatorRowResponse(
         operator=operator(found.operator),
         stats=OperatorStatsResponse(
@@ -342,7 +340,7 @@ def row(found: OperatorOverview) -> OperatorRowResponse:
 
 
 def detail(found: OperatorDetail) -> OperatorDetailResponse:
-    """An account in detail on the wire."""
+    """Return an account in detail as a response."""
     return OperatorDetailResponse(
         operator=operator(found.operator),
         keys=[accounts.key(one) for one in found.keys],
@@ -354,7 +352,7 @@ def detail(found: OperatorDetail) -> OperatorDetailResponse:
 
 
 def note(found: AuditEntry) -> NoteResponse:
-    """A line of the trail on the wire."""
+    """Return a line of the trail as a response."""
     return NoteResponse(
         id=found.id,
         at=iso(found.at),
@@ -381,7 +379,7 @@ class ExportedNote(ResponseModel):
 
 
 class AccountExportResponse(ResponseModel):
-    """What is kept of the account. Calls and payments: GET /operator/analytics/logs/export."""
+    """What is stored about the account. Calls and payments: GET /operator/analytics/logs/export."""
 
     exported_at: Timestamp
     operator: accounts.OperatorResponse
@@ -398,7 +396,7 @@ class AccountExportResponse(ResponseModel):
 def account_export(
     found: AccountExport, current: str | None, now: datetime
 ) -> AccountExportResponse:
-    """An account's data on the wire."""
+    """Return an account's data as a response."""
     return AccountExportResponse(
         exported_at=iso(now),
         operator=accounts.operator(found.operator),

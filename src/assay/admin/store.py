@@ -1,13 +1,11 @@
-"""Views of the whole platform, and the end of an account, in SQL.
+"""Reads the admin's views, and deletes accounts, in SQL.
 
-The admin's views in SQL: sums of sums, never of calls.
+Views are sums of sums, never of calls. An account is deleted in one transaction over everything
+that belongs to its owner. It also deletes accounts that strangers opened and nobody ever used.
 
-The end of an account in SQL: one transaction over everything that is its owner's.
-
-It also ends accounts that strangers opened and nobody ever used.
-
-A use is anything the account's owner could have done: a call, a key, a log-in, a proven address, a
-wrapper, a webhook, money, or any line of the audit trail that an anonymous caller cannot cause.
+A use is anything that the account's owner could have done: a call, a key, a log-in, a proven
+address, a wrapper, a webhook, money, or any line of the audit trail that an anonymous caller cannot
+cause.
 """
 
 from collections.abc import Sequence
@@ -56,7 +54,7 @@ class SqlAdminStore:
         self._database = database
 
     async def stats_for_admin(self, today: int) -> PlatformStats:
-        """The platform's sums; `today` is a day numbered from 1970-01-01, UTC."""
+        """Return the platform's sums; `today` is a day numbered from 1970-01-01, UTC."""
         accounts = select(
             func.count().label("operators"),
             func.count().filter(operators.c.plan == "pro").label("pro"),
@@ -98,7 +96,7 @@ class SqlAdminStore:
     async def operators_for_admin(
         self, at_most: int, offset: int
     ) -> tuple[Sequence[OperatorOverview], int]:
-        """Accounts, newest first, with their sums; and how many there are."""
+        """Return accounts with their sums, newest first, and how many there are."""
         page = (
             select(operators)
             .order_by(operators.c.created_us.desc(), operators.c.id.desc())
@@ -147,7 +145,7 @@ def _sums(table: Table, names: Sequence[str]):  # noqa: ANN202 - a statement of 
 
 NAME = "deleted account"
 NO_PASSWORD = "!"  # noqa: S105 - the hash of no password
-"""Where a password hash would stand; nobody looks at it, for no e-mail address leads to it."""
+"""Stored instead of a password hash; no e-mail address leads to it."""
 
 
 class SqlAccountEnd:
@@ -159,11 +157,12 @@ class SqlAccountEnd:
     async def erase(
         self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
     ) -> None:
-        """End the account, in one transaction.
+        """Delete the account in one transaction.
 
-        Personal fields are erased, keys and sessions void, wrappers deactivated, webhooks removed;
-        calls and payments stay under the account's id, which is a pseudonym from then on. The hash
-        of the network that signed up goes too, unless that was after `origin_until`.
+        Personal fields are erased, keys and sessions become invalid, wrappers are deactivated, and
+        webhooks are removed. Calls and payments stay under the account's id, which is a pseudonym
+        from then on. The hash of the network that signed up is erased too, unless that was after
+        `origin_until`.
 
         Raises `OperatorNotFound`, and `LastAdmin` for the only admin that is not suspended.
         """
@@ -179,7 +178,7 @@ async def _end_account(
     origin_until: datetime,
     note: AuditEntry,
 ) -> None:
-    """As `SqlAccountEnd.erase`, in the caller's transaction."""
+    """Do what `SqlAccountEnd.erase` does, in the caller's transaction."""
     await _erase_account(connection, operator_id, at, origin_until)
     await _erase_credentials(connection, operator_id, at)
     await _deactivate_wrappers(connection, operator_id)
@@ -212,7 +211,7 @@ async def _erase_account(
         "deleted_us": to_us(at),
         "updated_us": to_us(at),
     }
-    if from_us(row["created_us"]) <= origin_until:  # else who deletes could sign up without end
+    if from_us(row["created_us"]) <= origin_until:  # else deletion evades the quota
         values["sign_up_origin"] = None
     await connection.execute(update(operators).where(*mine).values(values))
 
@@ -220,7 +219,7 @@ async def _erase_account(
 async def _erase_credentials(connection: AsyncConnection, operator_id: str, at: datetime) -> None:
     for table in (dashboard_sessions, recovery_codes, login_origins):
         await connection.execute(delete(table).where(table.c.operator_id == operator_id))
-    # Else who deletes could have mail sent without end: rows count what was sent in a day.
+    # Otherwise deleting would allow unlimited mail: rows count what was sent in a day.
     codes = update(account_codes).where(account_codes.c.operator_id == operator_id)
     await connection.execute(codes.values(email_lower=None, spent_us=to_us(at)))
     keys = update(api_keys).where(api_keys.c.operator_id == operator_id)
@@ -228,7 +227,10 @@ async def _erase_credentials(connection: AsyncConnection, operator_id: str, at: 
 
 
 async def _deactivate_wrappers(connection: AsyncConnection, operator_id: str) -> None:
-    """Kept, for calls and payments name them; without what their owner wrote or entrusted."""
+    """Deactivate wrappers, and erase what their owner wrote or entrusted.
+
+    The rows stay, because calls and payments refer to them.
+    """
     values = {
         "description": "",
         "target_url": "",
@@ -261,7 +263,7 @@ async def _remove_webhooks(connection: AsyncConnection, operator_id: str, at: da
 
 
 def pseudonym(operator_id: str) -> str:
-    """What stands where the e-mail address was; `.invalid` leads nowhere (RFC 2606)."""
+    """Return what replaces the e-mail address; `.invalid` leads nowhere (RFC 2606)."""
     return f"{operator_id}@deleted.invalid"
 
 
@@ -270,7 +272,8 @@ _OWN = (
     *("call_totals", "payments", "transfers"),
 )
 _BY_ANYBODY = "'account.registered', 'key.issued', 'login.failed', 'password.reset_link'"
-"""What a sign-up notes itself, and what strangers can do to an account, as `anonymous`."""
+"""Actions that a sign-up records itself, and that strangers can cause for an account, as
+`anonymous`."""
 
 _NONE_OF_ITS_OWN = "".join(
     f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.operator_id = o.id)"  # noqa: S608 - our own names
@@ -293,13 +296,13 @@ _STILL = text(f"{_UNUSED} AND o.id = :id")
 
 
 class SqlUnusedAccounts:
-    """Finds them, and ends one at a time."""
+    """Finds unused accounts, and deletes one at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def due(self, before: datetime, at_most: int) -> Sequence[str]:
-        """Ids of unused accounts made before then, the oldest first."""
+        """Return ids of unused accounts that were created before then, the oldest first."""
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.read() as connection:
             return (await connection.execute(_DUE, values)).scalars().all()
@@ -307,10 +310,10 @@ class SqlUnusedAccounts:
     async def remove(
         self, operator_id: str, before: datetime, at: datetime, origin_until: datetime
     ) -> bool:
-        """End the account as its owner could, unless it is used by now; whether it was ended.
+        """Delete the account unless it is used by now; return whether it was deleted.
 
-        The account and its keys are locked first: of a use that is written at the same moment, one
-        sees the other.
+        The account and its keys are locked first: if a use is written at the same moment, one of
+        the two sees the other.
         """
         entry = AuditEntry(
             *(new_id(), at, TERMINAL, "account.deleted", operator_id, operator_id),

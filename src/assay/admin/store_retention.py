@@ -1,7 +1,7 @@
-"""Removes rows that count no more: of key agents, conduct, sign-ups, calls, failed log-ins.
+"""Removes rows that no longer count: key agents, conduct, sign-ups, calls, failed log-ins.
 
-Chains of snapshots are removed whole or from their beginning, so that what is there verifies.
-Several processes may remove at once: every statement asks again what it removes.
+Chains of snapshots are removed whole or from their beginning, so that the rest verifies. Several
+processes may remove at once: every statement checks again what it removes.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ _NOTHING_ELSE = "".join(
     f" AND NOT EXISTS (SELECT 1 FROM {table} t WHERE t.{column} = {prefix}k.address)"  # noqa: S608 - our own names
     for table, column, prefix in _KEPT_WITH
 )
-_NEVER_PAID = "".join(  # by network: so the ledger's own index finds a payer
+_NEVER_PAID = "".join(  # by network, so that the ledger's index finds a payer
     " AND NOT EXISTS (SELECT 1 FROM payments p"  # noqa: S608 - our own names
     f" WHERE p.network = '{row.id}' AND p.asset = '{row.asset.address}'"
     " AND p.payer = k.address AND p.settled_us IS NOT NULL)"
@@ -75,7 +75,7 @@ _FORGET_SECRETS = text(
 
 
 class SqlRetention:
-    """Removes a bounded number at a time."""
+    """Removes a bounded number of rows at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -87,32 +87,32 @@ class SqlRetention:
         self._unused_accounts = SqlUnusedAccounts(database)
 
     async def remove_calls(self, before_day: int, at_most: int) -> int:
-        """Remove rows of the call log from UTC days before that one; how many."""
+        """Remove rows of the call log from UTC days before that one; return how many."""
         return await self._old_calls.remove(before_day, at_most)
 
     async def fold_agents(self, before_day: int, at_most: int) -> int:
-        """As `SqlOldAgents.fold`."""
+        """Do what `SqlOldAgents.fold` does."""
         return await self._old_agents.fold(before_day, at_most)
 
     async def remove_unpaid_payments(self, before: datetime, at_most: int) -> int:
-        """As `SqlOldPayments.remove`."""
+        """Do what `SqlOldPayments.remove` does."""
         return await self._old_payments.remove(before, at_most)
 
     async def remove_revisions(self, kept: int, before: datetime, at_most: int) -> int:
-        """As `SqlOldRevisions.remove`."""
+        """Do what `SqlOldRevisions.remove` does."""
         return await self._old_revisions.remove(kept, before, at_most)
 
     async def remove_evaluations(
         self, kept: int, before: datetime, at_most: int
     ) -> tuple[int, Sequence[str]]:
-        """As `SqlOldEvaluations.remove`."""
+        """Do what `SqlOldEvaluations.remove` does."""
         return await self._old_evaluations.remove(kept, before, at_most)
 
     async def remove_unproven(self, before: datetime, at_most: int) -> Sequence[str] | None:
         """Remove every evaluation and snapshot of key agents that nobody has proven.
 
-        Of at most so many agents, whose newest evaluation is older than `before`. Returns where
-        the snapshots' encrypted data is; None when there was nobody to remove anything of.
+        It removes those of a bounded number of agents whose newest evaluation is older than
+        `before`. Returns where the snapshots' encrypted data is; None if there was no such agent.
         """
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.read() as connection:
@@ -123,11 +123,11 @@ class SqlRetention:
         return uris if keys else None
 
     async def remove_key_agents(self, before: datetime, at_most: int) -> int:
-        """Forget key agents first proven before then and not evaluated since; how many.
+        """Remove key agents first proven before then and not evaluated since; return how many.
 
-        Never one that paid, that a human backs, that is enrolled or has a deposited credential, or
-        of which the course or a wrapper still knows. What evaluations it has are those of a key
-        agent that nobody has proven from then on.
+        It never removes one that paid, that a human backs, that is enrolled or has a deposited
+        credential, or that has calls at the course or a wrapper. Its evaluations count as those of
+        an unproven key agent from then on.
         """
         values = {"before_us": to_us(before), "at_most": at_most}
         async with self._database.write() as connection:
@@ -135,21 +135,24 @@ class SqlRetention:
             return len((await connection.execute(_REMOVE_KEY_AGENTS, values)).all())
 
     async def forget_sign_up_origins(self, before: datetime) -> None:
-        """Forget where deleted accounts signed up, once the quota of sign-ups is past it."""
+        """Erase where deleted accounts signed up, once the quota of sign-ups no longer needs it."""
         async with self._database.write() as connection:
             await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
 
     async def remove_unused_accounts(
         self, before: datetime, at: datetime, origin_until: datetime, at_most: int
     ) -> int:
-        """End accounts of strangers made before then that nobody used; how many were looked at."""
+        """Delete unused accounts of strangers created before then.
+
+        Returns how many were checked.
+        """
         due = await self._unused_accounts.due(before, at_most)
         for operator_id in due:
             await self._unused_accounts.remove(operator_id, before, at, origin_until)
         return len(due)
 
     async def remove_failed_logins(self, before: datetime, at_most: int) -> int:
-        """Remove lines of failed log-ins from the audit trail; how many. No other line can go."""
+        """Remove failed log-ins from the audit trail; return how many. No other line can go."""
         failed = (audit.c.action == "login.failed", audit.c.at_us < to_us(before))
         old = select(audit.c.seq).where(*failed).order_by(audit.c.at_us).limit(at_most)
         async with self._database.write() as connection:
@@ -159,9 +162,9 @@ class SqlRetention:
     async def remove_runs(
         self, finished_before: datetime, begun_before: datetime, at_most: int
     ) -> int:
-        """Remove runs that ended before one moment, or begun before the other and never ended.
+        """Remove runs that ended before one moment, or began before the other and never ended.
 
-        With everything that was noted of them; how many runs.
+        Removes everything that was recorded of them; returns how many runs.
         """
         ended, begun = course_runs.c.finished_us, course_runs.c.begun_us
         parts = (
@@ -179,7 +182,7 @@ class SqlRetention:
         return len(ids)
 
     async def remove_conduct(self, before_day: str, at_most: int) -> int:
-        """Remove counts of conduct at wrappers from days before that one; how many."""
+        """Remove counts of conduct at wrappers from days before that one; return how many."""
         rows = wrapper_conduct.c
         old = select(rows.address, rows.day).where(rows.day < before_day).limit(at_most)
         statement = delete(wrapper_conduct).where(tuple_(rows.address, rows.day).in_(old))
@@ -188,14 +191,14 @@ class SqlRetention:
             return (await connection.execute(statement)).rowcount
 
     async def forget_upstream_secrets(self, before: datetime) -> None:
-        """Forget the sealed secrets of wrappers' revisions that ended before then."""
+        """Erase the sealed secrets of wrappers' revisions that ended before then."""
         async with self._database.write() as connection:
             await connection.execute(_FORGET_SECRETS, {"before_us": to_us(before)})
 
     async def _remove(self, key: str, before_us: int) -> list[str]:
         values = {"key": key, "before_us": before_us, "address": key.removeprefix("key/")}
         async with self._database.write() as connection:
-            await self._database.lock(connection, key)  # as additions to the chain
+            await self._database.lock(connection, key)  # like additions to the chain
             uris = (await connection.execute(_REMOVE_SNAPSHOTS, values)).scalars().all()
             await connection.execute(_REMOVE_EVALUATIONS, {"key": key})
             await connection.execute(_REMOVE_BEGINNING, {"key": key})

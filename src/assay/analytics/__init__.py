@@ -1,1 +1,1 @@
-"""The call log and what is counted from it (interface.md#analytics-records)."""
+"""The call log, and sums of calls and payments (interface.md#analytics-records)."""

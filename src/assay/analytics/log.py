@@ -1,4 +1,4 @@
-"""Calls on their way into the log: in memory for a second at most, then durable."""
+"""Takes calls into the log: in memory for a second at most, then durable."""
 
 import asyncio
 from collections import deque
@@ -15,10 +15,10 @@ BATCH_MAX: Final = 5000
 """Rows written at once."""
 
 WAITING_MAX: Final = 200_000
-"""Rows kept while the store is down; beyond it the oldest go, and are counted."""
+"""Rows that are kept while the store is down; beyond that the oldest are dropped and counted."""
 
 Refused = Callable[[CallLogEntry, str], None]
-"""Told of a row that the store will never take, and why."""
+"""Called with a row that the store will never take, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class _Batch:
 class CallLog:
     """Takes rows without waiting; a flush writes them in batches.
 
-    Every row is stored once: a batch whose writing was interrupted is handed in again under its
-    own id, by which the store knows whether it has it already. A batch the store refuses is
-    halved until the bad row stands alone, and that one is dropped.
+    Every row is stored once. A batch whose writing was interrupted is written again under its own
+    id, by which the store knows whether it has it. A batch that the store refuses is halved until
+    the bad row is alone, and that row is dropped.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class CallLog:
         self._number = 0
         self._turn = asyncio.Lock()
         self.dropped = 0
-        """Rows lost because too many waited."""
+        """Rows that were lost because too many waited."""
         self.refused = 0
-        """Rows lost because the store would never have taken them."""
+        """Rows that were lost because the store would never have taken them."""
         self.over_quota = 0
-        """Calls without a sale that were not kept: their caller had used up its rows."""
+        """Calls without a sale that were not kept, because their caller had used up its rows."""
 
     def add(self, call: CallLogEntry) -> None:
-        """Remember a call until the next flush.
+        """Add a call; the next flush writes it.
 
-        Of a caller that has used up its rows of the day only sales are kept, each of which brought
-        money once; every other call is counted.
+        If its caller has used up its rows of the day, only a sale is kept, which brought money.
+        Every other call is counted.
         """
         if self._costs is not None and not call.is_sale:
             bearer = address_bearer(call.client)
@@ -75,16 +75,16 @@ class CallLog:
 
     @property
     def waiting(self) -> int:
-        """Rows that are not known to be in the store."""
+        """Return how many rows are not known to be in the store."""
         return len(self._waiting) + sum(len(batch.rows) for batch in self._begun)
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are rows that are not in the store yet."""
+        """Return whether there are rows that are not in the store yet."""
         return bool(self._waiting or self._begun) or self._turn.locked()
 
     async def flush(self) -> None:
-        """Write down everything that waits. On failure nothing is lost: it is tried again."""
+        """Write everything that waits. A failure loses nothing: it is tried again."""
         async with self._turn:
             while self._waiting or self._begun:
                 if not self._begun:
@@ -102,7 +102,7 @@ class CallLog:
             self._begun.popleft()
 
     def _part(self, rows: list[CallLogEntry], why: str) -> None:
-        """Nothing of the batch is in the store: its halves may go there under ids of their own."""
+        """Split a batch of which nothing is stored: its halves get ids of their own."""
         if len(rows) == 1:
             self.refused += 1
             self._on_refused(rows[0], why)

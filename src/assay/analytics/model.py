@@ -1,7 +1,7 @@
 """The call log: one row for every call of a wrapper (interface.md#analytics-records).
 
-A row may hold only what every database takes. Most of a row was sent by a stranger: a value no
-database can hold would otherwise hold up every row after it.
+A row may only hold what every database can store. Most of a row was sent by a stranger: a value
+that no database can store would otherwise block every row after it.
 """
 
 import re
@@ -19,12 +19,12 @@ AgentOrder = Literal["lastSeen", "calls", "spent", "errors"]
 
 
 class CallsRefused(Exception):
-    """The store can never take this batch: a row of it holds what cannot be stored."""
+    """The store can never take this batch: one of its rows has a value that it cannot store."""
 
 
 @dataclass(slots=True)
 class CallKind:
-    """Who called what: the same for many calls, which then share the very same object."""
+    """The caller and the called: equal for many calls, which share one object."""
 
     operator_id: str
     wrapper_id: str
@@ -37,20 +37,20 @@ class CallKind:
     tier: str | None = None
     score: float | None = None
     chain: str | None = None
-    """Where the agent is registered, by its slug; None for a key agent and for a mere payer."""
+    """The slug of the chain that registers the agent; None for a key agent and for a payer."""
     route: str | None = None
     is_bounded: bool = field(default=False, compare=False, repr=False)
-    """Whether every value is one that any database can hold (`analytics/model.py`)."""
+    """Whether every value can be stored in any database (see `bound`)."""
 
     @property
     def agent(self) -> str | None:
-        """Whom its calls are counted for: the agent they were made as, else who paid."""
+        """Return the agent that its calls count for: the caller's agent, or else the payer."""
         return self.agent_id or self.payer
 
 
 @dataclass(slots=True)
 class CallLogEntry:
-    """Who called what, how it went and what it cost. `cost` is in micro-dollars, 0 if not paid."""
+    """Who called what, the result, and the cost in micro-dollars, 0 if not paid."""
 
     kind: CallKind
     at: datetime
@@ -58,22 +58,22 @@ class CallLogEntry:
     client: str
     status: int
     outcome: str
-    """`forwarded`, `replayed`, `cancelled`, or the code of the refusal; `recovered` where a
-    crash lost the row and it is written again from the ledger, with what that knows of the call."""
+    """`forwarded`, `replayed`, `cancelled`, or the code of the refusal; `recovered` if a crash lost
+    the row and it was written again from the ledger, with what that knows of the call."""
     latency_us: int
     response_bytes: int
     request_bytes: int = 0
     cost: int = 0
     payment_id: str | None = None
     is_sale: bool = False
-    """Whether it handed out what a settled payment bought, for the first time; kept nowhere."""
+    """Whether it sent what a settled payment bought, for the first time; stored nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchId:
-    """Names a batch of calls: whose it is, and the how-manieth of that writer.
+    """Names a batch of calls: its writer, and its number for that writer.
 
-    A writer begins its next batch once it knows what became of the one before.
+    A writer begins its next batch once it knows the result of the one before.
     """
 
     writer: str
@@ -93,12 +93,12 @@ class CallSums:
 
 @dataclass(frozen=True, slots=True)
 class Funnel:
-    """From the first 402 to the money: how many got how far."""
+    """From the first 402 to the money: how many calls got how far."""
 
     asked: int = 0
     """Answers 402."""
     paid: int = 0
-    """Payments that settled, that failed, and that are being settled now."""
+    """Payments that settled, failed, or are being settled now."""
     settled: int = 0
     failed: int = 0
     denied: int = 0
@@ -136,26 +136,26 @@ class AgentCounted:
     first_seen: datetime
     last_seen: datetime
     tier: str | None
-    """The newest grade a wrapper found it to have."""
+    """The newest grade that a wrapper saw."""
     counted: CallSums
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """A row of the log as it is read back."""
+    """A row of the log as it is read."""
 
     id: str
-    """UUIDv7; it tells nothing of how many calls there are."""
+    """UUIDv7; it does not reveal how many calls there are."""
     call: CallLogEntry
     charged: int
-    """Micro-dollars that have settled for this very call, by now."""
+    """Micro-dollars that have settled for this very call so far."""
     transaction: str | None
-    """What moved them, where it is known."""
+    """The transaction that moved them, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which calls of an operator. `days` are UTC days, the current one included."""
+    """Selects an operator's calls. `days` are UTC days, the current one included."""
 
     days: int | None = None
     agent_id: str | None = None
@@ -163,13 +163,13 @@ class LogFilter:
 
 
 class AgentNotSeen(NotFound):
-    """No call of this agent is in the operator's log."""
+    """The operator's log has no call of this agent."""
 
     code = "agent_not_found"
 
 
 class CallNotFound(NotFound):
-    """No such call is in the operator's log."""
+    """The operator's log has no such call."""
 
     code = "call_not_found"
 
@@ -192,7 +192,7 @@ TEXT_CHARS: Final[Mapping[str, int]] = MappingProxyType(
         "route": 16,
     }
 )
-"""The longest text of each column; a test holds them against the tables."""
+"""The longest text of each column; a test compares them with the tables."""
 
 NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -214,15 +214,15 @@ _CALL_TEXTS: Final = tuple(
 _NUMBERS: Final = tuple(NUMBERS.items())
 _USUAL_CHARS: Final = 64
 _USUAL_NUMBER: Final = 2**31
-"""What is within the bounds of every text, and of every number but the status."""
+"""A number within the bounds of every text, and of every number but the status."""
 
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def bound(call: CallLogEntry) -> None:
-    """Cut and clean what no database could hold, in place; everything else stays as it is.
+    """Shorten and clean in place what no database could store; leave everything else.
 
-    What calls of a kind have in common is looked at once.
+    What calls of a kind have in common is checked once.
     """
     if not call.kind.is_bounded:
         _bound_kind(call.kind)
@@ -233,7 +233,7 @@ def bound(call: CallLogEntry) -> None:
 
 
 def _is_usual(call: CallLogEntry) -> bool:
-    """Whether there is nothing to do: one look, for it is taken at every call."""
+    """Return whether there is nothing to do: one check, because every call needs it."""
     text = call.request_id + call.client
     return (
         call.outcome == "forwarded"

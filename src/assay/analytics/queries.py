@@ -1,4 +1,7 @@
-"""An operator's calls, money and agents, counted (interface.md#analytics-records, #dashboard)."""
+"""Answers an operator's questions about calls, money and agents.
+
+Source: interface.md#analytics-records, #dashboard.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -27,19 +30,19 @@ RECENT_CALLS: Final = 20
 FEW_ROWS: Final = 500
 FRESH_S: Final = 2.0
 BUSY_S: Final = 0.05
-"""How long an answer waits for what is on its way into the log: few rows are written in a moment,
-and waited for; under load an answer is prompt instead, and may lack the last second."""
+"""Longest wait of an answer for rows that are being written. A few rows are written in a moment,
+and waited for. Under load the answer is prompt instead, and may lack the last second."""
 
 EXPORTED_AT_ONCE: Final = 500
 EXPORTED_MAX: Final = 1_000_000
-"""Calls of one export; `before` with the last one's id goes on from there."""
+"""Calls of one export; `before` with the last one's id continues it."""
 
 _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """Which part of the log: from just before the call of that id, so many, after so many."""
+    """A part of the log: from just before the call of that id, so many, after so many."""
 
     before: str | None = None
     at_most: int = 50
@@ -47,12 +50,12 @@ class ReportPage:
 
 
 class Analytics:
-    """Answers from roll-ups; what this process has logged is in them."""
+    """Answers from roll-ups, including what this process has logged."""
 
     def __init__(
         self, store: SqlAnalyticsStore, log: CallLog, clock: Clock, kept_days: int = 0
     ) -> None:
-        """`kept_days`: how many days the log holds, today included; 0: every day."""
+        """Create it; `kept_days` is how many days the log holds, today included; 0: every day."""
         self._store = store
         self._log = log
         self._clock = clock
@@ -60,12 +63,12 @@ class Analytics:
         self._flushing: asyncio.Task[None] | None = None
 
     async def stats(self, operator_id: str) -> Stats:
-        """Everything so far, and of the current UTC day."""
+        """Return the sums so far, and of the current UTC day."""
         await self.fresh()
         return await self._store.stats(operator_id, self._today())
 
     async def revenue(self, operator_id: str, days: int) -> Sequence[tuple[date, CallSums]]:
-        """The last UTC days, oldest first, today included; a day without calls is there too."""
+        """Return the last UTC days, oldest first, today and days without calls included."""
         await self.fresh()
         last = self._today()
         found = await self._store.days(operator_id, last - days + 1, last)
@@ -77,21 +80,21 @@ class Analytics:
     async def top_endpoints(
         self, operator_id: str, at_most: int, offset: int = 0
     ) -> tuple[Sequence[EndpointCounted], int]:
-        """A page of wrappers by calls, most first, and how many there are."""
+        """Return a page of wrappers by calls, most first, and how many there are."""
         await self.fresh()
         return await self._store.top_endpoints(operator_id, at_most, offset)
 
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
-        """A page of agents, and how many there are."""
+        """Return a page of agents, and how many there are."""
         await self.fresh()
         return await self._store.agents(operator_id, order, at_most, offset)
 
     async def agent(
         self, operator_id: str, agent_id: str
     ) -> tuple[AgentCounted, Sequence[EndpointCounted], Sequence[LoggedCall]]:
-        """An agent, what it called, and its newest calls. Raises `AgentNotSeen`."""
+        """Return an agent, what it called, and its newest calls. Raises `AgentNotSeen`."""
         await self.fresh()
         found = await self._store.agent(operator_id, agent_id)
         if found is None:
@@ -104,10 +107,10 @@ class Analytics:
     async def logs(
         self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> tuple[Sequence[LoggedCall], int]:
-        """A page of the log, newest first, and how many calls there are in all pages.
+        """Return a page of the log, newest first, and how many calls there are in all pages.
 
-        Pages that name the last call they have seen (`before`) neither repeat nor miss a call,
-        whatever is logged meanwhile. Raises `CallNotFound` for a `before` that is not there.
+        Pages that name the last seen call (`before`) neither repeat nor miss a call, whatever is
+        logged meanwhile. Raises `CallNotFound` for an unknown `before`.
         """
         await self.fresh()
         before = await self._position(operator_id, page.before)
@@ -119,7 +122,10 @@ class Analytics:
     async def export(
         self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> AsyncIterator[Sequence[LoggedCall]]:
-        """The log in pieces, newest first, `page.at_most` calls at most. Raises as `logs`."""
+        """Yield the log in pieces, newest first, at most `page.at_most` calls.
+
+        Raises like `logs`.
+        """
         await self.fresh()
         before = await self._position(operator_id, page.before)
         return self._pieces(operator_id, which, before, min(page.at_most, EXPORTED_MAX))
@@ -147,7 +153,7 @@ class Analytics:
         return found
 
     async def fresh(self) -> None:
-        """What was called a moment ago is counted, unless writing it down takes long."""
+        """Wait until recent calls are counted, unless writing them takes long."""
         if not self._log.is_behind:
             return
         if self._flushing is None or self._flushing.done():
@@ -155,10 +161,10 @@ class Analytics:
         patience_s = FRESH_S if self._log.waiting <= FEW_ROWS else BUSY_S
         done, _ = await asyncio.wait({self._flushing}, timeout=patience_s)
         for task in done:
-            task.exception()  # the writer itself tries again, and tells the log
+            task.exception()  # the writer itself tries again, and logs it
 
     def _first_day(self, which: LogFilter) -> int | None:
-        """The first day to be shown: never one whose rows are removed, or about to be."""
+        """Return the first day to show: none whose rows are removed, or about to be."""
         asked = [days for days in (which.days, self._kept_days) if days]
         return self._today() - min(asked) + 1 if asked else None
 

@@ -1,8 +1,8 @@
-"""What is counted of calls and payments, so that no question has to read the calls themselves.
+"""Sums of calls and payments, so that no question has to read the calls themselves.
 
-Every roll-up is a sum over events, an event being a call that was logged, a payment that settled or
-one that failed. Pure: the stores write what is tallied here in the transaction of the event itself;
-`analytics/store_rollups.py` says the same once more in SQL, over everything, to prove it.
+Every roll-up is a sum over events: a call that was logged, or a payment that settled or failed.
+Pure: the stores write what is tallied here in the transaction of the event itself.
+`analytics/store_rollups.py` computes the same in SQL over everything, to prove it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ from assay.db.schema.analytics import (
 
 ERROR_FROM: Final = 400
 NO_ERRORS: Final = frozenset({401, 402})
-"""How an agent learns that it has to say who it is, and to pay: the beginning, not a failure."""
+"""Refusals that only ask an agent to identify itself or to pay: the beginning, not a failure."""
 
 
 _CALLS, _ERRORS, _LATENCY = map(MEASURES.index, ("calls", "errors", "latency_us"))
@@ -45,7 +45,7 @@ AgentKey: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class AgentSeen:
-    """When an agent was seen, and the newest grade of it. Times in microseconds since 1970."""
+    """When an agent was seen, and its newest grade. Times in microseconds since 1970."""
 
     first_us: int
     last_us: int
@@ -55,7 +55,7 @@ class AgentSeen:
 
 @dataclass(slots=True)
 class RollupTally:
-    """Sums to be added to the tables: per roll-up, key and measure."""
+    """Sums to add to the tables: by roll-up, key and measure."""
 
     sums: dict[str, dict[Key, list[int]]] = field(
         default_factory=lambda: {rollup.table: {} for rollup in ROLLUPS}
@@ -74,7 +74,7 @@ class RollupTally:
             known[:] = map(add, known, counted)
 
     def see(self, who: AgentKey, at_us: int, tier: str | None) -> None:
-        """Note that an agent was there; of two grades the later one holds."""
+        """Record that an agent was seen; of two grades, keep the later one."""
         seen = self.seen.get(who)
         if seen is None:
             self.seen[who] = AgentSeen(at_us, at_us, tier, at_us if tier else None)
@@ -86,10 +86,10 @@ class RollupTally:
 
 
 def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> RollupTally:
-    """What calls add; each with its time in microseconds since 1970.
+    """Add calls, each with its time in microseconds since 1970.
 
-    First what is alike in everything that counts, then by the other keys: calls of one batch are
-    much alike, and this is work of the loop that answers requests.
+    It groups them first by what is alike in everything that counts, and then by the other keys.
+    Calls of one batch are much alike, and this is work of the loop that answers requests.
     """
     tally = RollupTally()
     kinds: dict[int, CallKind] = {}
@@ -108,7 +108,7 @@ def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> RollupTally:
             elif at_us < sums[2]:
                 sums[2] = at_us
     cells: dict[_Cell, list[int]] = {}
-    # Of two grades the later one holds, so what ended first comes first.
+    # Of two grades the later one counts, so what ended first comes first.
     in_order = sorted(alike.items(), key=lambda of: of[1][3:])
     for key, (calls, latency_us, first_us, last_us, _) in in_order:
         kind, day = kinds[key[0]], key[1]
@@ -123,7 +123,7 @@ def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> RollupTally:
 
 
 def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None:
-    """Add calls that are alike to their cell."""
+    """Add similar calls to their cell."""
     _, _, status, outcome = key
     counted[_CALLS] += calls
     counted[_LATENCY] += latency_us
@@ -138,7 +138,7 @@ def _count(key: _Alike, calls: int, latency_us: int, counted: list[int]) -> None
 
 
 def _see(tally: RollupTally, kind: CallKind, first_us: int, last_us: int) -> None:
-    """Note that the agent of a kind, if it has one, was there from the first time to the last."""
+    """Record the agent of a kind, if it has one, from the first time to the last."""
     agent = kind.agent
     if agent is None:
         return
@@ -158,9 +158,9 @@ def tally_settled(
     *,
     failed_us: int | None = None,
 ) -> RollupTally:
-    """What a payment adds whose money has arrived; `amount` in micro-dollars.
+    """Add a payment whose money has arrived; `amount` in micro-dollars.
 
-    `failed_us` is when it was counted as failed, where it was.
+    `failed_us` is when it was counted as failed, if it was.
     """
     tally = RollupTally()
     _count_settled(tally, (operator_id, wrapper_id, agent_id, at_us // DAY_US), amount, 1)
@@ -173,7 +173,7 @@ def tally_settled(
 def tally_reversed(
     operator_id: str, wrapper_id: str, agent_id: str, settled_us: int, amount: int
 ) -> RollupTally:
-    """What a payment takes back whose money has gone: of the day on which it had settled."""
+    """Subtract a payment whose money has gone, on the day on which it had settled."""
     tally = RollupTally()
     _count_settled(tally, (operator_id, wrapper_id, agent_id, settled_us // DAY_US), -amount, -1)
     tally.see((operator_id, agent_id), settled_us, None)
@@ -181,7 +181,7 @@ def tally_reversed(
 
 
 def tally_failed(operator_id: str, at_us: int) -> RollupTally:
-    """What a payment adds that failed for good."""
+    """Add a payment that failed for good."""
     tally = RollupTally()
     _count_failed(tally, operator_id, at_us, 1)
     return tally

@@ -1,4 +1,4 @@
-"""An operator's analytics (interface.md#dashboard)."""
+"""Operations on an operator's analytics (interface.md#dashboard)."""
 
 from typing import Annotated, Literal
 
@@ -38,7 +38,7 @@ Before = Annotated[
     answers=wire.StatsResponse,
 )
 async def analytics_stats(request: Request) -> wire.StatsResponse:
-    """Calls, money and agents so far. Only settled money is revenue."""
+    """Show calls, money and agents so far. Only settled money is revenue."""
     return wire.stats(await service(request, Analytics).stats(_operator(request).id))
 
 
@@ -53,7 +53,7 @@ async def analytics_stats(request: Request) -> wire.StatsResponse:
 async def analytics_revenue(
     request: Request, days: Annotated[Days, Query(le=366)] = 30
 ) -> list[wire.RevenueResponse]:
-    """Money and calls by UTC day, oldest first."""
+    """List money and calls by UTC day, oldest first."""
     series = await service(request, Analytics).revenue(_operator(request).id, days)
     return [wire.revenue(day, counted) for day, counted in series]
 
@@ -69,7 +69,7 @@ async def analytics_revenue(
 async def analytics_top_endpoints(
     request: Request, limit: Limit = 10, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.TopEndpointsResponse:
-    """Wrappers by call volume."""
+    """List wrappers by call volume."""
     start = offset_of(cursor, offset)
     analytics = service(request, Analytics)
     found, total = await analytics.top_endpoints(_operator(request).id, limit, start)
@@ -99,7 +99,7 @@ async def analytics_agents(
     offset: Offset = 0,
     cursor: PageCursor = None,
 ) -> wire.AgentsResponse:
-    """Who called, highest first."""
+    """List the agents that called, highest first."""
     analytics, start = service(request, Analytics), offset_of(cursor, offset)
     found, total = await analytics.agents(_operator(request).id, sort_by, limit, start)
     agents = [wire.agent(one) for one in found]
@@ -125,7 +125,7 @@ async def analytics_agent(
     request: Request,
     agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
 ) -> wire.AgentDetailResponse:
-    """One agent: its sums, what it called, its newest calls."""
+    """Show one agent: its sums, what it called, its newest calls."""
     analytics = service(request, Analytics)
     found, endpoints, recent = await analytics.agent(_operator(request).id, agent_id)
     return wire.AgentDetailResponse(
@@ -154,7 +154,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     before: Before = None,
     cursor: PageCursor = None,
 ) -> wire.LogsResponse:
-    """The call log, newest first."""
+    """List the call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
     found, total = await service(request, Analytics).logs(_operator(request).id, which, page)
@@ -179,7 +179,7 @@ async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface
     endpoint_id: EndpointFilter = None,
     before: Before = None,
 ) -> StreamingResponse:
-    """The call log as a file, newest first. Beyond the specification's tables."""
+    """Download the call log, newest first. Beyond the specification's tables."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
     page = ReportPage(before=before, at_most=limit)
     pieces = await service(request, Analytics).export(_operator(request).id, which, page)
@@ -188,5 +188,5 @@ async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator that the declared credential found."""
     return request.state.principal

@@ -1,8 +1,7 @@
-"""Analytics. Money has six decimals, rates four; times are milliseconds.
+"""Analytics in responses. Money has six decimals, rates four; times are milliseconds.
 
-Source: interface.md#analytics-records, #dashboard.
-
-The call log is also a file: CSV, or one JSON object a line.
+The call log is also a file: CSV, or one JSON object a line. Source: interface.md#analytics-records,
+#dashboard.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +17,7 @@ from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_
 
 
 class FunnelResponse(ResponseModel):
-    """How many got how far: from the 402 to the money, and who was refused on the way."""
+    """How many calls got how far, from the 402 to the money, and how many were refused."""
 
     payment_required: int
     paid: int
@@ -29,7 +28,7 @@ class FunnelResponse(ResponseModel):
 
 
 class StatsResponse(ResponseModel):
-    """Everything so far (interface.md#analytics-records); the funnel is an addition."""
+    """The sums so far (interface.md#analytics-records); the funnel is an addition."""
 
     total_calls: int
     total_revenue: str
@@ -90,7 +89,7 @@ class TopEndpointsResponse(PageResponse):
 
 
 class LogResponse(ResponseModel):
-    """A call. `costCharged` is what has settled for it by now."""
+    """A call. `costCharged` is what has settled for it so far."""
 
     id: str
     created_at: Timestamp
@@ -132,7 +131,7 @@ class AgentDetailResponse(ResponseModel):
 
 
 def stats(found: Stats) -> StatsResponse:
-    """Stats on the wire."""
+    """Return stats as a response."""
     return StatsResponse(
         total_calls=found.total.calls,
         total_revenue=usd(found.total.revenue),
@@ -146,7 +145,7 @@ def stats(found: Stats) -> StatsResponse:
 
 
 def funnel(found: Funnel) -> FunnelResponse:
-    """The funnel on the wire."""
+    """Return the funnel as a response."""
     return FunnelResponse(
         payment_required=found.asked,
         paid=found.paid,
@@ -158,12 +157,12 @@ def funnel(found: Funnel) -> FunnelResponse:
 
 
 def revenue(day: date, counted: CallSums) -> RevenueResponse:
-    """A day on the wire."""
+    """Return a day as a response."""
     return RevenueResponse(date=day.isoformat(), revenue=usd(counted.revenue), calls=counted.calls)
 
 
 def endpoint(found: EndpointCounted) -> TopEndpointResponse:
-    """A wrapper's sums on the wire."""
+    """Return a wrapper's sums as a response."""
     return TopEndpointResponse(
         endpoint_id=found.wrapper_id,
         path=found.path,
@@ -176,7 +175,7 @@ def endpoint(found: EndpointCounted) -> TopEndpointResponse:
 
 
 def agent(found: AgentCounted) -> AgentResponse:
-    """An agent's sums on the wire."""
+    """Return an agent's sums as a response."""
     return AgentResponse(
         agent_id=found.agent_id,
         chains=list(found.chains),
@@ -192,7 +191,7 @@ def agent(found: AgentCounted) -> AgentResponse:
 
 
 def log(found: LoggedCall) -> LogResponse:
-    """A call on the wire."""
+    """Return a call as a response."""
     call, kind = found.call, found.call.kind
     return LogResponse(
         id=found.id,
@@ -219,7 +218,7 @@ def log(found: LoggedCall) -> LogResponse:
 
 
 def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> LogsResponse:
-    """A page of calls on the wire."""
+    """Return a page of calls as a response."""
     rows = [log(one) for one in found]
     last = rows[-1].id if len(rows) == limit else None
     return LogsResponse(
@@ -234,12 +233,12 @@ def logs(found: Sequence[LoggedCall], total: int, limit: int, offset: int) -> Lo
 
 
 def average_ms(counted: CallSums) -> float:
-    """Milliseconds a call, 0 without calls."""
+    """Return milliseconds a call, 0 without calls."""
     return round(counted.latency_us / counted.calls / 1000, 3) if counted.calls else 0.0
 
 
 def error_rate(counted: CallSums) -> str:
-    """Errors a call, 0 to 1, with four decimals."""
+    """Return errors a call, 0 to 1, with four decimals."""
     rate = Decimal(counted.errors) / counted.calls if counted.calls else Decimal(0)
     return str(rate.quantize(Decimal("0.0001"), ROUND_HALF_UP))
 
@@ -248,7 +247,7 @@ Format = Literal["csv", "ndjson"]
 
 
 async def written(pieces: AsyncIterator[Sequence[LoggedCall]], form: Format) -> AsyncIterator[str]:
-    """The file in pieces, as they are read."""
+    """Yield the file in pieces, as they are read."""
     if form == "csv":
         yield csv_head(LogResponse)
     async for piece in pieces:

@@ -1,4 +1,4 @@
-"""What was counted, read from the roll-ups: no answer depends on how many calls there are."""
+"""Reads roll-ups in SQL: the work does not depend on how many calls there are."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -45,14 +45,14 @@ _ORDERS: Mapping[AgentOrder, ColumnElement[int]] = MappingProxyType(
 
 
 class SqlAnalyticsStore:
-    """What is counted, one operator at a time. Days are numbered from 1970-01-01, UTC."""
+    """Sums of one operator at a time. Days are numbered from 1970-01-01, UTC."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._pages = CallPages(database)
 
     async def stats(self, operator_id: str, today: int) -> Stats:
-        """Of both tables in one statement: totals and day are of one moment."""
+        """Return totals and today's sums; one statement reads both at one moment."""
         day = [call_days.c[name].label(f"today_{name}") for name in _PLAIN]
         under_way = BEING_SETTLED.where(payments.c.operator_id == operator_id)
         of_today = and_(
@@ -74,7 +74,7 @@ class SqlAnalyticsStore:
         )
 
     async def days(self, operator_id: str, first: int, last: int) -> Mapping[int, CallSums]:
-        """The days with calls or money, both ends included."""
+        """Return the days with calls or money, both ends included."""
         statement = select(call_days).where(
             call_days.c.operator_id == operator_id, call_days.c.day.between(first, last)
         )
@@ -83,7 +83,7 @@ class SqlAnalyticsStore:
     async def top_endpoints(
         self, operator_id: str, at_most: int, offset: int = 0
     ) -> tuple[Sequence[EndpointCounted], int]:
-        """Wrappers by calls, most first, deactivated ones included; and how many there are."""
+        """Return wrappers by calls, most first, inactive ones too, and how many there are."""
         ranked = select(endpoint_totals).where(endpoint_totals.c.operator_id == operator_id)
         by_calls = (endpoint_totals.c.calls.desc(), endpoint_totals.c.wrapper_id)
         counted = ranked.order_by(*by_calls).limit(at_most).offset(offset).subquery()
@@ -94,7 +94,7 @@ class SqlAnalyticsStore:
     async def agents(
         self, operator_id: str, order: AgentOrder, at_most: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
-        """Agents in that order, highest first, and how many there are."""
+        """Return agents in that order, highest first, and how many there are."""
         statement = (
             select(agent_totals)
             .where(agent_totals.c.operator_id == operator_id)
@@ -108,7 +108,7 @@ class SqlAnalyticsStore:
         return await self._with_chains(operator_id, rows), 0 if found is None else found["agents"]
 
     async def agent(self, operator_id: str, agent_id: str) -> AgentCounted | None:
-        """One agent."""
+        """Return one agent."""
         statement = select(agent_totals).where(
             agent_totals.c.operator_id == operator_id, agent_totals.c.agent_id == agent_id
         )
@@ -116,7 +116,7 @@ class SqlAnalyticsStore:
         return None if row is None else (await self._with_chains(operator_id, [row]))[0]
 
     async def agent_endpoints(self, operator_id: str, agent_id: str) -> Sequence[EndpointCounted]:
-        """What one agent called, by calls, most first."""
+        """Return what one agent called, by calls, most first."""
         table = agent_days
         counted = (
             select(table.c.wrapper_id, *(func.sum(table.c[name]).label(name) for name in _PLAIN))
@@ -126,7 +126,7 @@ class SqlAnalyticsStore:
         return await self._named(operator_id, counted)
 
     async def count(self, operator_id: str, which: LogFilter, first_day: int | None) -> int:
-        """How many calls are in the log, from the roll-ups."""
+        """Return how many calls are in the log, from the roll-ups."""
         table = _counting(which, first_day)
         wanted = [table.c.operator_id == operator_id]
         if which.agent_id is not None:
@@ -139,7 +139,7 @@ class SqlAnalyticsStore:
         return 0 if row is None else int(row["calls"] or 0)
 
     async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
-        """Where a call of the operator stands in the log: its time and its number."""
+        """Return the position of an operator's call in the log: its time and its number."""
         return await self._pages.position(operator_id, call_id)
 
     async def logs(
@@ -151,7 +151,7 @@ class SqlAnalyticsStore:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
-        """Calls, newest first, from just before that position on."""
+        """Return calls, newest first, from just before that position on."""
         return await self._pages.page(operator_id, which, first_day, before, at_most, offset)
 
     async def _named(
@@ -159,7 +159,7 @@ class SqlAnalyticsStore:
         operator_id: str,
         counted: Select[*tuple[Any, ...]],
     ) -> Sequence[EndpointCounted]:
-        """Sums by wrapper with what the wrapper is called, by calls, most first."""
+        """Return sums by wrapper with the wrapper's name, by calls, most first."""
         sums = counted.subquery()
         statement = (
             select(sums, wrappers.c.path, wrappers.c.method)
@@ -200,13 +200,13 @@ class SqlAnalyticsStore:
 
 
 def funnel_of(row: RowMapping) -> Funnel:
-    """From sums, and `under_way`: payments that are being settled are in no sum yet."""
+    """Return the funnel of sums, and of payments being settled, which are in no sum yet."""
     counted = {name: int(row[name]) for name in _FUNNEL}
     return Funnel(**counted | {"paid": counted["paid"] + row["under_way"]})
 
 
 def _counting(which: LogFilter, first_day: int | None) -> Table:
-    """The smallest roll-up that knows what is asked."""
+    """Return the smallest roll-up that has the answer."""
     if which.agent_id is not None:
         if first_day is None and which.wrapper_id is None:
             return agent_totals

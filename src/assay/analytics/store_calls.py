@@ -1,16 +1,12 @@
-"""The call log in SQL, and the calls that a crash kept out of it.
+"""Stores the call log in SQL, and restores calls that a crash kept out of it.
 
-The call log in SQL: how calls are written as rows, read back, and paged newest first.
+Ids of calls are UUIDv7 (RFC 9562), made of a row's time and of its number under a key. The number
+counts the calls of all tenants, so nobody may see it. Under a key that is drawn with the table it
+gives the id's 62 random bits. They are always the same for a row, and need not be stored.
 
-Ids of calls are UUIDv7 (RFC 9562) made of a row's time, and of its number under a key.
-
-The number counts the calls of all tenants, so nobody may see it. Under a key that is drawn with the
-table it gives the id's 62 random bits: the same for a row for ever, and nothing to be written.
-
-Rows of the call log that a crash lost, written again from the ledger (ADR 0021).
-
-The log is flushed every second, the ledger at every step: a process that is killed leaves payments
-whose call is in no row. The totals of calls are then never below what was settled.
+The log is flushed every second, the ledger at every step. If a process is killed, the calls of some
+payments are in no row. They are written again from the ledger (ADR 0021), so the totals of calls
+are never below what was settled.
 """
 
 import hashlib
@@ -66,7 +62,7 @@ class CallIds:
             self._key = bytes(row[0])
 
     def of(self, at_us: int, seq: int) -> str:
-        """The id of a row; `ready` has been awaited."""
+        """Return the id of a row; await `ready` before."""
         if self._key is None:
             raise RuntimeError("the key of the call ids was not read")
         digest = hmac.digest(self._key, seq.to_bytes(8), hashlib.sha256)
@@ -76,7 +72,7 @@ class CallIds:
 
 
 def time_of(call_id: str) -> int | None:
-    """The microseconds since 1970 in an id; None for what is not the id of a call."""
+    """Return the microseconds since 1970 of a call's id; None for any other id."""
     try:
         bits = UUID(call_id).int
     except ValueError:
@@ -90,12 +86,12 @@ AT_ONCE: Final = (250, 25, 1)
 
 BOUGHT_BY: Final = and_(
     calls.c.payment_id == payments.c.id,
-    # SQLite keeps no statistics, and would read all calls of the operator; a sum is in no index.
+    # SQLite keeps no statistics and would read all calls of the operator; no index has a sum.
     calls.c.operator_id + "" == payments.c.operator_id,
     calls.c.outcome != "replayed",
 )
-"""Of a call and a payment: whether the call is what was paid for. A replay is not, nor is another
-seller's that was not served."""
+"""The condition that a call is what a payment was for. A replay is not, nor is another seller's
+call that was not served."""
 
 _KIND: Final = tuple(f.name for f in fields(CallKind) if f.name != "is_bounded")
 _OTHERS: Final = frozenset({"kind", "at", "payment_id", "is_sale"})
@@ -107,25 +103,25 @@ _of_call = attrgetter(*_CALL)
 
 _Columns: TypeAlias = tuple[str, ...]
 _Timed: TypeAlias = Sequence[tuple[int, CallLogEntry]]
-"""Each with its time in microseconds since 1970."""
+"""Calls, each with its time in microseconds since 1970."""
 
 
 def _call_of(row: RowMapping) -> CallLogEntry:
-    """The call of a row."""
+    """Return the call of a row."""
     kind = CallKind(**{name: row[name] for name in _KIND}, is_bounded=True)
     plain = {name: row[name] for name in (*_CALL, "payment_id")}
     return CallLogEntry(kind=kind, at=from_us(row["at_us"]), **plain)
 
 
 def agent_key(kind: CallKind) -> int | None:
-    """What the index by agent holds of a call; None for a call of nobody."""
+    """Return what the index by agent holds of a call; None for a call of nobody."""
     return None if kind.agent is None else short_key(kind.operator_id, kind.agent)
 
 
 def _insertions(
     kind: DatabaseKind, timed: _Timed
 ) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
-    """Statements, each with the sets of values to run it with, for the driver's `executemany`.
+    """Return statements, each with its sets of values, for the driver's `executemany`.
 
     The toolkit's own costs five times as much.
     """
@@ -142,7 +138,7 @@ def _insertions(
 
 
 def _by_columns(timed: _Timed, *, has_booleans: bool) -> dict[_Columns, list[object]]:
-    """The values of all rows in a row, for each set of columns that have a value."""
+    """Return the values of all rows in a row, for each set of columns that have a value."""
     found: dict[_Columns, list[object]] = {}
     kinds: dict[int, tuple[list[object], list[object], list[object]]] = {}
     for at_us, call in timed:
@@ -165,7 +161,7 @@ def _by_columns(timed: _Timed, *, has_booleans: bool) -> dict[_Columns, list[obj
 def _prepared(
     kind: CallKind, found: dict[_Columns, list[object]], *, has_booleans: bool
 ) -> tuple[list[object], list[object], list[object]]:
-    """A kind's own values, and where its calls go: those without a payment, those with one."""
+    """Return a kind's own values, and its tables: for calls without and with a payment."""
     named = [*zip(_KIND, _of_kind(kind), strict=True)]
     named += zip(_KEYS, (agent_key(kind), short_key(kind.wrapper_id)), strict=True)
     if not has_booleans:
@@ -192,7 +188,7 @@ class CallPages:
         self._ids = CallIds(database)
 
     async def position(self, operator_id: str, call_id: str) -> tuple[int, int] | None:
-        """Time and number of a call of the operator."""
+        """Return time and number of a call of the operator."""
         at_us = time_of(call_id)
         if at_us is None:
             return None
@@ -214,7 +210,7 @@ class CallPages:
         at_most: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
-        """As `analytics.store_analytics.SqlAnalyticsStore.logs`."""
+        """Do what `analytics.store_analytics.SqlAnalyticsStore.logs` does."""
         wanted = _indexed(operator_id, which, self._database.kind)
         if first_day is not None:
             wanted.append(calls.c.at_us >= first_day * DAY_US)
@@ -223,7 +219,7 @@ class CallPages:
             earlier = and_(calls.c.at_us == at_us, calls.c.seq < seq)
             wanted += [calls.c.at_us <= at_us, or_(calls.c.at_us < at_us, earlier)]
         newest_first = (calls.c.at_us.desc(), calls.c.seq.desc())
-        # By one index alone: the rows are read for the page only, never for what an offset skips.
+        # By one index: rows are read for the page only, never for what an offset skips.
         chosen = select(calls.c.seq).where(*wanted).order_by(*newest_first)
         chosen = chosen.limit(at_most).offset(offset)
         statement = select(calls).where(calls.c.seq.in_(chosen)).order_by(*newest_first)
@@ -240,10 +236,10 @@ class CallPages:
     async def _settled(
         self, operator_id: str, rows: Sequence[RowMapping]
     ) -> Mapping[str, RowMapping]:
-        """What became of the page's payments, and which call each one bought.
+        """Return the state of the page's payments, and which call each one bought.
 
-        A payment held for a call that failed may have bought a later one: the newest that was not
-        a replay has it, so that no money is shown twice.
+        A payment that was held for a failed call may have bought a later one. The newest call that
+        was not a replay has it, so that no money is shown twice.
         """
         ids = {row["payment_id"] for row in rows if row["payment_id"] is not None}
         if not ids:
@@ -255,7 +251,7 @@ class CallPages:
             payments.c.id,
             payments.c.amount,
             payments.c.tx,
-            # What was taken back was charged to nobody.
+            # Money that was taken back was charged to nobody.
             case(
                 (payments.c.state == PaymentState.REVERSED, None), else_=payments.c.settled_us
             ).label("settled_us"),
@@ -267,14 +263,14 @@ class CallPages:
 
 
 def _indexed(operator_id: str, which: LogFilter, kind: DatabaseKind) -> list[ColumnElement[bool]]:
-    """What the indexes know: nothing here needs a row to be read."""
+    """Return what the indexes have: no row needs to be read."""
     if which.agent_id is None and which.wrapper_id is None:
         return [calls.c.operator_id == operator_id]
     wanted: list[ColumnElement[bool]] = []
     if which.agent_id is not None:
         wanted.append(calls.c.agent_key == short_key(operator_id, which.agent_id))
     if which.wrapper_id is not None:
-        # SQLite keeps no statistics and would take the wrapper's index for both; a sum is in none.
+        # SQLite keeps no statistics and would use the wrapper's index for both; none has a sum.
         plain = kind == "postgresql" or which.agent_id is None
         column = calls.c.wrapper_key if plain else calls.c.wrapper_key + 0
         wanted.append(column == short_key(which.wrapper_id))
@@ -282,7 +278,7 @@ def _indexed(operator_id: str, which: LogFilter, kind: DatabaseKind) -> list[Col
 
 
 def _is_meant(row: RowMapping, operator_id: str, which: LogFilter) -> bool:
-    """The texts the short keys stand for: nobody ever sees what only collides with them."""
+    """Return whether the texts match: the short keys of an index may collide."""
     return (
         row["operator_id"] == operator_id
         and which.agent_id in {None, row["agent_id"] or row["payer"]}
@@ -307,10 +303,11 @@ _ONCE = text(
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_us = excluded.expires_us"
     " WHERE state.value <> excluded.value RETURNING key"
 )
-"""The last batch of a writer. Handed in again, the same one waits for the first to end."""
+"""The last batch of a writer. If it is written again, the second write waits for the first to
+end."""
 
 _KEPT_DAYS = 7
-"""A writer that has been silent for so long has ended."""
+"""Days without a batch after which a writer counts as ended."""
 
 
 class SqlCallStore:
@@ -323,7 +320,7 @@ class SqlCallStore:
     async def add(self, batch: Sequence[CallLogEntry], batch_id: BatchId | None = None) -> None:
         """Store all of them, and what they add to the analytics, in one transaction.
 
-        A batch with an id is stored once: handed in again, right after, it adds nothing. Raises
+        A batch with an id is stored once: written again, right after, it adds nothing. Raises
         `CallsRefused`, with nothing stored, and `Unavailable`, with the batch stored or not.
         """
         try:
@@ -353,7 +350,7 @@ class SqlCallStore:
         await self._database.change(work)
 
     async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
-        """The operator's newest calls."""
+        """Return the operator's newest calls."""
         statement = (
             select(calls)
             .where(calls.c.operator_id == operator_id)
@@ -366,7 +363,7 @@ class SqlCallStore:
 
 
 async def _is_new(transaction: SqlTransaction, batch_id: BatchId, at_us: int) -> bool:
-    """Whether this transaction is the first with the batch."""
+    """Return whether this transaction is the first with the batch."""
     values = {
         "key": f"calls written by {batch_id.writer}",
         "value": str(batch_id.number),
@@ -379,10 +376,10 @@ GRACE: Final = timedelta(seconds=10)
 """How long the process that served a call has for its row: it flushes every second."""
 
 OVERLAP_US: Final = 30_000_000
-"""How far each pass looks back: payments of several processes are committed out of order."""
+"""How far each pass looks back: several processes commit payments out of order."""
 
 REMEMBERED_US: Final = 300_000_000
-"""How far a pass may be ahead of what is written down of it."""
+"""How far a pass may be ahead of its stored position."""
 
 MISSING_AT_ONCE: Final = 5000
 """Payments of one question."""
@@ -409,7 +406,7 @@ class SqlMissingCalls:
         self._written_us = 0
 
     async def restore(self) -> int:
-        """Add every row that is missing; how many there were.
+        """Add every row that is missing; return how many there were.
 
         Two processes never add the same one. A payment that its process may still be serving is
         left for later.
@@ -428,7 +425,7 @@ class SqlMissingCalls:
         return restored
 
     async def _end_of_slice(self, after_us: int, horizon_us: int) -> int:
-        """Up to when at most `MISSING_AT_ONCE` payments settled."""
+        """Return until when at most `MISSING_AT_ONCE` payments settled."""
         slice_ = (
             select(payments.c.settled_us)
             .where(payments.c.settled_us > after_us, payments.c.settled_us <= horizon_us)
@@ -451,7 +448,7 @@ class SqlMissingCalls:
             return (await connection.execute(statement)).scalars().all()
 
     async def _oldest_served_us(self, now_us: int) -> int:
-        """When the oldest payment settled whose call is under way."""
+        """Return when the oldest payment settled whose call is under way."""
         statement = select(func.min(payments.c.settled_us)).where(_is_served(now_us))
         async with self._database.read() as connection:
             found = (await connection.execute(statement)).scalar_one()
@@ -492,19 +489,19 @@ class SqlMissingCalls:
 
 
 async def recovered_until_us(database: Database) -> int | None:
-    """Up to when missing calls have been looked for for good; None where they never were."""
+    """Return until when missing calls have been searched for; None if they never were."""
     async with database.read() as connection:
         found = (await connection.execute(_READ, {"key": _KEY})).scalar_one_or_none()
     return None if found is None else int(found)
 
 
 def _is_served(now_us: int) -> ColumnElement[bool]:
-    """Whether some process may still be answering the call of a payment that has settled."""
+    """Return the condition that a process may still be serving a settled payment's call."""
     return and_(payments.c.state == PaymentState.SETTLED, payments.c.lease_us > now_us)
 
 
 def _call(row: RowMapping) -> CallLogEntry:
-    """What the ledger and the kept answer know of a call. A status of 0 is one nobody knows."""
+    """Return what the ledger and the kept answer know of a call. Status 0 is unknown."""
     kind = CallKind(
         row["operator_id"],
         row["wrapper_id"],

@@ -1,7 +1,6 @@
-"""Removes old rows of the call log, and what is counted of agents that never brought money.
+"""Removes old rows of the call log, and agents that never brought money.
 
-What roll-ups are proven by stays as sums; payers and key agents that never paid go, with their
-calls.
+The sums that prove roll-ups stay. Payers and key agents that never paid go with their calls.
 """
 
 from collections import Counter
@@ -48,11 +47,11 @@ class SqlOldCalls:
         self._database = database
 
     async def remove(self, before_day: int, at_most: int) -> int:
-        """Remove calls of UTC days before that one; how many.
+        """Remove calls of UTC days before that one; return how many.
 
-        Those that `SqlMissingCalls` may still look for stay. They are found by the index of each
-        operator, so that nothing is read in vain where there are none. Sums and removal are one
-        transaction, and each asks again for the age: SQLite gives numbers to new rows again.
+        Those that `SqlMissingCalls` may still search for stay. They are found by each operator's
+        index, so nothing is read if there are none. Sums and removal are one transaction, and each
+        checks the age again, because SQLite uses the numbers of removed rows again.
         """
         before_us = before_day * DAY_US
         looked_for_us = await recovered_until_us(self._database)
@@ -107,10 +106,10 @@ class SqlOldAgents:
         self._database = database
 
     async def fold(self, before_day: int, at_most: int) -> int:
-        """Count the removed calls of agents last seen before that UTC day for nobody; how many.
+        """Count removed calls of agents last seen before that UTC day for nobody; return how many.
 
-        Of agents that are registered nowhere and brought no money, once every call of theirs has
-        been removed. They leave the lists and the number of agents; all other sums stay.
+        It does so for agents that are registered nowhere and brought no money, once every call of
+        theirs has been removed. They leave the lists and the number of agents; all other sums stay.
         """
         values = {"before_us": before_day * DAY_US, "at_most": at_most}
         async with self._database.read() as connection:
@@ -130,9 +129,9 @@ class SqlOldAgents:
         return len(due)
 
     async def _stop_writers(self, connection: AsyncConnection) -> None:
-        """Until the end of the transaction: an agent that is being counted is seen here.
+        """Stop writers until the end of the transaction: an agent being counted is seen here.
 
-        In the order of writers of calls, and of a rebuild.
+        It locks in the order of writers of calls, and of a rebuild.
         """
         if self._database.kind == "postgresql":
             await connection.execute(text("LOCK TABLE calls IN ROW EXCLUSIVE MODE"))

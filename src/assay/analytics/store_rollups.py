@@ -1,7 +1,7 @@
-"""The roll-ups of the call log, written in the transaction of what they count.
+"""Stores the roll-ups of the call log in the transaction of what they count.
 
 A rebuild derives them once more, in SQL over everything that happened, compares them with what was
-written, and makes again what differs.
+stored, and corrects what differs.
 """
 
 from collections import Counter, OrderedDict
@@ -38,12 +38,12 @@ from assay.db.sql_transaction import SqlTransaction, places
 from assay.payments.model import LedgerEntry, PaymentState
 
 _AT_ONCE = 200
-"""Agents introduced by one statement."""
+"""Agents that one statement adds."""
 
 _KNOWN_MAX = 200_000
 
 _KNOWN_US = DAY_US // 2
-"""An agent whose newest call is no older has its row: `old_agents` leaves it there for a day."""
+"""An agent whose newest call is no older has its row: `SqlOldAgents` leaves it there for a day."""
 
 _AGENT_COLUMNS = (*AGENTS.key, *AGENTS.measures, "first_us", "last_us", "tier", "tier_us")
 _TIER_US = "agent_totals.tier_us"
@@ -53,7 +53,7 @@ _IS_NEWER = (
 
 
 class RollupWriter:
-    """Adds tallies to the tables, in text of its own: the toolkit's costs several times as much."""
+    """Adds tallies to the tables with its own SQL: the toolkit's costs several times as much."""
 
     def __init__(self, kind: DatabaseKind) -> None:
         self._kind: DatabaseKind = kind
@@ -63,7 +63,7 @@ class RollupWriter:
             f" VALUES ({places(self._kind, 3)}) ON CONFLICT DO NOTHING"
         )
         self._known: OrderedDict[AgentKey, int] = OrderedDict()
-        """When each was seen last."""
+        """When each agent was seen last."""
 
     async def write(self, connection: AsyncConnection, tally: RollupTally) -> None:
         """Add everything, in one order everywhere. Call `written` once it is committed."""
@@ -79,7 +79,7 @@ class RollupWriter:
             await connection.exec_driver_sql(self._chain, sorted(tally.chains))
 
     def written(self, tally: RollupTally) -> None:
-        """The transaction is committed: its agents need no introduction any more."""
+        """Record that the transaction is committed: its agents have their rows."""
         for who, seen in tally.seen.items():
             self._known[who] = max(seen.last_us, self._known.get(who, 0))
             self._known.move_to_end(who)
@@ -89,7 +89,7 @@ class RollupWriter:
     async def add_move(
         self, transaction: SqlTransaction, entry: LedgerEntry, moved: LedgerEntry
     ) -> Callable[[], None] | None:
-        """Implements `payments.store.OnMove`: add what a payment's change of state counts for."""
+        """Implement `payments.store.OnMove`: add what a payment's change of state counts for."""
         tally = _tally_move(entry, moved)
         if tally is None:
             return None
@@ -97,7 +97,7 @@ class RollupWriter:
         return partial(self.written, tally)
 
     async def _introduce(self, connection: AsyncConnection, tally: RollupTally) -> set[AgentKey]:
-        """Make the rows of new agents, and count exactly those that this transaction made."""
+        """Add the rows of new agents, and count exactly those that this transaction added."""
         strangers = sorted(
             who
             for who, seen in tally.seen.items()
@@ -143,16 +143,16 @@ class RollupWriter:
 
 @lru_cache(maxsize=100_000)
 def short_key(*parts: str) -> int:
-    """63 bits that stand for several texts in an index of calls: half its size, and as selective.
+    """Return 63 bits that replace several texts in an index: half its size, as selective.
 
-    Two that collide only cost time: a caller that asks by it compares the texts as well.
+    Two that collide only cost time: a caller that searches by it compares the texts as well.
     """
     digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 
 
 def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> RollupTally | None:
-    """What a payment's change of state adds; None when it adds nothing."""
+    """Return what a payment's change of state adds; None if it adds nothing."""
     where = moved.operator_id, moved.wrapper_id, moved.agent_id or moved.payer
     if moved.settled_at is not None and entry.settled_at is None:
         failed_us = to_us(entry.updated_at) if entry.state is PaymentState.FAILED else None
@@ -166,7 +166,7 @@ def _tally_move(entry: LedgerEntry, moved: LedgerEntry) -> RollupTally | None:
 
 
 def _agent_row(who: AgentKey, tally: RollupTally) -> tuple[object, ...]:
-    """The values of `_AGENT_COLUMNS`."""
+    """Return the values of `_AGENT_COLUMNS`."""
     seen, sums = tally.seen[who], tally.sums[AGENTS.table][who]
     return (*who, *sums, seen.first_us, seen.last_us, seen.tier, seen.tier_us)
 
@@ -221,7 +221,7 @@ FROM calls WHERE chain IS NOT NULL AND COALESCE(agent_id, payer) IS NOT NULL"""
 
 
 def _kept(columns: str, table: str) -> str:
-    """What a roll-up says of agents that have calls which were removed."""
+    """Return what a roll-up says of agents with calls that were removed."""
     return f"""
 UNION ALL SELECT operator_id, agent_id, {columns} FROM {table} AS kept WHERE EXISTS (
   SELECT 1 FROM removed_calls AS r
@@ -230,13 +230,13 @@ UNION ALL SELECT operator_id, agent_id, {columns} FROM {table} AS kept WHERE EXI
 
 
 def _columns_of(rollup: Rollup) -> tuple[str, ...]:
-    """Every column of a roll-up's table."""
+    """Return every column of a roll-up's table."""
     seen = ("first_us", "last_us", "tier", "tier_us") if rollup is AGENTS else ()
     return (*rollup.key, *rollup.measures, *seen)
 
 
 def _sums(rollup: Rollup) -> str:
-    """A sum of every measure but the agents, who are not summed but told apart."""
+    """Return a sum of every measure but the agents, who are counted one by one."""
     return ", ".join(
         f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in rollup.measures if name != "agents"
     )
@@ -251,7 +251,7 @@ _OF_AGENTS: Final = "WHERE agent_id IS NOT NULL"
 
 
 def _derived(served: str, events: str, graded: str, chains: str) -> Mapping[str, str]:
-    """By table; `served` are calls and settled payments, `events` those and failed ones."""
+    """Return by table: `served` are calls and settled payments, `events` those and failed ones."""
     return {
         TOTALS.table: f"""
 SELECT sums.*, COALESCE(agents, 0) AS agents FROM ({_summed(TOTALS, events)}) AS sums
@@ -306,7 +306,7 @@ _ALL_SERVED: Final = f"{OF_CALLS} UNION ALL {_OF_REMOVED} UNION ALL {_OF_SETTLED
 MAKE_CELLS: Final = (
     f"CREATE TEMPORARY TABLE cells AS {_cells(_ALL_SERVED, 1)} UNION ALL {_cells(_FAILED, 0)}"
 )
-"""Everything by operator, wrapper, agent and day; gone with `DROP_CELLS`."""
+"""Creates sums by operator, wrapper, agent and day; `DROP_CELLS` removes them."""
 
 DROP_CELLS: Final = "DROP TABLE cells"
 
@@ -317,22 +317,22 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 REBUILD_S: Final = 3600.0
-"""How long it may take over all calls there are."""
+"""Longest time of a rebuild over all calls."""
 
 
 class SqlRollupProof:
-    """The roll-ups held against everything they were made from."""
+    """Compares the roll-ups with everything that they were made from."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def differences(self) -> Mapping[str, int]:
-        """Rows that are not what they should be, by table; every table is named."""
+        """Return how many rows differ, by table; every table is named."""
         async with self._database.snapshot(REBUILD_S) as connection:
             return await _compared(connection, fix=False)
 
     async def rebuild(self) -> Mapping[str, int]:
-        """Make them again; what differed until then. Writers wait meanwhile."""
+        """Build them again; return what differed until then. Writers wait meanwhile."""
         async with self._database.write(REBUILD_S) as connection:
             if self._database.kind == "postgresql":
                 await _run(connection, "LOCK TABLE calls, payments IN SHARE MODE")
@@ -340,7 +340,7 @@ class SqlRollupProof:
 
 
 async def _compared(connection: AsyncConnection, *, fix: bool) -> Mapping[str, int]:
-    """How many rows of each roll-up are not what they should be."""
+    """Return how many rows of each roll-up differ."""
     found: dict[str, int] = {}
     await _run(connection, MAKE_CELLS)
     for table, statement in OVER_CELLS.items():
@@ -356,7 +356,7 @@ async def _compared(connection: AsyncConnection, *, fix: bool) -> Mapping[str, i
 
 
 def _compare(table: str) -> str:
-    """How many rows only one of the two has."""
+    """Return how many rows only one of the two has."""
     columns = ", ".join(COLUMNS[table])
     kept = f"SELECT {columns} FROM {table}"  # noqa: S608 - our own names
     derived = f"SELECT {columns} FROM derived"  # noqa: S608 - our own names

@@ -61,7 +61,7 @@ TAGS = (
     ("Personhood", "A human proves to stand behind an agent."),
     ("Wrappers", "An operator's APIs, as agents reach and pay for them."),
     ("Analytics", "An operator's calls, money and agents, counted."),
-    ("Webhooks", "Being told of evaluations."),
+    ("Webhooks", "Receive events about evaluations."),
     ("Proxy and playground", "Calls made for operators, through guarded egress."),
     ("Admin", "The platform as its admins see and change it."),
     ("Accounts and keys", "Operators, their dashboard tokens and their API keys."),

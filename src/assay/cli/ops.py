@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
 
 
 class SecondServer(Server):
-    """A server beside another one, which is told of signals."""
+    """A server beside another one, which receives the signals."""
 
     @contextmanager
     @override

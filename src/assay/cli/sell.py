@@ -319,7 +319,7 @@ def sell(  # noqa: PLR0913 - a sale's fields
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Sell an API, and buy from it once; every step is told, and kept for the next run."""
+    """Sell an API, and buy from it once; print every step, and keep it for the next run."""
     out = sys.stderr if as_json else sys.stdout
 
     def say(step: str, text: str) -> None:

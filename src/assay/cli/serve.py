@@ -1,4 +1,4 @@
-"""`assay serve`: one process, until it is told to stop."""
+"""`assay serve`: runs one process until it is stopped."""
 
 import asyncio
 import ctypes

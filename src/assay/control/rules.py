@@ -95,7 +95,7 @@ def ceiling_reasons(data: JsonObject) -> tuple[ControlReason, ...]:
             found.append(ControlReason("same_site", f"{sentence} finding.", None, _ENDS_WITH))
     imitates = identity.get("imitates")
     if is_object(imitates) and imitates.get("scored"):
-        sentence = f"Its name cannot be told from that of {imitates.get('agent')}."
+        sentence = f"Its name cannot be distinguished from that of {imitates.get('agent')}."
         found.append(ControlReason("imitation", sentence, None, _RENAME))
     for row in _rows(identity, "badReputation")[:1]:
         sentence = f"The bad reputation of {row.get('agent')}, under the same control, follows it."

@@ -118,7 +118,7 @@ class GroupCommitWriter:
             if not self._writes:
                 return [self._alone(ticket, transaction) for ticket in tickets]
             return self._committed(tickets, transaction)
-        except Exception as error:  # noqa: BLE001 - told to every caller, in their own tasks
+        except Exception as error:  # noqa: BLE001 - raised in the task of each
             self._undo()
             return [_Failed(_translated(error)) for _ in tickets]
 

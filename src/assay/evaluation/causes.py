@@ -65,7 +65,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
         "no_leaked_internals": "Answer errors without stack traces, paths or inner addresses.",
         "no_poisoning": "Remove hidden text and orders to models from files, cards and tools.",
         "injection_not_obeyed": "Treat the text that a caller hands over as data, never as orders.",
-        "no_cross_talk": "Keep conversations apart, whoever has them.",
+        "no_cross_talk": "Keep the conversations of different callers apart.",
         "x402_challenge_valid": "Offer the same payment in both versions, as x402 writes it.",
         "x402_price_stable": "Ask for the same price and payee on equal calls.",
         "x402_garbage_refused": "Verify payments before anything is served for them.",

@@ -60,7 +60,7 @@ class KeyProfiles:
     async def attestation(self, address: str) -> Attestation | None:
         """What a trusted attester says of a lower-case address.
 
-        Raises `common.errors.Unavailable` when that cannot be told now.
+        Raises `common.errors.Unavailable` if that is unknown now.
         """
         source = self._sources.attestations
         return None if source is None else await source.newest(address)
@@ -102,7 +102,7 @@ class KeyProfiles:
         )
 
     async def _known(self, address: str) -> Attestation | None:
-        """The attestation where it can be told now: here it is context, not an answer."""
+        """Return the attestation if it is known now: it is context here, not an answer."""
         with suppress(Unavailable):
             return await self.attestation(address)
         return None

@@ -2,26 +2,12 @@
 
 Detects demands for private data by texts that have nothing to do with it.
 
-A tool that tells colours has no use for a session cookie, whatever the cookie is called and whoever
-is asked. Two signs are needed: the demand has nothing to do with the topic of the other texts, and
-it is tied to an argument of the tool, or addresses the model that reads it. Tools of mail, files,
-accounts, wallets or security are exempt: their own words say so.
-Source: evidence.md#poisoned-texts.
+A tool that tells colours has no use for a session cookie, whatever the cookie is called. Two signs
+are needed: the demand has nothing to do with the topic of the other texts, and it is tied to an
+argument of the tool, or addresses the model that reads it. Tools of mail, files, accounts, wallets
+or security are exempt: their own words say so. Source: evidence.md#poisoned-texts.
 
 Detects what a description demands of the model that reads it, beyond the tool's work.
-
-It searches not for phrases but for the demand: an act, on what, for whom, under which condition,
-and whether it is to be concealed from a person. Each of those is a sign, which alone also occurs in
-honest texts ("cite the source in your answer", "do not ask, this only reads"). Two that never occur
-together in an honest text are the finding: `PAIRS`. Demands within the declared trade of a tool do
-not count: a tool that makes minutes needs the whole transcript.
-Source: evidence.md#poisoned-texts; checks.md#what-other-tools-check.
-
-Groups the texts of documents by tool, each with the tool's purpose.
-
-A tool's purpose is its name and the first sentence of its description: a person reads those before
-trusting it. The texts of a tool, a skill or an operation are one group, whose demands are judged
-together.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Computes a value, expensive to buy, from votes and payments. Pure and deterministic.
 
-Groups payers that share a source of funds and cannot be told apart.
+Groups payers that share a source of funds and cannot be distinguished.
 
     weight of a payer cluster = matured money, at most FULL dollars' worth
                                 x spread over unrelated sellers x decay
@@ -97,7 +97,7 @@ _HALVES_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Payers that cannot be told apart, and their weight. `rating` is None without an opinion."""
+    """Indistinguishable payers, and their weight. `rating` is None without an opinion."""
 
     members: tuple[str, ...]
     net: int

@@ -33,7 +33,8 @@ OTHERS_FULL = 3
 """Other agents it must have rated for the last third."""
 
 NO_HISTORY = 0.25
-"""Reviewers below this weight cannot be told apart, so all of them form one cluster."""
+"""Reviewers below this weight cannot be distinguished, so all of them form one
+cluster."""
 
 BURST_GAP_S = 600
 BURST_MIN = 5

@@ -124,7 +124,7 @@ class FaultLog(Protocol):
 
 
 def note_detail(log: FaultLog, exchange: RequestContext, error: ServiceError) -> None:
-    """Log the detail of a refusal that its caller is not told."""
+    """Log the detail of a refusal, which its caller does not receive."""
     if error.detail is not None:
         log.warning("refused", request_id=exchange.request_id, code=error.code, detail=error.detail)
 

@@ -1,1 +1,1 @@
-"""The evaluation_complete event, delivered (interface.md#webhooks, #events)."""
+"""Webhooks: events about evaluations (interface.md#webhooks, #events)."""

@@ -1,11 +1,11 @@
-"""Delivering what is pending: at most one attempt each, whatever happens.
+"""Delivers pending events: at most one attempt each, whatever happens.
 
 Source: conventions.md#webhook-delivery.
 
-Few deliveries of an account are under way at once where its receivers are slow. An account nothing
-is known of has two at a time, and one more for each that ended quickly, up to eight. One that took
-long takes half of them away. Accounts that are left with one hold half of all slots together at
-most, however many they are: the other half is for everybody else.
+If an account's receivers are slow, few of its deliveries run at once. An unknown account has two at
+a time, and one more for each that ended quickly, up to eight. A slow one halves them. Accounts that
+have one left hold at most half of all slots together, however many they are: the other half is for
+everybody else.
 """
 
 import asyncio
@@ -43,41 +43,41 @@ from assay.webhooks.receiver_proof import ReceiverProofs
 from assay.webhooks.service import place
 
 AT_ONCE: Final = 64
-"""Attempts under way in one process."""
+"""Attempts that run in one process at once."""
 
 AT_ONCE_OPERATOR: Final = 8
 AT_ONCE_UNKNOWN: Final = 2
-"""Of an account nothing is known of."""
+"""Attempts at once of an unknown account."""
 
 AT_ONCE_SLOW: Final = AT_ONCE // 2
-"""Of all accounts together whose receivers are slow."""
+"""Attempts at once of all accounts with slow receivers together."""
 
 SLOW_S: Final = 2.0
-"""An attempt that took longer was slow."""
+"""Seconds from which an attempt counts as slow."""
 
 REMEMBERED_MAX: Final = 2_000
-"""Accounts whose share is not the usual one; the one that changed least recently is forgotten."""
+"""Accounts with an unusual share; the one that changed least recently is forgotten."""
 
 
 class DeliverySlots:
-    """Counts attempts under way; decides whose may begin."""
+    """Counts running attempts, and decides whose may begin."""
 
     def __init__(self) -> None:
         self._busy: Counter[str] = Counter()
         self._shares: BoundedMap[str, int] = BoundedMap(REMEMBERED_MAX)
 
     def batch(self) -> int:
-        """How many attempts may begin next, of whichever accounts are not `full`; 0: none."""
+        """Return how many attempts may begin next, of accounts that are not `full`; 0: none."""
         slow_left = AT_ONCE_SLOW - self._slow_busy()
         free = min(AT_ONCE_OPERATOR, AT_ONCE - self._busy.total())
         return min(free, slow_left) if slow_left > 0 else free
 
     def left(self, operator_id: str) -> int:
-        """How many more attempts an account's share leaves."""
+        """Return how many more attempts an account's share leaves."""
         return max(0, self._share(operator_id) - self._busy[operator_id])
 
     def full(self) -> list[str]:
-        """Accounts of which nothing may begin now."""
+        """Return accounts of which no attempt may begin now."""
         full = {who for who, busy in self._busy.items() if busy >= self._share(who)}
         if self._slow_busy() >= AT_ONCE_SLOW:
             full |= {who for who, share in self._shares.items() if share == 1}
@@ -88,7 +88,7 @@ class DeliverySlots:
         self._busy[operator_id] += 1
 
     def end(self, operator_id: str, *, is_slow: bool | None) -> None:
-        """An attempt ended; `is_slow` None: nothing was sent, so that nothing was learned."""
+        """Record the end of an attempt; `is_slow` is None if nothing was sent."""
         self._busy[operator_id] -= 1
         if not self._busy[operator_id]:
             del self._busy[operator_id]
@@ -106,20 +106,20 @@ class DeliverySlots:
 
 
 ABANDONED_AFTER: Final = timedelta(seconds=60)
-"""An attempt takes ten seconds; one that nobody has ended by then, nobody will."""
+"""An attempt takes ten seconds; one that has not ended by then never will."""
 
 KEPT: Final = timedelta(days=30)
 """How long the delivery log goes back."""
 
 IDLE_S: Final = 1.0
-"""How often other processes' evaluations are looked for."""
+"""Seconds between two looks for other processes' evaluations."""
 
 WAIT_MIN_S: Final = 1.0
 WAIT_MAX_S: Final = 20.0
-"""How soon a delivery that waits for its receiver's budget is tried again."""
+"""Seconds until a delivery that waits for its receiver's budget is tried again."""
 
 CARE_S: Final = 30.0
-"""How often abandoned and old deliveries are looked for."""
+"""Seconds between two looks for abandoned and old deliveries."""
 
 LIMITS: Final = Limits(
     connect_s=5.0, total_s=DELIVERY_S, body_bytes_max=64 * 1024, header_bytes_max=32 * 1024
@@ -143,7 +143,7 @@ class _Waits:
 
 
 class Deliverer:
-    """Hears of evaluations, and delivers whatever is pending. A listener that never waits."""
+    """Listens for evaluations and delivers what is pending. As a listener it never waits."""
 
     def __init__(
         self,
@@ -165,17 +165,17 @@ class Deliverer:
         self._care_at_s = 0.0
 
     def evaluated(self, completed: EvaluationCompleted) -> None:
-        """There may be something to deliver; the rows are there already."""
+        """Look for deliveries: their rows exist already."""
         del completed
         self._wake.set()
 
     async def run(self) -> None:
-        """One round: begin what can be begun now, then wait for news, or a moment."""
+        """Do one round: begin what can begin now, then wait for an evaluation or a moment."""
         self._wake.clear()
         await self._care()
         while (at_most := self._slots.batch()) > 0:
             full, left = self._slots.full(), self._slots.left
-            # A write that is cut off on the way keeps the database to itself: it is finished.
+            # A write that is cut off keeps its lock on the database, so it is finished.
             begun = await finish(self._store.begin(self._clock.now(), at_most, full, left))
             for delivery in begun:
                 self._slots.begin(delivery.operator_id)
@@ -238,9 +238,9 @@ class Deliverer:
         return _Ended(DeliveryState.FAILED, reply.status, what)
 
     async def _send(self, delivery: Delivery, outgoing: OutboundRequest) -> EgressResponse:
-        """Within the budget of the receiver's domain, or its own where it proved itself.
+        """Send within the budget of the receiver's domain, or its own if it proved itself.
 
-        The proof is asked for when there is need of it: the budget has been used up before.
+        The proof is asked for if it is needed: if the budget was used up before.
         """
         use = await self._proofs.use_of(delivery.operator_id, delivery.url)
         if use.use_class is not UseClass.OWN and delivery.has_waited:
@@ -250,14 +250,17 @@ class Deliverer:
             return await self._http.send(outgoing, LIMITS)
 
     def _wait(self, delivery: Delivery, retry_s: float) -> "_Ended | _Waits":
-        """Nothing was sent: it stays pending, unless it has waited for as long as it may."""
+        """Keep it pending, because nothing was sent, unless it has waited too long."""
         now = self._clock.now()
         if (now - delivery.created_at).total_seconds() >= WAIT_S:
             return _failed(OVER_BUDGET)
         return _Waits(now + timedelta(seconds=min(max(retry_s, WAIT_MIN_S), WAIT_MAX_S)))
 
     def _headers(self, delivery: Delivery, to: WebhookRegistration) -> dict[str, str]:
-        """Unsigned unless the registration has a secret; raises `ValueError` when it is lost."""
+        """Return the headers, signed if the registration has a secret.
+
+        Raises `ValueError` if the secret is lost.
+        """
         headers = {"content-type": "application/json"}
         if to.sealed_secret is None:
             return headers

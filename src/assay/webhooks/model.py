@@ -17,45 +17,45 @@ EVENT: Final = "evaluation_complete"
 GRADE_CHANGED: Final = "grade_changed"
 AGENT_DRIFT: Final = "agent_drift"
 EVENTS: Final = (EVENT, GRADE_CHANGED, AGENT_DRIFT)
-"""Those beyond it go only to who registers for them. Source: evidence.md#drift."""
+"""All events. The others go only to registrations that ask for them. Source: evidence.md#drift."""
 
 REGISTRATIONS_MAX: Final = 1000
-"""Of one operator. Source: interface.md#limits."""
+"""Most registrations of one operator. Source: interface.md#limits."""
 
 DELIVERY_S: Final = 10.0
-"""How long a receiver may take to answer. Source: interface.md#limits."""
+"""Longest time for a receiver's answer. Source: interface.md#limits."""
 
 OVER_BUDGET: Final = "budget"
-"""Why a delivery failed that waited for its receiver's budget in vain."""
+"""Why a delivery failed that waited too long for its receiver's budget."""
 
 WAIT_S: Final = 600.0
-"""How long a delivery waits for its receiver's budget before it is failed."""
+"""Longest wait of a delivery for its receiver's budget."""
 
 AgentRef: TypeAlias = int | str
 """An agent as a filter names it: a token id as a number, or any id as a string."""
 
 
 class WebhookNotFound(NotFound):
-    """The operator has no registration of this id."""
+    """The operator has no registration with this id."""
 
     code = "webhook_not_found"
 
 
 class DeliveryNotFound(NotFound):
-    """The operator has no delivery of this id, or none any more."""
+    """The operator has no delivery with this id, or no longer has it."""
 
     code = "delivery_not_found"
 
 
 class WebhookLimitReached(Conflict):
-    """The operator has as many registrations as there may be."""
+    """The operator has as many registrations as it may have."""
 
     code = "webhook_limit_reached"
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookRegistration:
-    """Where one operator wants to hear of evaluations; `agent_ids` None means of all agents."""
+    """Where one operator receives events; `agent_ids` None means all agents."""
 
     id: str
     operator_id: str
@@ -63,14 +63,14 @@ class WebhookRegistration:
     url: str
     agent_ids: Sequence[AgentRef] | None
     sealed_secret: bytes | None
-    """What deliveries are signed with, sealed; None for unsigned ones."""
+    """The sealed secret that signs deliveries; None for unsigned ones."""
     created_at: datetime
 
 
 class DeliveryState(StrEnum):
     """pending -> sending -> sent | failed.
 
-    `sending` is written down before the attempt: whatever happens to it, there is no second one.
+    `sending` is stored before the attempt: whatever happens to it, there is no second attempt.
     """
 
     PENDING = "pending"
@@ -89,11 +89,11 @@ class Delivery:
     url: str
     agent_id: str
     payload: str
-    """The very body that is sent."""
+    """The exact body that is sent."""
     state: DeliveryState
     status: int | None
     reason: str | None
     created_at: datetime
     ended_at: datetime | None
     has_waited: bool = False
-    """Whether it has had to wait for its receiver's budget."""
+    """Whether it had to wait for its receiver's budget."""

@@ -1,4 +1,4 @@
-"""What is sent, and how it is signed (interface.md#events; Standard Webhooks 1.0). Pure."""
+"""Builds and signs what is sent (interface.md#events; Standard Webhooks 1.0). Pure."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ SECRET_BYTES: Final = range(24, 65)
 
 
 def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str:
-    """The body: the fields of interface.md#events, no more and no fewer."""
+    """Return the body: the fields of interface.md#events, no more and no fewer."""
     document = {
         "event": EVENT,
         "agentId": evaluation.agent_id,
@@ -35,7 +35,7 @@ def payload(evaluation: Evaluation, snapshot: Snapshot, threshold: float) -> str
 
 
 def change_payload(event: str, body: str, change: EvaluationChange) -> str:
-    """The body of an event beyond interface.md#events: its fields, and what changed."""
+    """Return the body of an event beyond interface.md#events: its fields, and what changed."""
     document = json.loads(body) | {"event": event}
     if event == GRADE_CHANGED:
         document["previousTier"] = change.tier_before
@@ -45,7 +45,7 @@ def change_payload(event: str, body: str, change: EvaluationChange) -> str:
 
 
 def secret_bytes(secret: str) -> bytes:
-    """The key in a `whsec_...` secret; raises `ValueError` for what is none."""
+    """Return the key of a `whsec_...` secret; raises `ValueError` for any other text."""
     if not secret.startswith(SECRET_PREFIX):
         raise ValueError("must begin with whsec_")
     try:
@@ -58,6 +58,6 @@ def secret_bytes(secret: str) -> bytes:
 
 
 def signature(key: bytes, delivery_id: str, timestamp_s: int, body: bytes) -> str:
-    """The value of `webhook-signature`: HMAC-SHA256 over id, time and body."""
+    """Return the value of `webhook-signature`: HMAC-SHA256 over id, time and body."""
     signed = f"{delivery_id}.{timestamp_s}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

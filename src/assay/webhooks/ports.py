@@ -1,4 +1,4 @@
-"""What webhooks need of the outside."""
+"""What webhooks need from outside."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -11,25 +11,28 @@ from assay.webhooks.model import Delivery, DeliveryState, WebhookRegistration
 class WebhookStore(Protocol):
     """Registrations and deliveries.
 
-    A delivery row is made in the transaction that stores the evaluation it tells of.
+    A delivery row is made in the transaction that stores its evaluation.
     """
 
     async def add(
         self, made: WebhookRegistration, keys: Sequence[str], at_most: int, note: AuditEntry
     ) -> bool:
-        """Store; False when the operator has `at_most` already. `keys` are the agents', or `*`."""
+        """Store it; return False if the operator has `at_most` already.
+
+        `keys` are the agents', or `*`.
+        """
         ...
 
     async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
-        """The operator's registrations, newest first."""
+        """Return the operator's registrations, newest first."""
         ...
 
     async def find(self, operator_id: str, webhook_id: str) -> WebhookRegistration | None:
-        """One of the operator's registrations; None also while its account is suspended."""
+        """Return one of the operator's registrations; None also while its account is suspended."""
         ...
 
     async def remove(self, operator_id: str, webhook_id: str, note: AuditEntry) -> bool:
-        """Whether there was one; what is still pending for it is failed."""
+        """Remove it and fail what is pending for it; return whether it existed."""
         ...
 
     async def reseal(self, made: WebhookRegistration, note: AuditEntry) -> None:
@@ -44,20 +47,20 @@ class WebhookStore(Protocol):
         at_most: int,
         offset: int = 0,
     ) -> Sequence[Delivery]:
-        """The operator's deliveries, newest first, older than the one of id `before`.
+        """Return the operator's deliveries, newest first, older than the one with id `before`.
 
-        Raises `DeliveryNotFound` when the operator has none of that id.
+        Raises `DeliveryNotFound` if the operator has none with that id.
         """
         ...
 
     async def count_deliveries(self, operator_id: str, webhook_id: str | None) -> int:
-        """How many there are."""
+        """Return how many there are."""
         ...
 
     async def deliveries_for_admin(
         self, state: DeliveryState | None, at_most: int
     ) -> Sequence[Delivery]:
-        """Everybody's deliveries, newest first."""
+        """Return everybody's deliveries, newest first."""
         ...
 
     async def begin(
@@ -67,11 +70,11 @@ class WebhookStore(Protocol):
         but_not: Collection[str] = (),
         left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
-        """Take pending deliveries, of each operator the oldest first, none of those `but_not`.
+        """Take pending deliveries, of each operator the oldest first, none of those in `but_not`.
 
-        Operators take turns, one delivery each, wherever the last call ended; of one there are at
-        most as many as `left` says. Each is `sending` when this returns, durably, and nobody else
-        gets it.
+        Operators take turns, one delivery each, from where the last call ended. One operator has at
+        most as many as `left` returns. Each delivery is durably `sending` when this returns, and
+        nobody else gets it.
         """
         ...
 
@@ -79,24 +82,24 @@ class WebhookStore(Protocol):
         self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,
         now: datetime,
     ) -> None:  # fmt: skip
-        """How the one attempt ended."""
+        """Store the result of the one attempt."""
         ...
 
     async def put_back(self, delivery: Delivery, until: datetime) -> None:
-        """It was not attempted, for its receiver's budget is used up: pending until then.
+        """Make it pending until then: it was not attempted, its receiver's budget is used up.
 
-        So is whatever else of its operator waits for the same domain.
+        So is everything else of its operator that waits for the same domain.
         """
         ...
 
     async def give_up(self, created_before: datetime, now: datetime) -> int:
-        """Fail what has waited for a budget since before that moment; how many."""
+        """Fail what has waited for a budget since before that moment; return how many."""
         ...
 
     async def abandon(self, begun_before: datetime, now: datetime) -> int:
-        """Fail what somebody began before that moment and never ended; how many."""
+        """Fail what was begun before that moment and never ended; return how many."""
         ...
 
     async def purge(self, ended_before: datetime) -> int:
-        """Forget deliveries that ended before that moment; how many."""
+        """Remove deliveries that ended before that moment; return how many."""
         ...

@@ -1,11 +1,8 @@
-"""Addresses that may be registered, and the proof that a receiver wants webhooks.
+"""Checks receivers' addresses, and the proof that a receiver wants an account's events.
 
-What a webhook's address says of its receiver. Pure.
-
-Receivers that prove they want an account's events: they echo its token. Source: ADR 0016.
-
-A receiver that did has a budget of its own; nobody else's deliveries use it up, and it uses up
-nobody's. Nothing depends on it but that.
+A receiver proves that it wants an account's events by showing its token. It then has a budget of
+its own, which nobody else's deliveries use up, and which uses up nobody's. Nothing else depends on
+the proof. Source: ADR 0016.
 """
 
 from collections.abc import Sequence
@@ -22,23 +19,23 @@ from assay.net.egress.ports import EgressClient, EgressError, Failure, Limits, O
 from assay.net.egress.url import EgressPolicy, domain_of, parse_target
 
 _ANY = EgressPolicy(allow_private=True, require_https=False)
-"""Addresses were judged when they were registered, and are again when they are dialled."""
+"""Addresses were checked when they were registered, and are checked again when they are dialled."""
 
 
 def same_address(url: str) -> str:
-    """One text for all spellings of an address: case of the host, default port, fragment."""
+    """Return one text for all spellings of an address: host case, default port, fragment."""
     target = _target(url)
     return url if target is None else origin_of(target) + target.path_and_query
 
 
 def domain_of_url(url: str) -> str | None:
-    """The domain whose budget a delivery draws on; None for what is no address."""
+    """Return the domain whose budget a delivery uses; None for an invalid address."""
     target = _target(url)
     return None if target is None else domain_of(target.host)
 
 
 def _origin_of_url(url: str) -> str | None:
-    """Scheme, host and port; None for what is no address."""
+    """Return scheme, host and port; None for an invalid address."""
     target = _target(url)
     return None if target is None else origin_of(target)
 
@@ -53,7 +50,7 @@ WELL_KNOWN: Final = "/.well-known/assay-webhook-verification"
 
 TOKEN_PREFIX: Final = "assay-webhook-"  # noqa: S105 - how a token begins, not one
 ASKED_AGAIN_S: Final = 600.0
-"""How long a receiver that showed no token is not asked again by itself."""
+"""Seconds for which a receiver that showed no token is not asked again."""
 
 ASKED_MAX: Final = 10_000
 _LIMITS: Final = Limits(connect_s=3.0, total_s=5.0, body_bytes_max=16 * 1024)
@@ -63,7 +60,7 @@ _TOKEN_BYTES = 20
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a receiver has to show, and where."""
+    """What a receiver must show, and where."""
 
     url: str
     token: str
@@ -83,10 +80,10 @@ class ReceiverProofs:
         self._flights: SingleFlight[bool] = SingleFlight()
 
     def verification(self, operator_id: str, url: str) -> Verification | None:
-        """What the host of `url` shows to prove itself to the account; None for no address.
+        """Return what the host of `url` must show to the account; None for an invalid address.
 
-        The token is the account's and the origin's alone. It changes with the secret it is made
-        of; one of a previous secret still counts. It grants its reader nothing.
+        The token belongs to the account and the origin only. It changes with the secret that it is
+        made of, and one of a previous secret still counts. It grants its reader nothing.
         """
         origin = _origin_of_url(url)
         if origin is None:
@@ -95,18 +92,18 @@ class ReceiverProofs:
         return Verification(origin + WELL_KNOWN, TOKEN_PREFIX + mac.hex())
 
     async def use_of(self, operator_id: str, url: str) -> EgressUse:
-        """What a delivery is counted as. Raises `common.errors.Unavailable`."""
+        """Return the budget that a delivery uses. Raises `common.errors.Unavailable`."""
         name = _name(operator_id, url)
         if await self._consents.find(name) is None:
             return EgressUse(account=operator_id)
         return EgressUse(UseClass.OWN, operator_id, name)
 
     async def ask(self, operator_id: str, url: str, *, now: bool = False) -> bool:
-        """Whether the receiver shows the token; asked within the shared budget of its domain.
+        """Ask within the domain's shared budget; return whether the receiver shows the token.
 
-        Unless it has to be found out `now`, one that was asked lately is not asked again. A request
-        for which the budget had no room was not sent and does not count. Raises
-        `common.errors.Unavailable` when what it showed cannot be kept.
+        Unless it must be found out `now`, a receiver that was asked recently is not asked again. A
+        request for which the budget had no room was not sent and does not count. Raises
+        `common.errors.Unavailable` if the result cannot be stored.
         """
         shown = self.verification(operator_id, url)
         name = _name(operator_id, url)

@@ -1,4 +1,4 @@
-"""Webhooks: registrations and what was delivered to them (interface.md#webhooks, #events)."""
+"""Operations on webhooks: registrations and deliveries (interface.md#webhooks, #events)."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ router = APIRouter(tags=["Webhooks"])
     also=(409,),
 )
 async def register_webhook(request: Request) -> wire.WebhookResponse:
-    """Be told of evaluations: of the agents named, or of all."""
+    """Receive events about evaluations: of the named agents, or of all."""
     asked = read(wire.WebhookRequest, await request.body())
     webhooks = service(request, Webhooks)
     made = await webhooks.register(_operator(request).id, asked.new(), actor_of(request))
@@ -52,7 +52,7 @@ async def register_webhook(request: Request) -> wire.WebhookResponse:
 async def list_webhooks(
     request: Request, limit: Limit = 50, offset: Offset = 0, cursor: PageCursor = None
 ) -> wire.WebhooksResponse:
-    """The account's registrations, newest first. Beyond the specification's tables."""
+    """List the account's registrations, newest first. Beyond the specification's tables."""
     start = offset_of(cursor, offset)
     webhooks, who = service(request, Webhooks), _operator(request).id
     async with webhooks.lists.slot(who, is_known=True):
@@ -100,7 +100,7 @@ async def webhook_deliveries(
     before: Annotated[str | None, Query(max_length=64, description="Id of a delivery.")] = None,
     cursor: PageCursor = None,
 ) -> wire.DeliveriesResponse:
-    """What was delivered, newest first. Beyond the specification's tables."""
+    """List what was delivered, newest first. Beyond the specification's tables."""
     page = DeliveryPage(before_of(cursor, before), limit, offset)
     webhooks = service(request, Webhooks)
     found, total = await webhooks.delivery_page(_operator(request).id, webhook_id, page)
@@ -128,12 +128,12 @@ async def webhook_deliveries(
 async def remove_webhook(
     request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
 ) -> wire.RemovedResponse:
-    """Remove a registration, at once. Beyond the specification's tables."""
+    """Remove a registration at once. Beyond the specification's tables."""
     webhooks = service(request, Webhooks)
     await webhooks.remove(_operator(request).id, webhook_id, actor_of(request))
     return wire.RemovedResponse(ok=True, id=webhook_id)
 
 
 def _operator(request: Request) -> Operator:
-    """Who the declared credential found."""
+    """Return the operator that the declared credential found."""
     return request.state.principal

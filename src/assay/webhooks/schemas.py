@@ -1,4 +1,7 @@
-"""Webhook registrations and deliveries (interface.md#webhook-registration, #webhooks, #events)."""
+"""Webhook registrations and deliveries in requests and responses.
+
+Source: interface.md#webhook-registration, #webhooks, #events.
+"""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +28,7 @@ AgentRef = int | Annotated[str, Field(max_length=100)]
 
 
 class WebhookRequest(RequestModel):
-    """Where to be told of evaluations. `secret` (`whsec_...`) asks for signed deliveries."""
+    """The receiver of events about evaluations. With a `secret`, deliveries are signed."""
 
     event: Literal["evaluation_complete", "grade_changed", "agent_drift"]
     url: Annotated[
@@ -37,7 +40,7 @@ class WebhookRequest(RequestModel):
     )
 
     def new(self) -> NewWebhook:
-        """What is asked for, as the use case takes it."""
+        """Return it as the use case takes it."""
         return NewWebhook(self.event, self.url, self.agent_ids, self.secret)
 
 
@@ -107,7 +110,7 @@ class WebhookVerifiedResponse(ResponseModel):
 
 
 def webhook(found: WebhookRegistration, shown: Verification | None) -> WebhookResponse:
-    """A registration on the wire, with what its receiver may show."""
+    """Return a registration as a response, with what its receiver may show."""
     return WebhookResponse(
         id=found.id,
         event=found.event,
@@ -121,7 +124,7 @@ def webhook(found: WebhookRegistration, shown: Verification | None) -> WebhookRe
 
 
 def delivery(found: Delivery) -> DeliveryResponse:
-    """A delivery on the wire; one that is under way is pending still."""
+    """Return a delivery as a response; one that is running is still pending."""
     return DeliveryResponse(
         id=found.id,
         webhook_id=found.webhook_id,

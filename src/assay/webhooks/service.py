@@ -1,4 +1,4 @@
-"""Registering, listing and removing webhooks.
+"""Registers, lists and removes webhooks.
 
 Source: interface.md#webhooks; conventions.md#open-endpoints, #webhook-delivery.
 """
@@ -33,7 +33,7 @@ from assay.webhooks.receiver_proof import ReceiverProofs, Verification
 
 URL_CHARS_MAX: Final = 2048
 AGENTS_MAX: Final = 1000
-"""Agents one registration may name."""
+"""Most agents that one registration may name."""
 
 EVERY_AGENT: Final = "*"
 
@@ -54,7 +54,7 @@ class NewWebhook:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """Which deliveries: older than the one of that id, so many, after so many."""
+    """A page of deliveries: older than the one of that id, so many, after so many."""
 
     before: str | None = None
     limit: int = 50
@@ -78,12 +78,12 @@ class Webhooks:
         self._egress = egress
         self._clock = clock
         self.lists = FairQueue(*LISTS, "lists of webhooks")
-        """A caller that reads a whole list has its turn there."""
+        """The queue of callers that read a whole list."""
 
     async def register(
         self, operator_id: str, asked: NewWebhook, actor: Actor
     ) -> WebhookRegistration:
-        """A new registration.
+        """Create a registration.
 
         Raises `InvalidRequest` naming every problem, and `WebhookLimitReached`.
         """
@@ -114,21 +114,24 @@ class Webhooks:
         return made
 
     async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
-        """The operator's registrations, newest first."""
+        """Return the operator's registrations, newest first."""
         return await self._store.list(operator_id)
 
     async def remove(self, operator_id: str, webhook_id: str, actor: Actor) -> None:
-        """Remove a registration, at once. Raises `WebhookNotFound`."""
+        """Remove a registration at once. Raises `WebhookNotFound`."""
         entry = note(self._clock, actor, "webhook.removed", operator_id, webhook_id)
         if not await self._store.remove(operator_id, webhook_id, entry):
             raise WebhookNotFound("You have no webhook of this id.")
 
     def verification(self, made: WebhookRegistration) -> Verification | None:
-        """What the receiver shows to get a budget of its own, and where."""
+        """Return what the receiver must show to get a budget of its own, and where."""
         return self._proofs.verification(made.operator_id, made.url)
 
     async def verify(self, operator_id: str, webhook_id: str) -> bool:
-        """Whether the receiver shows the account's token now. Raises `WebhookNotFound`."""
+        """Ask now; return whether the receiver shows the account's token.
+
+        Raises `WebhookNotFound`.
+        """
         found = await self._store.find(operator_id, webhook_id)
         if found is None:
             raise WebhookNotFound("You have no webhook of this id.")
@@ -137,20 +140,20 @@ class Webhooks:
     async def deliveries(
         self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
     ) -> Sequence[Delivery]:
-        """What was delivered to the operator, newest first."""
+        """Return what was delivered to the operator, newest first."""
         return await self._store.deliveries(operator_id, webhook_id, before, at_most)
 
     async def delivery_page(
         self, operator_id: str, webhook_id: str | None, page: DeliveryPage
     ) -> tuple[Sequence[Delivery], int]:
-        """A page of deliveries, newest first, and how many there are."""
+        """Return a page of deliveries, newest first, and how many there are."""
         found = await self._store.deliveries(
             operator_id, webhook_id, page.before, page.limit, page.offset
         )
         return found, await self._store.count_deliveries(operator_id, webhook_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
-        """Seal again secrets that an older key of the ring sealed; how many there were."""
+        """Seal secrets again that an older key of the ring sealed; return how many there were."""
         count = 0
         for one in await self._store.list(operator_id):
             if one.sealed_secret is not None and not self._secrets.is_current(one.sealed_secret):
@@ -163,19 +166,19 @@ class Webhooks:
 
 
 def place(webhook_id: str) -> bytes:
-    """What a sealed secret is bound to."""
+    """Return what a sealed secret is bound to."""
     return b"webhook/" + webhook_id.encode()
 
 
 def _keys(made: WebhookRegistration) -> Sequence[str]:
-    """The ids the filter lets through, each in its one form."""
+    """Return the ids that the filter accepts, each in its one form."""
     if made.agent_ids is None:
         return [EVERY_AGENT]
     return sorted({_canonical(ref) or "" for ref in made.agent_ids})
 
 
 def _canonical(ref: AgentRef) -> str | None:
-    """The id as evaluations name it; None for what can be no agent's."""
+    """Return the id as evaluations name it; None if it cannot be an agent's."""
     text = str(ref)
     if _DECIMAL.fullmatch(text):
         return str(int(text)) if int(text) <= TOKEN_ID_MAX else None
@@ -212,7 +215,7 @@ def _url_problem(url: str, egress: EgressPolicy) -> str | None:
 
 
 def _is_own(target: Target, egress: EgressPolicy) -> bool:
-    """Whether plain http is for development on one's own machine or network."""
+    """Return whether plain http is used for development on one's own machine or network."""
     if target.host == "localhost":
         return egress.allow_private
     return target.is_literal_ip and EgressPolicy().judge(target.host) is not None

@@ -1,4 +1,4 @@
-"""Webhook registrations and deliveries in SQL."""
+"""Stores webhook registrations and deliveries in SQL."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -47,7 +47,7 @@ class SqlWebhookStore:
             "created_us": to_us(made.created_at),
         }
         async with self._database.write() as connection:
-            # Counted and added in one order: of two at once, one finds the other.
+            # Counted and added in one order: of two concurrent calls, one sees the other.
             await self._database.lock(connection, f"webhooks {made.operator_id}")
             count = select(func.count()).select_from(webhooks).where(mine)
             if (await connection.execute(count)).scalar_one() >= at_most:
@@ -172,7 +172,7 @@ class SqlWebhookStore:
             )
         if not due:
             return []
-        # Asked again: somebody may have begun it, or have put it off with others, meanwhile.
+        # Check again: another process may have begun or postponed it meanwhile.
         still = (_ROWS.c.state == DeliveryState.PENDING, _ROWS.c.wait_until_us <= to_us(now))
         free = select(_ROWS.c.seq).where(_ROWS.c.seq.in_(due), *still)
         free = free.with_for_update(skip_locked=True)
@@ -244,7 +244,7 @@ class SqlWebhookStore:
             return (await connection.execute(statement)).rowcount
 
     async def purge(self, ended_before: datetime) -> int:
-        """The oldest rows are the lowest numbers: no index is needed to find them."""
+        """Remove old deliveries: the lowest numbers, which need no index."""
         old = (
             select(_ROWS.c.seq)
             .where(_ROWS.c.created_us < to_us(ended_before), _ROWS.c.ended_us < to_us(ended_before))

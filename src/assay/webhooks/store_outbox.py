@@ -1,11 +1,11 @@
-"""What is to be delivered, written in the transaction of the evaluation it tells of.
+"""Stores deliveries in the transaction of their evaluation, and finds those that are due.
 
 A crash loses neither: an evaluation is stored with its deliveries, or with the row from which the
 rest of them is made, some accounts at a time.
 
-Operators take turns, whatever each of them has waiting. An operator is found by one step in an
-index, not by reading what the one before has pending. What is not due yet is passed over within the
-index.
+Operators take turns, however many deliveries each has waiting. One step in an index finds an
+operator; the deliveries of the one before need not be read. What is not due yet is skipped within
+the index.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ from assay.webhooks.receiver_proof import domain_of_url, same_address
 from assay.webhooks.service import EVERY_AGENT
 
 PAGE: Final = 64
-"""Operators looked at together."""
+"""Operators that are read together."""
 
 PAGES_MAX: Final = 16
-"""Pages looked at for one batch: the next one goes on from there."""
+"""Pages that are read for one batch: the next batch continues there."""
 
 _ROWS = webhook_deliveries
 _IS_PENDING = _ROWS.c.state == DeliveryState.PENDING
@@ -59,24 +59,24 @@ _IS_PENDING = _ROWS.c.state == DeliveryState.PENDING
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is asked for."""
+    """A request for due deliveries."""
 
     at_most: int
     but_not: Collection[str]
     after: str
     """The operator whose turn was last."""
     left: Callable[[str], int] | None
-    """How many an operator may have; None: any number."""
+    """How many deliveries an operator may have; None: any number."""
 
 
 async def due_by_turns(
     connection: AsyncConnection, now: datetime, turn: Turn
 ) -> tuple[list[int], str]:
-    """Numbers of deliveries that are due, in turn, and whose turn was last."""
+    """Return numbers of due deliveries, in turn, and the operator whose turn was last."""
     after, is_round = turn.after, False
     for _ in range(PAGES_MAX):
         page, but_not = await _operators(connection, after, turn.but_not), turn.but_not
-        if len(page) < PAGE:  # and on from the start
+        if len(page) < PAGE:  # then from the start
             page += await _operators(connection, "", [*but_not, *page]) if after else []
             is_round = True
         due = await _due_of(connection, page, now, turn) if page else []
@@ -91,7 +91,7 @@ async def due_by_turns(
 async def _operators(
     connection: AsyncConnection, after: str, but_not: Collection[str]
 ) -> list[str]:
-    """The next operators that have something pending, by id, a page of them."""
+    """Return the next operators with pending deliveries, by id, one page of them."""
 
     def following(previous: object) -> Select[tuple[str]]:
         found = select(func.min(_ROWS.c.operator_id)).where(
@@ -113,7 +113,7 @@ async def _operators(
 async def _due_of(
     connection: AsyncConnection, operators: list[str], now: datetime, turn: Turn
 ) -> list[tuple[int, str]]:
-    """The oldest due deliveries of these operators: everybody's first, everybody's second, ..."""
+    """Return the oldest due deliveries of these operators: everybody's first, then second, ..."""
     parts = [
         select(
             select(_ROWS.c.seq, _ROWS.c.operator_id)
@@ -143,23 +143,23 @@ async def _due_of(
 NO_CHANGE = EvaluationChange()
 
 AT_ONCE: Final = 250
-"""Deliveries made before others get their turn: about ten milliseconds."""
+"""Deliveries that are made before other work runs: about ten milliseconds."""
 
 _ANY = select(webhook_events.c.seq).limit(1)
 
 
 class WebhookOutbox:
-    """Adds a pending delivery for every registration that wants to hear of the agent.
+    """Adds a pending delivery for every registration that wants events of the agent.
 
-    Equal addresses of one account get it once. Each is a row and bytes of the registration's owner:
-    beyond its quota none is added, and whatever caused the evaluation is none the worse for it.
+    Equal addresses of one account receive it once. Each delivery is a row and bytes of the
+    registration's owner. Beyond its quota none is added, which does not affect the evaluation.
     """
 
     def __init__(self, threshold: float, costs: CostLedger | None = None) -> None:
         self._threshold = threshold
         self._costs = costs
         self.undelivered = 0
-        """Deliveries that were not added, for their owners had used up a quota of the day."""
+        """Deliveries that were not added because their owners had used up a quota of the day."""
 
     async def put(
         self,
@@ -168,10 +168,10 @@ class WebhookOutbox:
         snapshot: Snapshot,
         change: EvaluationChange = NO_CHANGE,
     ) -> None:
-        """Within the caller's transaction; `snapshot` is as it is stored.
+        """Add deliveries within the caller's transaction; `snapshot` is as it is stored.
 
-        Makes the deliveries of one batch of accounts and, where there are more accounts, a row from
-        which `go_on` makes theirs.
+        It makes the deliveries of one batch of accounts. If there are more accounts, it adds a row
+        from which `go_on` makes theirs.
         """
         body = payload(evaluation, snapshot, self._threshold)
         events = _events(evaluation, change)
@@ -187,7 +187,7 @@ class WebhookOutbox:
             )
 
     async def go_on(self, database: Database) -> bool:
-        """Make the deliveries of one more batch of accounts; whether any evaluation was left."""
+        """Make the deliveries of one more batch; return whether any evaluation was left."""
         if not await database.look(lambda transaction: transaction.rows(_ANY, {})):  # mostly
             return False
         oldest = select(webhook_events).order_by(webhook_events.c.seq).limit(1)
@@ -208,7 +208,7 @@ class WebhookOutbox:
     async def _tell_next(
         self, connection: AsyncConnection, outbox_event: "_OutboxEvent", after: str
     ) -> str | None:
-        """Tell the next accounts; the last of them, None where there are no others."""
+        """Make deliveries of the next accounts; return the last one, None if there are no more."""
         wanted = outbox_event.wanted()
         batch, is_last = await _batch(connection, wanted, after)
         if not batch:
@@ -238,7 +238,7 @@ class WebhookOutbox:
         return None if is_last else batch[-1]
 
     def _charge(self, row: Row[*tuple[Any, ...]], size_bytes: int) -> bool:
-        """Whether the owner bears one more row of that size; then it is counted."""
+        """Return whether the owner can bear one more row of that size, and count it then."""
         if self._costs is None:
             return True
         bearer = operator_bearer(row.operator_id, Plan(row.plan), Role(row.role))
@@ -255,7 +255,7 @@ _Wanted: TypeAlias = tuple[ColumnElement[bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class _OutboxEvent:
-    """An evaluation, as it is told: the payload of each event by the event's name."""
+    """An evaluation as receivers see it: the payload of each event by the event's name."""
 
     agent_id: str
     bodies: dict[str, str]
@@ -269,7 +269,7 @@ class _OutboxEvent:
         }
 
     def wanted(self) -> _Wanted:
-        """Whether a registration is told."""
+        """Return the conditions for a registration that receives it."""
         return (
             webhook_agents.c.agent_id.in_([self.agent_id, EVERY_AGENT]),
             operators.c.suspended_us.is_(None),
@@ -281,9 +281,10 @@ class _OutboxEvent:
 async def _batch(
     connection: AsyncConnection, wanted: _Wanted, after: str
 ) -> tuple[list[str], bool]:
-    """The next accounts that want to hear of it, and whether they are the last.
+    """Return the next accounts that want the event, and whether they are the last.
 
-    So many as have `AT_ONCE` registrations together, one at least: an account's are told together.
+    They have at most `AT_ONCE` registrations together, but are at least one: an account's are made
+    together.
     """
     statement = _joined(select(webhooks.c.operator_id, func.count()))
     statement = statement.where(*wanted, webhooks.c.operator_id > after)
@@ -301,9 +302,9 @@ async def _batch(
 async def _registrations(
     connection: AsyncConnection, wanted: _Wanted
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The registrations of some accounts that are told; of equal addresses of one the newest.
+    """Return the registrations of some accounts that receive it.
 
-    It is what the account asked for last.
+    Of equal addresses of one account it is the newest, which the account asked for last.
     """
     columns = (webhooks.c.id, webhooks.c.operator_id, webhooks.c.url, webhooks.c.event)
     statement = _joined(select(*columns, operators.c.plan, operators.c.role)).distinct()
@@ -322,7 +323,7 @@ def _joined(columns: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
 
 
 def _events(evaluation: Evaluation, change: EvaluationChange) -> list[str]:
-    """What an evaluation is news of; the one of the specification first."""
+    """Return the events of an evaluation, the one of the specification first."""
     events = [EVENT]
     if change.tier_before not in {None, evaluation.grade.tier}:
         events.append(GRADE_CHANGED)

@@ -469,7 +469,7 @@ async def believe_height(
     now = endpoint.clock.monotonic_s()
     own = _recent(endpoint, now)
     if own is not None and block < own[0] - STALE_BLOCKS_MAX:
-        raise EndpointFault(f"block {block} is stale: it told of {own[0]} before")
+        raise EndpointFault(f"block {block} is stale: it answered {own[0]} before")
     known = [head for one in others if (head := _recent(one, now)) is not None]
     known += [] if own is None else [own]
     if any(_contradict(block, seen, now - at) for seen, at in known) and not _was_shown(

@@ -108,7 +108,7 @@ def _is_listening(method: str, headers: Mapping[str, str]) -> bool:
     """Return whether this request opens a stream for unsolicited messages of the server.
 
     Such a stream never ends and would cost the visit its time without an answer to a probe. The
-    client is told that the server has no such stream, a valid answer (405: MCP specification,
+    client receives 405: the server has no such stream, a valid answer (MCP specification,
     transports, "listening for messages"). A request that resumes an answer is let through.
     """
     accepts = headers.get("accept", "")

@@ -391,7 +391,7 @@ class TransactionSender:
                 some = [one for one in some if not one.sent.cancelled()]
                 try:
                     await self._send_all(some)
-                except Exception as error:  # noqa: BLE001 - told to each, in their own tasks
+                except Exception as error:  # noqa: BLE001 - raised in the task of each
                     _tell(some, error)
         finally:
             self._runner = None

@@ -207,13 +207,13 @@ KEPT_SHARE = 0.4
 """Share of the words unique to a request's answer that its rewording must get again."""
 
 KIN_MIN = 5
-"""Messages made of two examples of one skill that must be told apart."""
+"""Messages made of two examples of one skill that must be distinguished."""
 
 LABEL_WORDS_MAX = 6
 """Words of an answer that may be the name of a kind."""
 
 CHECKS_MIN = 5
-"""Numbers told apart by their check digits: fewer could be guessed."""
+"""Numbers distinguished by their check digits: fewer could be guessed."""
 
 Wanted = Literal["pair", "reworded"]
 
@@ -315,7 +315,7 @@ class _Answers:
         return [bool(DENIES.search(text(row))) is not row["fits"] for row in rows]
 
     def sort(self) -> bool:
-        """Return whether texts of two sorts are told apart, beyond the words of each request.
+        """Return whether texts of two sorts are distinguished, beyond the words of each request.
 
         All of one sort are answered with a word that no answer to the other has, and vice versa; or
         words are replaced in all of one sort and in none of the other. Words of the card count: a
