@@ -1,4 +1,4 @@
-"""`assay check`: the evaluation of an agent that is not registered, for people and for CI."""
+"""`assay check`: evaluates an agent that is not registered, for people and for CI."""
 
 import io
 import json
@@ -39,7 +39,7 @@ _LEVELS: Mapping[Severity, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `assay check` found, and the threshold it is held against."""
+    """What `assay check` found, and the threshold that it is compared with."""
 
     target: str
     found: UnregisteredAgent
@@ -48,9 +48,9 @@ class Report:
 
     @property
     def passes(self) -> bool:
-        """Whether the score before its rung's ceiling reaches the threshold.
+        """Return whether the score before its rung's ceiling reaches the threshold.
 
-        Control of services is proven by who is registered: nobody else gets beyond rung 0.
+        Only a registered agent can prove control of its services: others do not get beyond rung 0.
         """
         return self.found.score.before_ceiling >= self.min_score
 
@@ -177,7 +177,7 @@ def _xml(text: str) -> str:
 
 
 def as_text(report: Report) -> str:
-    """What a person reads: the verdict, what failed, what to do, and what the file lacks."""
+    """Return the report for people: verdict, failures, what to do, and what the file lacks."""
     out = io.StringIO()
     console = Console(file=out, width=110)
     console.print(report.verdict, markup=False, highlight=False)
@@ -231,7 +231,7 @@ def check(
         Parameter(help="File with one line `Name: value`: a credential for the target's services."),
     ] = None,
 ) -> int:
-    """Evaluate `target`; 0 where it reaches `min_score`, 1 where not, 2 where nothing is there.
+    """Evaluate `target`; return 0 if it reaches `min_score`, 1 if not, 2 if nothing is there.
 
     `header_file` holds one line, `Name: value`: a credential for the target's services.
     """
@@ -260,7 +260,7 @@ def check(
         return 0 if report.passes else FAILED
 
     with tempfile.TemporaryDirectory(prefix="assay-check-") as folder:
-        # Its own store and its own budgets: nothing of it stays, and no service has to be set up.
+        # It has a store and budgets of its own: nothing of it stays, and no service is needed.
         overrides: dict[str, object] = {
             "data_dir": Path(folder),
             "allow_private_upstreams": _is_private(target, source) or None,
@@ -289,10 +289,10 @@ def _text_of(path: Path) -> str | None:
 
 
 def _is_private(target: str, source: str) -> bool:
-    """Whether the target itself is on this machine or network: only then is that let through.
+    """Return whether the target is on this machine or network: only then that is allowed.
 
-    A file was written here, so that its addresses are believed; a public address must not lead
-    into this network.
+    A file was written here, so its addresses are trusted; a public address must not lead into this
+    network.
     """
     if target != source:
         return True

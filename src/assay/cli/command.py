@@ -1,4 +1,4 @@
-"""What commands share: reading the settings, running with the service, printing tables."""
+"""Shared by commands: reading the settings, running with the service, printing tables."""
 
 import asyncio
 import getpass
@@ -21,24 +21,24 @@ MISCONFIGURED = 78
 
 
 def complain(sentence: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(f"assay: {sentence}\n")
 
 
 def secret_from_input(prompt: str) -> str:
-    """A secret, asked for without an echo, or a line of standard input: never an argument."""
+    """Return a secret from the terminal without echo, or a line of input; never an argument."""
     if sys.stdin.isatty():
         return getpass.getpass(prompt)
     return sys.stdin.readline().rstrip("\n")
 
 
 def explain(error: ServiceError) -> str:
-    """The sentence of a refusal, with its detail: the person at the terminal may know it."""
+    """Return a refusal's sentence with its detail: the person at the terminal may know it."""
     return f"{error.message} ({error.detail})" if error.detail else error.message
 
 
 def problems_in(error: InvalidRequest) -> Sequence[str]:
-    """What is wrong with each field."""
+    """Return what is wrong with each field."""
     details = error.extras.get("details")
     if not isinstance(details, list) or not details:
         return [error.message]
@@ -46,9 +46,9 @@ def problems_in(error: InvalidRequest) -> Sequence[str]:
 
 
 def read_settings(overrides: Mapping[str, object]) -> Settings:
-    """The settings, `overrides` first (those that are None do not count).
+    """Return the settings; `overrides` come first, except those that are None.
 
-    Ends the process with status 78 and one sentence when they do not hold.
+    If they are invalid, it ends the process with status 78 and one sentence.
     """
     try:
         return load(**{name: value for name, value in overrides.items() if value is not None})
@@ -60,7 +60,7 @@ def read_settings(overrides: Mapping[str, object]) -> Settings:
 def with_app(
     work: Callable[[App], Awaitable[int]], overrides: Mapping[str, object] | None = None
 ) -> int:
-    """Run `work` with everything assembled; refusals become one sentence and status 1."""
+    """Run `work` with everything assembled; a refusal becomes one sentence and status 1."""
     settings = read_settings({"log_level": "warning", **(overrides or {})})
 
     async def run() -> int:
@@ -78,9 +78,9 @@ def with_app(
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
-    """Print columns side by side: ids, addresses and hashes stay whole, to be copied.
+    """Print columns side by side; ids, addresses and hashes stay whole, to be copied.
 
-    What is wider than the terminal is the terminal's to wrap.
+    The terminal wraps lines that are wider than it is.
     """
     lines = [columns, *([row[column] for column in columns] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]

@@ -1,13 +1,11 @@
-"""`assay demo`: the whole thing live, on a local chain with real sample agents.
+"""`assay demo`: shows the service live, on a local chain with real sample agents.
 
-The demo's simulated past: how an agent climbs the ladder when its visits and customers are good.
+Everything works as for a stranger: agents are registered on a chain, evaluated over HTTP by this
+service, and gated with a challenge signed by their owner's key.
 
-None of it took place and none of it is stored. The visit that was just made is repeated on a clock
-of its own, customers are made up, and the rules that grade everybody judge the result.
-
-Everything goes the way a stranger's would: agents are registered on a chain, evaluated over HTTP
-by this service, and gated with a challenge signed by their owner's key. Only how the good agent
-climbs in later weeks is simulated, and says so.
+Only the good agent's climb in later weeks is simulated, and the output says so. None of it takes
+place, and none of it is stored. The visit that was just made is repeated on a clock of its own,
+customers are made up, and the rules that grade everybody judge the result.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`assay evaluate`, `assay snapshots verify`, `assay replay`: grades, and how they come about."""
+"""`assay evaluate`, `assay snapshots verify`, `assay replay`: grades, and how they arise."""
 
 import json
 import sys
@@ -54,7 +54,7 @@ def evaluate(
 
 
 def verify_snapshots() -> int:
-    """Recompute every snapshot from its stored evidence; status 1 when one does not hold."""
+    """Recompute every snapshot from its stored evidence; return 1 if one does not verify."""
 
     async def work(app: App) -> int:
         checked = broken = with_data = 0
@@ -84,7 +84,7 @@ def replay(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Score stored evidence under other weights, table or ladder; nothing is changed."""
+    """Score stored evidence with other weights, tiers or ladder; change nothing."""
 
     async def work(app: App) -> int:
         rules = ScoringPolicy(

@@ -1,13 +1,8 @@
 """Uvicorn servers within the process's own loop, and `/metrics` on an address of its own.
 
-Uvicorn servers within the process's own loop.
-
-`/metrics` on an address of its own, for the operator's monitoring and for nobody else.
-
-Without a token it listens on loopback only, and answers names of loopback only: a page in a browser
-on this machine reaches it by a name that it has pointed here, and is refused.
-
-The server takes few connections, one request on each, and gives each a time.
+Only the operator's monitoring uses `/metrics`. Without a token it listens on loopback only, and
+answers loopback names only: a page in a browser on this machine may reach it by a name that points
+here, and is refused. The server takes few connections, one request on each, and gives each a time.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`assay pay`: a paying client, one step after the other (x402 version 2, scheme `exact`)."""
+"""`assay pay`: a paying client, step by step (x402 version 2, scheme `exact`)."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ TIMEOUT_S = 60.0
 AGAIN_S = 2.0
 AMOUNT_MAX = 2**256 - 1
 TIMEOUT_S_MAX = 86_400
-"""How long what is signed may be good for."""
+"""Longest validity of what is signed."""
 
 _PAYMENT_REQUIRED, _UNAVAILABLE = 402, 503
 _SHOWN_CHARS = 2000
@@ -39,7 +39,7 @@ class CannotPay(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class PayingClient:
-    """Who pays, at most how much (base units), and for which agent it speaks."""
+    """The payer, its limit (base units), and the agent that it speaks for."""
 
     key: str
     amount_max: int
@@ -47,7 +47,7 @@ class PayingClient:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Who the call is said to come from; the payment is the proof."""
+        """Return the claimed caller's headers; the payment is the proof."""
         return {} if self.agent_id is None else {"x-agent-id": self.agent_id}
 
 
@@ -58,7 +58,7 @@ def pay(
     agent_id: Annotated[str | None, Parameter(help="The agent that the payer speaks for.")] = None,
     max_usd: Annotated[str, Parameter(help="Pays no more than this.")] = "0.10",
 ) -> int:
-    """Call, pay when asked to, and print every step."""
+    """Call, pay if asked to, and print every step."""
     try:
         amount_max = int(Decimal(max_usd).scaleb(DECIMALS))
         payer = PayingClient(key_file.read_text("utf-8").strip(), amount_max, agent_id)
@@ -77,10 +77,10 @@ def pay(
 def call(
     http: httpx2.Client, url: str, payer: PayingClient, say: Say, patience_s: float = 0.0
 ) -> httpx2.Response:
-    """The final answer of a GET that is paid for when that is asked. Raises `CannotPay`.
+    """Return the final answer of a GET, paid for if asked. Raises `CannotPay`.
 
-    While the answer is 503, the same payment is sent again for `patience_s` seconds: it is used
-    once at most.
+    While the answer is 503, the same payment is sent again for `patience_s` seconds: it is used at
+    most once.
     """
     answer = http.get(url, headers=dict(payer.headers))
     say(f"{answer.status_code} {answer.reason_phrase}")
@@ -106,7 +106,7 @@ def call(
 
 
 def transaction_of(answer: httpx2.Response) -> str:
-    """The hash in the receipt of a paid answer; empty without one."""
+    """Return the hash in the receipt of a paid answer; empty without one."""
     header = answer.headers.get("payment-response")
     return "" if header is None else str(_decoded(header).get("transaction") or "")
 

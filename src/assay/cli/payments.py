@@ -114,7 +114,7 @@ def refund(
     *,
     amount: Annotated[str | None, Parameter(help="Less than all of it, such as 0.005.")] = None,
 ) -> int:
-    """Give a payment back to its payer."""
+    """Refund a payment to its payer."""
 
     async def work(app: App) -> int:
         units = None if amount is None else _base_units(amount)
@@ -144,7 +144,7 @@ def record(
     transfer_id: Annotated[str, Parameter(help="From `payments transfers`, or the payment's.")],
     transaction: Annotated[str, Parameter(help="Hash of the transaction you signed.")],
 ) -> int:
-    """Note the transaction that a person made a transfer with."""
+    """Record the transaction with which a person made a transfer."""
 
     async def work(app: App) -> int:
         made = await app.transfers.record(transfer_id, transaction)
@@ -157,7 +157,7 @@ def record(
 def cancel(
     transfer_id: Annotated[str, Parameter(help="From `payments transfers`.")],
 ) -> int:
-    """Give up a transfer that nobody has sent."""
+    """Cancel a transfer that nobody has sent."""
 
     async def work(app: App) -> int:
         made = await app.transfers.cancel(transfer_id)
@@ -201,7 +201,7 @@ def credit_gas(
         Parameter(help="A network whose coin `ASSAY_GAS_USD` does not name; default: USD."),
     ] = None,
 ) -> int:
-    """Add to what an account has prepaid."""
+    """Add prepaid gas to an account."""
     try:
         added = Decimal(amount)
     except InvalidOperation:

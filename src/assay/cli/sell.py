@@ -1,6 +1,6 @@
-"""`assay sell`: from an API's address to its first paid call; run again to go on.
+"""`assay sell`: leads from an API's address to its first paid call; run it again to continue.
 
-The steps of a first sale: account, keys, wrapper, funds, a paid call; each is kept when made.
+The steps of a first sale are account, keys, wrapper, funds and a paid call; each is kept.
 """
 
 import asyncio

@@ -28,12 +28,12 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Source: mallopt(3)."""
 
 GC_OBJECTS = 30_000
-"""New containers between collections; the usual 700 would look at every burst of requests. Calls
-wait a second for the log, and there may be tens of thousands of them. What a collection finds to be
-unused holds up the loop for 1 us each: 200,000 held it for 200 ms (`bench/hostile.py`)."""
+"""New containers between collections; the usual 700 would scan every burst of requests. Calls wait
+a second for the log, and there may be tens of thousands of them. Each unused object blocks the loop
+for 1 us: 200,000 blocked it for 200 ms (`bench/hostile.py`)."""
 
 DRAIN_S = 10
-"""How long a stopping server waits for the answers under way."""
+"""Seconds for which a stopping server waits for running answers."""
 
 
 def serve(
@@ -42,7 +42,7 @@ def serve(
     port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
     data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
 ) -> int:
-    """Serve until SIGINT or SIGTERM; status 0 then."""
+    """Serve until SIGINT or SIGTERM; then return status 0."""
     settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -87,15 +87,15 @@ def _say_lowered(app: App, asked: Settings, files: int) -> None:
 
 
 def _settle_down() -> None:
-    """What start-up made stays: the collector need not look at it again and again.
+    """Freeze what start-up created, so that the collector does not scan it again and again.
 
-    And memory of bodies that have passed is kept for the next ones: giving it back to the system
-    and taking it again costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
+    Memory of past bodies is kept for the next ones: returning it to the system and taking it again
+    costs half of forwarding 100 KiB (measurements.md#forwarding-requests).
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_OBJECTS)
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's; other libraries do without
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc only
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES)
         mallopt(_M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES)
@@ -104,14 +104,14 @@ def _settle_down() -> None:
 BACKLOG_MIN, BACKLOG_MAX = 128, 2048
 
 LOW_WATER_BYTES = 512 * 1024
-"""What the system takes of an answer beyond what the caller's window has room for."""
+"""Bytes of an answer that the system takes beyond the caller's window."""
 
 
 @contextmanager
 def listen(settings: Settings) -> Generator[tuple[socket.socket, Settings]]:
-    """The listening socket, and the settings with the port it really has.
+    """Return the listening socket, and the settings with its real port.
 
-    Bound before anything is opened: a taken port is the first thing said. Raises `OSError`.
+    It binds before anything is opened, so that a taken port is the first error. Raises `OSError`.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     at, backlog = (settings.host, settings.port), _backlog(settings)
@@ -129,8 +129,8 @@ def _backlog(settings: Settings) -> int:
 def _send_at_once(listening: socket.socket) -> None:
     """Keep the system from holding a small piece of an answer until the last is acknowledged.
 
-    asyncio does so for sockets that it made itself. Connections inherit it from the socket they
-    come in at. Source: tcp(7), TCP_NODELAY.
+    asyncio does this for sockets that it created itself. Connections inherit it from the listening
+    socket. Source: tcp(7), TCP_NODELAY.
     """
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -138,8 +138,8 @@ def _send_at_once(listening: socket.socket) -> None:
 def _send_little_ahead(listening: socket.socket) -> None:
     """Keep the system from taking megabytes for a caller that does not read.
 
-    What is under way to a caller that reads is not bounded by it. Connections inherit it from the
-    socket they come in at. Source: tcp(7), TCP_NOTSENT_LOWAT.
+    It does not bound what is under way to a caller that reads. Connections inherit it from the
+    listening socket. Source: tcp(7), TCP_NOTSENT_LOWAT.
     """
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
@@ -158,7 +158,7 @@ async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
         log_level="warning",
         lifespan="off",
         server_header=False,
-        date_header=False,  # a forwarded answer has its own, and the edge dates the others
+        date_header=False,  # the application and upstreams set it
         proxy_headers=False,
         backlog=_backlog(app.settings),
         timeout_graceful_shutdown=DRAIN_S,
@@ -168,7 +168,7 @@ async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
 
 
 def print_welcome(app: App) -> None:
-    """Where it is, where its data is, and what to do next."""
+    """Print the address, the data directory, and what to do next."""
     settings = app.settings
     account = '{"email": "you@example.com", "password": "at least 12 characters", "name": "You"}'
     lines = [

@@ -1,7 +1,7 @@
-"""Unsafe addresses: where the service listens, whom it believes, what it publishes and calls.
+"""Finds unsafe addresses: to listen on, to trust, to publish and to call.
 
-Other services are unsafe when they are asked, stored to or sent to in clear text, and entries of
-`ASSAY_UPSTREAM_ALLOW` when they are too wide, or not an upstream's address.
+Other services are unsafe if they are reached in clear text. Entries of `ASSAY_UPSTREAM_ALLOW` are
+unsafe if they are too wide, or not an upstream's address.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

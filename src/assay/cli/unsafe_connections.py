@@ -1,11 +1,7 @@
-"""Connections that this machine has room for, and what is unsafe about them.
+"""Computes the connections that this machine has room for, and finds what is unsafe about them.
 
-How many connections the system's limit of open files has room for.
-
-What is unsafe about connections on this machine, whatever the settings say.
-
-The server notes an address that held most of the connections; too few open files leave room for too
-few connections.
+The system's limit of open files bounds the connections. The server records an address that held
+most of the connections. Too few open files leave room for too few connections.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Unsafe secrets, keys that spend, and files that hold them. No value is ever repeated."""
+"""Finds unsafe secrets, keys that spend, and files that hold them. It never repeats a value."""
 
 import hashlib
 import json

@@ -1,9 +1,8 @@
 """The unsafe settings that `assay doctor` knows, in the order of docs/doctor.md.
 
-Unsafe settings of limits: so high that they limit nobody, or that one undoes another.
-
-Those of addresses, secrets and limits have modules of their own; those of trust stand here: proofs
-that anybody can make, and grades that anybody gets.
+Here are limits, so high that they limit nobody or that one cancels another, and trust: proofs that
+anybody can make, and grades that anybody gets. Addresses, secrets and connections have modules of
+their own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

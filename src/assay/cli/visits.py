@@ -37,7 +37,7 @@ def show(agent: Agent, *, chain: Chain = None) -> int:
 
 
 def enrol(agent: Agent, *, chain: Chain = None) -> int:
-    """Enrol an agent in its owner's name, who may have three."""
+    """Enrol an agent in its owner's name; an owner may enrol three."""
 
     async def work(app: App) -> int:
         subject = await _subject(app, agent, chain)
@@ -49,7 +49,7 @@ def enrol(agent: Agent, *, chain: Chain = None) -> int:
 
 
 def withdraw(agent: Agent, *, chain: Chain = None) -> int:
-    """Take an agent out again that its owner, or a terminal, enrolled."""
+    """Withdraw an agent that its owner, or a terminal, enrolled."""
 
     async def work(app: App) -> int:
         subject = await _subject(app, agent, chain)

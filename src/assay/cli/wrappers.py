@@ -63,7 +63,7 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         Parameter(help="Origin whose pages may call it, or *; repeat for more."),
     ] = (),
 ) -> int:
-    """Make a wrapper; the upstream secret is asked for, or read from standard input."""
+    """Create a wrapper; ask for the upstream secret, or read it from standard input."""
     try:
         amount = Decimal(price)
     except InvalidOperation:
@@ -152,7 +152,7 @@ def edit(  # noqa: PLR0913 - a wrapper's fields
     ] = None,
     active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
 ) -> int:
-    """Change a wrapper, of which what is None stays. A new secret is asked for."""
+    """Change a wrapper; arguments that are None stay. Ask for a new secret."""
     fields: dict[str, object] = {
         "price": price,
         "target_url": target_url,
@@ -205,7 +205,7 @@ def history(
     limit: Annotated[int, Parameter(help="How many, newest first.")] = 50,
     as_json: AsJson = False,
 ) -> int:
-    """Print what a wrapper has been, newest first."""
+    """Print a wrapper's revisions, newest first."""
 
     async def work(app: App) -> int:
         operator_id = await app.endpoints.owner_for_admin(wrapper_id)

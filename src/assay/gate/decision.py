@@ -1,6 +1,6 @@
-"""Evidence -> allow or deny. Pure: the same evaluation and request give the same decision.
+"""Decides allow or deny from evidence. Pure: equal evaluations and requests decide equally.
 
-The members of a denial are built here alone, for the gate, wrappers and the playground.
+Only this module builds the members of a denial, for the gate, wrappers and the playground.
 """
 
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ PROBLEMS_SHOWN = 10
 
 
 def denial(decision: Decision) -> JsonObject:
-    """What speaks against the agent, first what counts most, and what would change that.
+    """Return what counts against the agent, the greatest effect first, and what would change it.
 
-    `denialReason` is `insufficient_evidence` where nothing does, and too little is known.
-    `scoreLow` and `scoreHigh` are the score had every check that was not made failed or passed,
-    `rung` and `ceiling` how good the agent can be known to be.
-    `reasons` and `improve` are the decision's explanation, `problems` those of the registration
-    file, `didYouMean` the registered agents of the address that was judged as a key agent.
+    `denialReason` is `insufficient_evidence` if nothing counts against it and too little is known.
+    `scoreLow` and `scoreHigh` are the score if every check that was not made had failed or passed.
+    `rung` and `ceiling` say how good the agent can be known to be. `reasons` and `improve` are the
+    decision's explanation, `problems` those of the registration file. `didYouMean` has the
+    registered agents of the address that was judged as a key agent.
     """
     agent = decision.subject.agent
     problems: list[JsonValue] = [
@@ -66,7 +66,7 @@ def denial(decision: Decision) -> JsonObject:
 
 
 def denial_message(decision: Decision, asks: str) -> str:
-    """The denial in one sentence; `asks` is who asks for the points."""
+    """Return the denial in one sentence; `asks` names who requires the points."""
     grade, score = decision.grade.tier, decision.score.value
     said = f"This agent's grade is {grade} ({score:g} points)"
     lacks = decision.denial_reason == INSUFFICIENT_EVIDENCE
@@ -75,18 +75,18 @@ def denial_message(decision: Decision, asks: str) -> str:
 
 
 INCONCLUSIVE_REUSE = timedelta(minutes=5)
-"""How long a result without behavioural evidence is reused at most: the agent may have been down
-for a moment, and a day's memory of that would be a day's wrong answer."""
+"""Longest reuse of a result without behavioural evidence: the agent may have been down for a
+moment, and a day's memory of that would be wrong for a day."""
 
 _COLD_ROUTES: Mapping[ColdStart, TierRoute] = {"throttle": "prod_throttled", "allow": "prod"}
-"""Where an unproven agent goes that is let in because it was asked to be."""
+"""Routes of an unproven agent that is let in by request."""
 VALID_FOR = timedelta(days=7)
-"""How long any result is reused at most: all services are judged within it.
-Source: evidence.md#asking-the-endpoint."""
+"""Longest reuse of any result: all services are judged within it. Source:
+evidence.md#asking-the-endpoint."""
 
 
 RECHECKED_FOR = timedelta(days=1)
-"""How long a result is reused at most whose last look was a re-check."""
+"""Longest reuse of a result whose last look was a re-check."""
 
 
 def decide(
@@ -98,11 +98,10 @@ def decide(
     cached: bool,
     reuse: Reuse | None = None,
 ) -> Decision:
-    """`allow` is exactly score >= minScore, but for unproven agents with a `coldStart`.
+    """Return the decision: `allow` is exactly score >= minScore, except for `coldStart`.
 
-    Raises `EvidenceUnavailable`, never guesses.
-
-    `reuse` is why an evaluation older than asked for is used, if it is.
+    `coldStart` decides for unproven agents. `reuse` is why an evaluation older than asked for is
+    used, if it is. Raises `EvidenceUnavailable`; it never guesses.
     """
     result = grade_score(
         evaluation.agent_id, evaluation.collected, evaluation.unavailable, rules, request.signals
@@ -129,17 +128,17 @@ def decide(
 
 
 def _is_cold(found: Score) -> bool:
-    """Whether nothing is proven of the agent, and nothing is known against it."""
+    """Return whether nothing is proven of the agent, and nothing is known against it."""
     return found.place.rung == 0 and not found.caps and not found.place.faults
 
 
 def reusable_until(evaluation: Evaluation, request: GateInput) -> datetime:
-    """Until when the evaluation may answer for a caller with this `ttlMs`."""
+    """Return until when the evaluation may answer a caller with this `ttlMs`."""
     return min(evaluation.evaluated_at + request.ttl, valid_until(evaluation))
 
 
 def valid_until(evaluation: Evaluation) -> datetime:
-    """Until when an evaluation is reused at most, whatever `ttlMs` asks."""
+    """Return until when an evaluation may be reused, whatever `ttlMs` says."""
     conclusive = any(
         c.signal is SignalName.SANDBOX
         and c.weighed.confidence > 0
@@ -155,7 +154,7 @@ def valid_until(evaluation: Evaluation) -> datetime:
 
 
 def was_rechecked(evaluation: Evaluation) -> bool:
-    """Whether a re-check of a few requests was the last look at the agent."""
+    """Return whether the last look at the agent was a re-check of a few requests."""
     return any(RECHECK in c.evidence.data for c in evaluation.collected)
 
 

@@ -1,4 +1,4 @@
-"""A decision as a short-lived signed token, for services that enforce it (conventions.md#gate).
+"""Signs a decision as a short-lived token, for services that enforce it (conventions.md#gate).
 
 A token is a compact JWS by ES256 (RFC 7518, section 3.4); the keys are published as a JWK set.
 """
@@ -21,10 +21,10 @@ from assay.common.keyring import SecretRing
 from assay.gate.model import Decision
 
 _ALGORITHM: Final = "ES256"
-"""What every common JWT library verifies, where few know Ed25519 by its own name (RFC 9864)."""
+"""Every common JWT library verifies it; few know Ed25519 by its own name (RFC 9864)."""
 
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of the group of P-256. Source: SEC 2, section 2.4.2."""
+"""Order of the group of P-256. Source: SEC 2, section 2.4.2."""
 
 
 class Es256DecisionSigner:
@@ -50,30 +50,30 @@ class Es256DecisionSigner:
         ]
 
     def sign(self, claims: JsonObject) -> str:
-        """A compact JWS over the claims."""
+        """Return a compact JWS over the claims."""
         payload = json.dumps(claims, separators=(",", ":")).encode()
         return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
 
     def jwks(self, now: datetime) -> JsonObject:
-        """The public keys that verify at that time, as a JWK set (RFC 7517)."""
+        """Return the public keys that verify at that time, as a JWK set (RFC 7517)."""
         earlier = [key for until, key in self._earlier if now < until]
         return {"keys": [*self._published, *earlier]}
 
 
 def ed25519_kids(secrets: SecretRing) -> list[str]:
-    """The ids of the keys that versions before ES256 made of these secrets."""
+    """Return the ids of the keys that versions before ES256 derived from these secrets."""
     return [_ed25519(secret).thumbprint() for secret in secrets]
 
 
 def _key(secret: str) -> ECKey:
-    """A key of P-256 from the secret: 512 bits of hash, so that no scalar is likelier."""
+    """Return a key of P-256 from the secret: 512 bits of hash make all scalars equally likely."""
     drawn = hashlib.sha512(b"assay.decision.es256|" + secret.encode()).digest()
     scalar = int.from_bytes(drawn) % (_ORDER - 1) + 1
     return ECKey.import_key(ec.derive_private_key(scalar, ec.SECP256R1()))
 
 
 def _ed25519(secret: str) -> OKPKey:
-    """The key that versions before ES256 signed with (RFC 8037)."""
+    """Return the key that versions before ES256 signed with (RFC 8037)."""
     seed = hashlib.sha256(b"assay.decision|" + secret.encode()).digest()
     return OKPKey.import_key(Ed25519PrivateKey.from_private_bytes(seed))
 
@@ -88,14 +88,14 @@ TOKEN_TTL = timedelta(minutes=5)
 
 
 class DecisionTokens:
-    """Makes decision tokens; `aud` is the operator the decision was made for."""
+    """Makes decision tokens; `aud` is the operator that the decision was made for."""
 
     def __init__(self, signer: Es256DecisionSigner, issuer: str) -> None:
         self._signer = signer
         self._issuer = issuer
 
     def issue(self, decision: Decision, operator_id: str, agent_address: str, at: datetime) -> str:
-        """A compact JWS (ES256) that holds for `TOKEN_TTL`, verifiable with `jwks`."""
+        """Return a compact JWS (ES256), valid for `TOKEN_TTL` and verifiable with `jwks`."""
         evaluation = decision.evaluation
         return self._signer.sign(
             {
@@ -119,5 +119,5 @@ class DecisionTokens:
         )
 
     def jwks(self, now: datetime) -> JsonObject:
-        """The public keys as a JWK set: of the secret in use, the next one and previous ones."""
+        """Return the public keys as a JWK set: of the present, the next and previous secrets."""
         return self._signer.jwks(now)

@@ -1,4 +1,4 @@
-"""What a gate is asked and what it answers.
+"""The gate's request and its decision.
 
 Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
 """
@@ -16,18 +16,18 @@ TTL_MS_DEFAULT = 86_400_000
 """Default reuse window of a sandbox result, 24 hours. Source: interface.md#limits."""
 
 TTL_MAX = timedelta(days=3650)
-"""A reuse window beyond this is taken as this."""
+"""A longer reuse window counts as this one."""
 
 
 ColdStart = Literal["deny", "throttle", "allow"]
-"""What is done with an agent on rung 0 against which nothing is known; None: the threshold decides.
-"""
+"""What happens to an agent on rung 0 against which nothing is known; None: the threshold
+decides."""
 
 INSUFFICIENT_EVIDENCE = "insufficient_evidence"
-"""Why an agent is denied against which nothing is known: there is too little that is."""
+"""Denial reason if nothing is known against the agent, and too little about it."""
 
 LOW_SCORE = "low_score"
-"""Why an agent is denied against which something is known."""
+"""Denial reason if something is known against the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class GateInput:
 
     @property
     def ttl(self) -> timedelta:
-        """The reuse window; beyond `TTL_MAX` nothing changes, and dates would overflow."""
+        """Return the reuse window, at most `TTL_MAX`: a longer one only makes dates overflow."""
         return timedelta(milliseconds=min(self.ttl_ms, TTL_MAX / timedelta(milliseconds=1)))
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Why the newest evaluation is used though it is older than asked for, and until when."""
+    """Why the newest evaluation is used although it is older than asked for, and until when."""
 
     reason: str
     until: datetime
@@ -55,7 +55,7 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Allow or deny, and everything it rests on."""
+    """Allow or deny, and its basis."""
 
     allow: bool
     subject: Subject
@@ -66,21 +66,20 @@ class Decision:
     sandbox_ran: bool
     cached: bool
     expires_at: datetime
-    """Until when the evaluation may be reused under the asked `ttlMs`."""
+    """Until when the evaluation may be reused under the requested `ttlMs`."""
     cached_reason: str | None = None
     """Why an evaluation older than `ttlMs` was used: `evaluation_quota` or `egress_budget`."""
     denial_reason: str | None = None
-    """Why it denies: `insufficient_evidence` or `low_score`; None where it allows."""
+    """Why it denies: `insufficient_evidence` or `low_score`; None if it allows."""
     cold_start: ColdStart | None = None
-    """What was asked to be done with an unproven agent, where it decided instead of the threshold.
-    """
+    """The request's `coldStart`, if it decided instead of the threshold."""
 
     @property
     def is_throttled(self) -> bool:
-        """Whether it is let in only because it was asked to be, slowly."""
+        """Return whether it is let in slowly, only because the request says so."""
         return self.allow and self.cold_start == "throttle"
 
     explanation: Explanation = field(default_factory=Explanation)
-    """Of a denial: what counts against the agent, and what would change it; else empty."""
+    """For a denial: what counts against the agent, and what would change it; else empty."""
     did_you_mean: tuple[str, ...] = ()
-    """Of the denial of a key agent: registered agents that its address speaks for."""
+    """For the denial of a key agent: registered agents that its address speaks for."""

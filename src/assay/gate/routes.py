@@ -1,7 +1,7 @@
-"""The gate's lane (interface.md#trust-evaluation; conventions.md#gate; ADR 0006).
+"""The gate's raw handler (interface.md#trust-evaluation; conventions.md#gate; ADR 0006).
 
-Order: operator key, agent identity, body, plan, whose agent, allowance, decision. Whatever is in
-memory is answered from memory, whole answers included.
+Order: operator key, agent identity, body, plan, control of the agent, allowance, decision. What is
+in memory is answered from memory, whole answers included.
 """
 
 from collections import OrderedDict
@@ -40,19 +40,19 @@ from assay.server.route import ALWAYS, FORBIDDEN, UNAUTHORIZED, invalid_body
 from assay.server.schemas import ErrorResponse
 
 ANSWER_REUSED_S = 30.0
-"""How long one rendered answer is given again: its token holds for five minutes."""
+"""Seconds for which one rendered answer is sent again: its token is valid for five minutes."""
 
 _ANSWERS_MAX = 20_000
 _DEFAULTS = GateInput()
 _CHAIN_CHARS_MAX = 64
 
 _PROOF = ("x-agent-challenge", "x-agent-signature")
-"""A signed challenge may come with the call instead of a session (interface.md#agent-identity,
-step 3)."""
+"""A call may carry a signed challenge instead of a session (interface.md#agent-identity, step
+3)."""
 _QUERY_FIELDS_MAX = 50
 
 _Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
-"""With the score: a proven human changes what one and the same evaluation means."""
+"""It includes the score: a proven human changes the meaning of the same evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class GateHandlerDependencies:
     networks: Networks
     tokens: DecisionTokens
     write_back: FeedbackPublisher | None
-    """Who is offered answers from the cache, where `writes_every_answer`."""
+    """Receives answers from the cache, if `writes_every_answer`."""
     clock: Clock
     body_bytes_max: int
     takes_asserted: bool
-    """Whether an agent is believed that names its address and proves nothing."""
+    """Whether an agent that names its address is accepted without proof."""
     writes_every_answer: bool
 
 
@@ -84,7 +84,7 @@ class GateHandler:
         self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """One gate call; refusals are raised."""
+        """Answer one gate call; refusals are raised."""
         agent_id: str = scope["path"][len(self.prefix) :]
         if not agent_id or "/" in agent_id:
             raise NotFound("There is nothing at this path.")
@@ -106,14 +106,14 @@ class GateHandler:
         await answer(send, 200, self._rendered(decision, caller, request, number))
 
     def _write_back(self, decision: Decision) -> None:
-        """An answer from the cache; evaluations that ran are written back as they end."""
+        """Write back an answer from the cache; evaluations are written back as they end."""
         subject = decision.subject
         write_back = self._needs.write_back
         if write_back is not None and subject.agent is not None:
             write_back.offer(subject.network.slug, subject.agent_id, decision.evaluation.score)
 
     async def _caller(self, exchange: RequestContext) -> GateCaller:
-        """The operator by its key, then the agent by session, signature or, if allowed, word."""
+        """Return the operator by its key, and the agent by session, signature or allowed claim."""
         needs = self._needs
         operator = await operator_by_key(needs.keys, exchange, Scope.GATE)
         headers = agent_headers(exchange.headers)
@@ -126,7 +126,7 @@ class GateHandler:
         return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
 
     def _network(self, scope: AsgiScope, exchange: RequestContext) -> Network:
-        """`?chain=`, else `x-chain`, else the default."""
+        """Return the network of `?chain=`, else of `x-chain`, else the default."""
         networks = self._needs.networks
         query: bytes = scope["query_string"]
         if not query and "x-chain" not in exchange.headers:
@@ -171,7 +171,7 @@ class GateHandler:
 
 
 def _last_fields(query: bytes) -> Mapping[str, str]:
-    """The fields of a query; of a name sent twice the last counts, as at every other endpoint."""
+    """Return a query's fields; the last of equal names counts, as at every other operation."""
     text = query.decode("latin-1")
     try:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS_MAX))
@@ -190,7 +190,7 @@ def _request(body: bytes) -> GateInput:
 
 
 def operation() -> Mapping[str, Any]:
-    """The gate's part of the OpenAPI document, from the lane's own shapes."""
+    """Return the gate's part of the OpenAPI document, from the handler's own types."""
     error = {
         "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
     }

@@ -1,4 +1,4 @@
-"""Gate request and decision.
+"""The gate's request and response.
 
 Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
 """
@@ -33,7 +33,7 @@ _PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[Age
 
 
 class GateRequest(RequestModel):
-    """All optional: an absent or empty body asks with the defaults."""
+    """All members are optional: an absent or empty body uses the defaults."""
 
     min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
     ttl_ms: Annotated[float, Field(gt=0)] = float(TTL_MS_DEFAULT)
@@ -47,7 +47,7 @@ class GateRequest(RequestModel):
     ] = None
 
     def request(self) -> GateInput:
-        """The body as the gate takes it."""
+        """Return the body as the gate takes it."""
         signals = frozenset(self.trust_signals)
         return GateInput(self.min_score, self.ttl_ms, signals, self.cold_start)
 
@@ -130,7 +130,7 @@ class GateResponse(ResponseModel):
 def gate(
     decision: Decision, token: str, *, proven: bool, number: int | None = None
 ) -> GateResponse:
-    """A decision on the wire; `number` is the sequential id it was asked for by."""
+    """Return a decision as a response; `number` is the sequential id of the request."""
     subject = decision.subject
     why: JsonObject = {} if decision.allow else denial(decision)
     return GateResponse(

@@ -1,4 +1,4 @@
-"""The gate: who asks, who is meant, is it them, may it be counted, what do we know.
+"""The gate: identifies caller and agent, checks control and allowance, and decides.
 
 Source: interface.md#trust-evaluation.
 """
@@ -47,24 +47,25 @@ from assay.registries.ports import OVER_BUDGET
 from assay.registries.subjects import Subjects, canonical_agent_id
 
 CONTROLLERS_MAX_AGE_S: Final = 30.0
-"""How long the addresses that speak for an agent are remembered: a sold agent's former owner
-passes for at most this long. The chain reader's own cache has the same bound."""
+"""Seconds for which the addresses that speak for an agent are remembered. A sold agent's former
+owner passes for at most this long. The chain reader's own cache has the same bound."""
 
 _REMEMBERED_MAX = 50_000
 """Subjects; one with a large registration file counts as several."""
 
 REUSED_MAX_S: Final = 15.0
-"""How long an answer from an evaluation older than asked for is given before it is tried again."""
+"""Seconds for which an answer from an evaluation older than asked for is repeated before a new
+try."""
 
 _CUT_REMEMBERED_MAX = 1_000
-"""Evaluations that the shared class of a budget had no room for, by account and subject."""
+"""Evaluations without room in a budget's shared class, by account and subject."""
 
 REQUESTS_REMEMBERED = 32
 """Different requests (threshold, window, signals) whose decision on one agent is kept."""
 
 OWNED_S: Final = 1.0
 OWNED_MAX: Final = 5
-"""How long a denied key agent's registered agents are looked for, and how many are named."""
+"""Longest search for a denied key agent's registered agents, and most that are named."""
 
 _PAID_SIGNALS = {
     SignalName.PERSONHOOD: Feature.PERSONHOOD,
@@ -75,12 +76,13 @@ _PAID_SIGNALS = {
 
 
 Explain = Callable[[str, Sequence[SignalResult], Score, frozenset[SignalName]], Explanation]
-"""Evidence, the score over the selected signals, and those -> why it is not higher."""
+"""Returns why a score is not higher, from evidence, the score over the selected signals, and those
+signals."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateDependencies:
-    """What the gate rests on."""
+    """What the gate is built from."""
 
     subjects: Subjects
     evaluator: Evaluator
@@ -88,7 +90,7 @@ class GateDependencies:
     allowance: Allowance
     rules: ScoringPolicy
     offered: frozenset[SignalName]
-    """Signals that are built in."""
+    """Signals that are available."""
     upgrade_url: str
     evaluation_s: float
     clock: Clock
@@ -102,47 +104,46 @@ class GateDependencies:
 
 @dataclass(frozen=True, slots=True)
 class GateCaller:
-    """Who called: the operator, and the agent's address with how far it is proven."""
+    """The caller: the operator, and the agent's address with how far it is proven."""
 
     operator: Operator
     agent_address: str
     proven: bool
     contract: ContractProof | None = None
-    """How far the proof reaches, where a contract gave it."""
+    """How far the proof reaches, if a contract gave it."""
 
 
 def nobody(subject: Subject) -> bool:
-    """Controls no agent."""
+    """Return False: the caller controls no agent."""
     del subject
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """For whom an unmetered decision is made."""
+    """The party for which an unmetered decision is made."""
 
     account: str
-    """The account that has it made: what it costs others is counted as its own."""
+    """The account that causes it: its costs to others count for the account."""
     controls: Callable[[Subject], bool] = nobody
-    """Whether somebody has shown to control the subject; asked before anything is sent to it.
-
-    It may raise a refusal: then nothing is."""
+    """Returns whether somebody has proven control of the subject; called before anything is sent to
+    it. It may raise a refusal: then nothing is sent."""
 
 
 @dataclass(slots=True)
 class _Remembered:
-    """A subject, and what its evaluation was decided to mean for each request seen."""
+    """A subject, and the decisions of its evaluation by request."""
 
     subject: Subject
     key: str
-    """The subject's own; it may also be remembered by a sequential id."""
+    """The subject's own key; it may also be remembered by a sequential id."""
     fresh_until_s: float
     evaluation: Evaluation
     decisions: dict[GateInput, Decision] = field(default_factory=dict[GateInput, Decision])
 
 
 class Gate:
-    """Allow or deny. Only answered decisions count against the allowance."""
+    """Allows or denies. Only answered decisions count against the allowance."""
 
     def __init__(self, needs: GateDependencies) -> None:
         self._needs = needs
@@ -154,7 +155,7 @@ class Gate:
     def check_cached(
         self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
     ) -> Decision | None:
-        """The decision where everything it takes is in memory, else None. No I/O, no waiting.
+        """Return the decision if everything it takes is in memory, else None. No I/O, no waiting.
 
         Raises the same refusals as `check`.
         """
@@ -167,19 +168,19 @@ class Gate:
         return None if reservation is None else self._recorded(caller, decision)
 
     def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
-        """The unmetered decision from memory, else None. No I/O, no waiting, no refusals.
+        """Return the unmetered decision from memory, else None. No I/O, waiting or refusals.
 
-        `agent_id` is canonical; the asker checks the caller with `require_control`.
+        `agent_id` is canonical; the caller must check control with `require_control`.
         """
         return self.recall(subject_key(network, agent_id), request)
 
     def recall(self, key: str, request: GateInput) -> Decision | None:
-        """The same by the subject's key, for those who ask about it again and again."""
+        """Return it by the subject's key, for callers that ask again and again."""
         known = self._memory.get(key)
         if known is None or known.fresh_until_s <= self._needs.clock.monotonic_s():
             return None
         if known.key != key and self._memory.get(known.key) is not known:
-            return None  # by its number it is remembered as it was before
+            return None  # by its number the earlier state is remembered
         decision = known.decisions.get(request)
         if decision is None or decision.expires_at <= self._needs.clock.now():
             return None
@@ -188,7 +189,7 @@ class Gate:
     async def assess(
         self, network: Network, agent_id: str, request: GateInput, asker: Asker
     ) -> Decision:
-        """The same, evaluating when there is nothing to reuse; nothing is counted.
+        """Return the unmetered decision; evaluate if there is nothing to reuse.
 
         Raises `AgentNotFound`, `ChainUnavailable`, what `asker.controls` raises, and
         `EvidenceUnavailable`.
@@ -201,7 +202,7 @@ class Gate:
     async def check(
         self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
     ) -> Decision:
-        """The decision, evaluating when there is nothing to reuse.
+        """Return the decision; evaluate if there is nothing to reuse.
 
         Raises, in this order: `InvalidRequest` (id, signal not offered), `PlanRequired`,
         `AgentNotFound` / `ChainUnavailable`, `IdentityMismatch`, `MonthlyLimitExceeded`,
@@ -215,8 +216,8 @@ class Gate:
         require_control(caller.agent_address, subject, caller.contract)
         reservation = await needs.allowance.reserve(caller.operator)
         try:
-            # Where a bare header is believed, it is believed here too: else no gate of that service
-            # could ever use the reserved half. The bounds by account and agent hold all the same.
+            # If a bare header is accepted, it is accepted here too: else no gate of that service
+            # could ever use the reserved half. The bounds by account and agent still apply.
             with egress_use(_use_for(subject, account, has_control=True)):
                 return self._recorded(caller, await self._decision_on(subject, request, agent_id))
         except BaseException:
@@ -224,26 +225,26 @@ class Gate:
             raise
 
     def _recorded(self, caller: GateCaller, decision: Decision) -> Decision:
-        """The decision; its operator asks for the agent's visits by it."""
+        """Return the decision, and record that its operator asks for the agent's visits."""
         asks = self._needs.asks
         if asks is not None:
             asks.note(caller.operator.id, decision.subject, allowed=decision.allow)
         return decision
 
     def evaluated(self, completed: EvaluationCompleted) -> None:
-        """A listener: a newer evaluation replaces the remembered one at once."""
+        """Replace the remembered evaluation by a newer one at once; a listener."""
         self._evaluations += 1
         if (known := self._memory.get(completed.evaluation.subject_key)) is not None:
             known.evaluation = completed.evaluation
             known.decisions.clear()
 
     def personhood_changed(self, subject_key: str) -> None:
-        """Decide again on what is known now."""
+        """Decide again by what is known now."""
         self._evaluations += 1
         self._memory.pop(subject_key)
 
     def require_signals(self, operator: Operator, request: GateInput) -> None:
-        """Raises `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
+        """Raise `PlanRequired` for a paid signal, then `InvalidRequest` for one not offered."""
         for name in sorted(request.signals & _PAID_SIGNALS.keys()):
             require(operator.plan, _PAID_SIGNALS[name], self._needs.upgrade_url, "signal")
         if missing := sorted(request.signals - self._needs.offered):
@@ -255,9 +256,9 @@ class Gate:
             )
 
     async def _decision_on(self, subject: Subject, request: GateInput, asked: str) -> Decision:
-        """The decision, on an evaluation made now where there is none to reuse.
+        """Return the decision; evaluate now if there is nothing to reuse.
 
-        `asked` is the canonical id it was asked for by: the subject's own, or a sequential one.
+        `asked` is the canonical id of the request: the subject's own, or a sequential one.
         """
         evaluations = self._evaluations
         if _is_hidden(subject) and current_use().use_class is UseClass.RESERVED:
@@ -272,7 +273,7 @@ class Gate:
             rules = self._needs.rules
             found = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
             return await self._with_agents(self._explained(found, request))
-        if not cached or evaluations == self._evaluations:  # else it may be outdated by now
+        if not cached or evaluations == self._evaluations:  # otherwise it may be outdated by now
             self._remember(known, subject.key)
             self._remember(known, subject_key(subject.network, asked))
         decision = await self._with_agents(self._decide(known, request, cached=cached, reuse=reuse))
@@ -282,7 +283,7 @@ class Gate:
         return decision
 
     async def _with_agents(self, decision: Decision) -> Decision:
-        """The denial of a key agent, with the registered agents that its address speaks for."""
+        """Return a key agent's denial with the registered agents that its address speaks for."""
         subject = decision.subject
         if decision.allow or subject.agent is not None:
             return decision
@@ -295,7 +296,7 @@ class Gate:
         return replace(decision, did_you_mean=tuple(one.agent_id for one in found[:OWNED_MAX]))
 
     def _explained(self, decision: Decision, request: GateInput) -> Decision:
-        """The decision; a denial with what counts against the agent."""
+        """Return the decision; a denial with what counts against the agent."""
         if decision.allow or self._needs.explain is None:
             return decision
         collected = decision.evaluation.collected
@@ -304,12 +305,12 @@ class Gate:
         return replace(decision, explanation=why)
 
     async def _found(self, network: Network, agent_id: str, account: str) -> Subject:
-        """The subject, before anybody has shown to control it: for strangers' share alone."""
+        """Return the subject before control is proven, with the strangers' share only."""
         with egress_use(EgressUse(account=account)):
             return await self._needs.subjects.find(network, agent_id)
 
     async def _shared_evaluation(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
-        """As `_evaluated`, once for all that ask at once and may use each other's results."""
+        """Evaluate like `_evaluated`, once for concurrent callers that may share results."""
         key = f"{current_use().sharers} {subject.key}"
         known = self._cut.get(key)
         if known is not None and known[1].until > self._needs.clock.now():
@@ -323,7 +324,7 @@ class Gate:
         return evaluation, reuse
 
     async def _evaluated(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
-        """An evaluation made now; the newest there is, and why, where none may be made."""
+        """Return an evaluation made now; if none may be made, the newest one, and why."""
         needs = self._needs
         spent = None if needs.quota is None else await needs.quota(_quota_key(subject))
         if spent is not None:
@@ -349,7 +350,7 @@ class Gate:
         cached: bool,
         reuse: Reuse | None = None,
     ) -> Decision:
-        """The decision; it is kept as the cached answer to the same request."""
+        """Return the decision, and keep it as the cached answer to the same request."""
         decision = decide(
             known.subject,
             known.evaluation,
@@ -365,7 +366,7 @@ class Gate:
         return decision
 
     async def _reuse(self, subject: Subject, request: GateInput) -> Evaluation | None:
-        """The newest evaluation, when it is still inside the asked window."""
+        """Return the newest evaluation if it is still within the requested window."""
         since = self._needs.clock.now() - request.ttl
         newest = await self._needs.store.newest(subject.key, since)
         if newest is None or not self._reusable(newest, request):
@@ -374,7 +375,7 @@ class Gate:
 
     def _reusable(self, evaluation: Evaluation, request: GateInput) -> bool:
         if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
-            return False  # those of before the ladder prove nothing by it
+            return False  # those from before the ladder prove nothing
         return self._needs.clock.now() < reusable_until(evaluation, request)
 
     def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
@@ -386,29 +387,29 @@ class Gate:
 
 
 def _use_for(subject: Subject, account: str, *, has_control: bool) -> EgressUse:
-    """What an evaluation is counted as: reserved only where somebody controls the agent."""
+    """Return the budget class of an evaluation: reserved only if somebody controls the agent."""
     if not has_control:
         return EgressUse(account=account)
     return EgressUse(UseClass.RESERVED, account, agent=subject.key)
 
 
 def _quota_key(subject: Subject) -> str:
-    """What strangers have evaluated leaves those who control the agent their own evaluations."""
+    """Return the quota's key: strangers' evaluations do not use up those of controllers."""
     is_shared = current_use().use_class is UseClass.SHARED
     return f"unproven {subject.key}" if is_shared else subject.key
 
 
 def _is_hidden(subject: Subject) -> bool:
-    """Whether its registration file was not read for a budget."""
+    """Return whether a budget prevented reading its registration file."""
     agent = subject.agent
     return agent is not None and agent.registration_problem == OVER_BUDGET
 
 
 def _is_cut_for_some(reuse: Reuse | None) -> bool:
-    """Whether the answer is not to be remembered as a decision.
+    """Return whether the answer must not be remembered as a decision.
 
-    Only the shared class had no room, which is no answer for who may use more; or the evaluation
-    is not finished.
+    That is so if only the shared class had no room, which is no answer for callers that may use
+    more, or if the evaluation is not finished.
     """
     if reuse is not None and reuse.reason in {UNFINISHED, INDEXING}:
         return True

@@ -1,4 +1,4 @@
-"""Keys that versions before ES256 signed decision tokens with, and until when they are published.
+"""Stores until when keys of versions before ES256 are published.
 
 A database that such a version may have used has one row, made by its migration; any other has none.
 """
@@ -13,13 +13,13 @@ from assay.db.schema.accounts import earlier_keys
 
 
 class SqlEarlierKeys:
-    """Written down once, by the first process that signs with ES256."""
+    """Stored once, by the first process that signs with ES256."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def begin(self, kids: Sequence[str], until: datetime) -> None:
-        """From now on, and until then, these are published; later calls change nothing."""
+        """Publish these keys from now until then; later calls change nothing."""
         untouched = earlier_keys.c.until_us.is_(None)
         async with self._database.read() as connection:  # mostly there is nothing to do
             if (
@@ -31,7 +31,7 @@ class SqlEarlierKeys:
             await connection.execute(update(earlier_keys).where(untouched).values(values))
 
     async def find(self) -> Mapping[str, datetime]:
-        """Until when the key of an id is published."""
+        """Return until when the key of an id is published."""
         async with self._database.read() as connection:
             rows = (await connection.execute(select(earlier_keys))).mappings().all()
         return {

@@ -1,1 +1,1 @@
-"""Agents that are known by an address alone: registration and profiles."""
+"""Agents that are known only by an address: registration and profiles."""

@@ -35,11 +35,11 @@ class KeyProfile:
     at: datetime
     attestation: Attestation | None = None
     explained: Score | None = None
-    """The score with all it came from; None without behavioural data."""
+    """The score with its parts; None without behavioural data."""
 
 
 class KeyProfiles:
-    """Builds key agent profiles from what is stored; asks nobody."""
+    """Builds key agent profiles from what is stored; asks no outside source."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class KeyProfiles:
         self._sources = sources
 
     async def attestation(self, address: str) -> Attestation | None:
-        """What a trusted attester says of a lower-case address.
+        """Return a trusted attester's statement about a lower-case address.
 
         Raises `common.errors.Unavailable` if that is unknown now.
         """
@@ -66,7 +66,7 @@ class KeyProfiles:
         return None if source is None else await source.newest(address)
 
     async def profile(self, address: str) -> KeyProfile:
-        """The profile of a lower-case address; one that never proved itself is unverified."""
+        """Return the profile of a lower-case address; unverified if it never proved itself."""
         now = self._clock.now()
         verified = await self._key_agents.find(address) is not None
         subject = key_agent(self._home, address)

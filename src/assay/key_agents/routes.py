@@ -1,4 +1,4 @@
-"""Key agents: challenge, verification, profile, session.
+"""Operations on key agents: challenge, verification, profile, session.
 
 Source: interface.md#key-agents, #agent-identity.
 """
@@ -34,7 +34,7 @@ AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
 
 @dataclass(frozen=True, slots=True)
 class AttestationPlan:
-    """Where an operator whose plan has no attestations is sent."""
+    """Where an operator is sent whose plan has no attestations."""
 
     upgrade_url: str
 
@@ -48,7 +48,7 @@ class AttestationPlan:
     answers=wire.ChallengeResponse,
 )
 async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
-    """A challenge for the address: sign it within five minutes."""
+    """Create a challenge for the address: sign it within five minutes."""
     address = parse_address(agent_address, "agentAddress")
     return wire.challenge(service(request, Challenges).issue(address))
 
@@ -86,7 +86,7 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileRespons
     answers=wire.KeyProfileResponse,
 )
 async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
-    """The profile of a key agent. A profile is no access grant."""
+    """Show the profile of a key agent. A profile grants no access."""
     address = parse_address(agent_address, "agentAddress")
     return wire.key_profile(await service(request, KeyProfiles).profile(address))
 
@@ -103,7 +103,7 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
 async def attestation(
     request: Request, agent_address: AddressPath
 ) -> wire.AttestationContextResponse:
-    """Verified profiles of the agent's owner: for a Pro operator, or the agent itself."""
+    """List verified profiles of the agent's owner, for a Pro operator or the agent itself."""
     address = parse_address(agent_address, "agentAddress")
     principal: Operator | AgentPrincipal = request.state.principal
     if isinstance(principal, Operator):
@@ -127,7 +127,7 @@ async def attestation(
     answers=wire.AgentSessionEnded,
 )
 async def end_session(request: Request, agent_address: AddressPath) -> wire.AgentSessionEnded:
-    """End the session that asks. Beyond the specification."""
+    """End the session of the request. Beyond the specification."""
     address = parse_address(agent_address, "agentAddress")
     principal: AgentPrincipal = request.state.principal
     token = exchange_of(request.scope).headers.get("x-agent-session")
@@ -142,9 +142,9 @@ async def end_session(request: Request, agent_address: AddressPath) -> wire.Agen
 async def _entitled(
     request: Request, exchange: RequestContext, operator: Operator
 ) -> Operator | AgentPrincipal:
-    """The operator whose plan has attestations, else the agent that the request names.
+    """Return the operator whose plan has attestations, else the request's agent.
 
-    Raises `PlanRequired` without one, and as `credentials.agent`.
+    Raises `PlanRequired` without one, and like `credentials.agent`.
     """
     try:
         require(

@@ -1,4 +1,4 @@
-"""Key agents: challenge, verification, profile.
+"""Key agents in requests and responses: challenge, verification, profile.
 
 Source: interface.md#key-agent-profile, #challenge, #key-agents.
 """
@@ -19,7 +19,7 @@ from assay.server.schemas import RequestModel, ResponseModel, Timestamp
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
 ]
-"""The example is of EIP-55's."""
+"""The example is one of EIP-55's."""
 
 
 class VerifyRequest(RequestModel):
@@ -54,7 +54,7 @@ class HandleResponse(ResponseModel):
 
 
 class AttestationResponse(ResponseModel):
-    """What a trusted attester says of the owner: context, not a social connection."""
+    """A trusted attester's statement about the owner: context, not a social connection."""
 
     attested: bool
     uid: str | None = None
@@ -96,14 +96,14 @@ class KeyProfileResponse(ResponseModel):
 
 
 class AgentSessionEnded(ResponseModel):
-    """The session no longer holds."""
+    """The session is no longer valid."""
 
     ok: bool
     agent_address: str
 
 
 def challenge(issued: Challenge) -> ChallengeResponse:
-    """A challenge on the wire."""
+    """Return a challenge as a response."""
     return ChallengeResponse(
         challenge=issued.text,
         expires_at=iso(issued.expires_at),
@@ -112,7 +112,7 @@ def challenge(issued: Challenge) -> ChallengeResponse:
 
 
 def key_profile(profile: KeyProfile) -> KeyProfileResponse:
-    """A key agent profile on the wire."""
+    """Return a key agent profile as a response."""
     grade, explained = profile.grade, profile.explained
     return KeyProfileResponse(
         agent_address=profile.agent_address,
@@ -131,7 +131,7 @@ def key_profile(profile: KeyProfile) -> KeyProfileResponse:
 
 
 def attestation(found: Attestation | None) -> AttestationResponse:
-    """An attestation on the wire; none is `attested: false`."""
+    """Return an attestation as a response; without one, `attested: false`."""
     if found is None:
         return AttestationResponse(attested=False)
     return AttestationResponse(

@@ -1,6 +1,6 @@
-"""Key agents in SQL, and what they bring that not everybody can.
+"""Stores key agents in SQL, with what they bring that not everybody can.
 
-That is an attested person, and money spent at strangers.
+That is an attested person, and money spent at unrelated sellers.
 """
 
 import hashlib
@@ -47,12 +47,12 @@ class SqlKeyAgentStore:
 
 
 PERSON_DAYS: Final = 90
-"""Days an attested person belongs to the address that used the attestation first; each evaluation
-of that address begins them again."""
+"""Days for which an attested person belongs to the address that first used the attestation; each
+evaluation of that address starts them again."""
 
 TRAITS_MAX: Final = 50
 SELLERS_MAX: Final = 500
-"""Sellers of one buyer that are looked at, those paid most."""
+"""Most sellers of one buyer that are considered: those that were paid most."""
 
 _DAY_S = 86_400
 _P, _T, _F, _W = payments.c, chain_transfers.c, chain_fundings.c, wrappers.c
@@ -94,7 +94,7 @@ class SqlPurchases:
         assets: Mapping[str, Sequence[str]],
         listed: Collection[str] = frozenset(),
     ) -> None:
-        """`assets` are the listed ones by main network; `listed` sellers alone count, if any."""
+        """Create it; `assets` are by main network; `listed` sellers alone count, if any."""
         self._database = database
         self._assets = assets
         self._listed = listed
@@ -103,7 +103,7 @@ class SqlPurchases:
         return sum([await self._on(n, a, addresses) for n, a in sorted(self._assets.items())])
 
     async def _on(self, network: str, assets: Sequence[str], buyers: Sequence[str]) -> int:
-        """Of one network, in millionths of a dollar."""
+        """Return the sums on one network, in millionths of a dollar."""
         seller = func.lower(_P.pay_to)
         settled = (_P.network == network, _P.asset.in_(assets), _P.state == "settled")
         bought = (
@@ -137,7 +137,7 @@ class SqlPurchases:
         sellers: Collection[str],
         buyers: Sequence[str],
     ) -> frozenset[str]:
-        """Operators with a wrapper that pays a buyer; sellers and buyers that funded each other."""
+        """Return operators with a wrapper that pays a buyer, and parties that funded each other."""
         own = select(_W.operator_id).where(
             _W.operator_id.in_(operators), func.lower(_W.payout_address).in_(buyers)
         )
@@ -153,7 +153,7 @@ class SqlPurchases:
     async def _popular(
         self, settled: Sequence[Any], operators: Collection[str], buyers: Sequence[str]
     ) -> frozenset[str]:
-        """Operators whom enough others pay."""
+        """Return operators that enough others pay."""
         found: set[str] = set()
         for part in parts(sorted(operators)):
             statement = (

@@ -41,7 +41,7 @@ async def verify_personhood(
 async def personhood_status(
     request: Request, agent_id: AgentId, network: OnNetwork
 ) -> wire.StatusResponse:
-    """Return whether a human has proven to back the agent."""
+    """Show whether a human has proven to back the agent."""
     _, found = await service(request, Personhoods).find(network, agent_id)
     return wire.status(found)
 

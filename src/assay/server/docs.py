@@ -47,7 +47,7 @@ class Reference:
 
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
-    """What the service can be asked."""
+    """Return what the service can be asked."""
     body = await service(request, Reference).rendered()
     headers = {"cache-control": "public, max-age=60"}
     return Response(body, headers=headers, media_type="application/json")
