@@ -31,7 +31,7 @@ BUDGETS: Mapping[str, Budget] = {
     "code lines": Budget(30_000, 72_500),
     f"functions over {FUNCTION_LINES} lines": Budget(0, 1),
     f"files over {FILE_LINES} lines": Budget(0, 3),
-    "protocols": Budget(30, 90),
+    "protocols": Budget(30, 96),
     "files of webhooks outside their folder": Budget(2, 2),
     "internal imports of a file, at the median": Budget(8, 8),
 }

@@ -72,7 +72,7 @@ class Operators:
     ) -> tuple[Operator, str]:
         """Create a Free account and its first API key; return the key in full, once.
 
-        Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` like `OperatorStore.add`.
+        Raises `InvalidRequest`, `EmailTaken`, and with `sign_up` like `SqlOperatorStore.add`.
         """
         operator = self._new(email, name, Role.OPERATOR, Plan.FREE)
         password_hash = await self._hasher.hash(model.password(password), client)

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
-from typing import Protocol as Port
+from typing import Final, Protocol, TypeAlias
 
 from assay.chains.model import ChainUnavailable, Network
 from assay.common.clock import Clock
@@ -94,7 +93,7 @@ POLL_S: Final = 0.1
 POLL_MAX_S: Final = 1.0
 
 
-class Receipts(Port):
+class Receipts(Protocol):
     """Shows what a network's endpoints know of transactions."""
 
     async def depths(self, network: str, watched: Sequence[WatchedPayment]) -> Sequence[int]:

@@ -19,8 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hmac import compare_digest
-from typing import ClassVar, TypeAlias
-from typing import Protocol as Port
+from typing import ClassVar, Protocol, TypeAlias
 from uuid import UUID
 
 from assay.common.clock import Clock
@@ -250,7 +249,7 @@ class Authorization:
     signature: str
 
 
-class AuthorizationSigners(Port):
+class AuthorizationSigners(Protocol):
     """EIP-712 signatures over EIP-3009 authorisations."""
 
     def signer(self, authorization: Authorization, network: PaymentNetwork) -> str | None:
@@ -258,7 +257,7 @@ class AuthorizationSigners(Port):
         ...
 
 
-class Settler(Port):
+class Settler(Protocol):
     """Settles payments, and finds their outcomes."""
 
     async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
@@ -280,7 +279,7 @@ class Settler(Port):
         ...
 
 
-class Facilitator(Settler, Port):
+class Facilitator(Settler, Protocol):
     """Our own engine for EIP-3009 authorisations, or a service. Raises `PaymentsUnavailable`."""
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
@@ -298,7 +297,7 @@ class Facilitator(Settler, Port):
         ...
 
 
-class MppCharges(Settler, Port):
+class MppCharges(Settler, Protocol):
     """The `charge` intent of the Payment authentication scheme on Tempo, by its own library."""
 
     async def challenge(self, quote: Quote, problem: str) -> PaymentRequirements:
@@ -352,7 +351,7 @@ class ProtocolDependencies:
         return replace(entry.attempt, spent=spent)
 
 
-class PaymentProtocol(Port):
+class PaymentProtocol(Protocol):
     """A folder of `payments`: how one protocol asks, reads, settles and confirms."""
 
     name: ClassVar[ProtocolName]

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
-from typing import Protocol as Port
+from typing import Final, NamedTuple, Protocol
 
 from assay.common.clock import Clock
 from assay.common.errors import ServiceError, Unavailable
@@ -56,7 +55,7 @@ def plan_of(one: LedgerEntry | WatchedPayment, at: datetime | None) -> RecheckPl
     return RecheckPlan(one.id, one.state, at)
 
 
-class WatchStore(Port):
+class WatchStore(Protocol):
     """When entries are looked at next."""
 
     async def claim_due(

@@ -123,7 +123,7 @@ class CallerConnection(Protocol):
 class FastCycle:
     """One request of the fast path: it replaces the server's own cycle, and takes the answer.
 
-    Implements `wrappers.ports.FastPathCall` and `ReplySink`.
+    Implements `wrappers.model.FastPathCall` and `ReplySink`.
     """
 
     __slots__ = (

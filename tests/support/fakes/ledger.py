@@ -50,7 +50,7 @@ def _moment(row: LedgerEntry) -> datetime:
 
 @dataclass(slots=True)
 class MemoryLedgerStore:
-    """Implements `payments.ports.LedgerStore` and `payments.watcher.WatchStore`.
+    """Stands for `payments.store.SqlLedgerStore`; implements `payments.watcher.WatchStore`.
 
     Without `gas` nothing is reserved.
 
