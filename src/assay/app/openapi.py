@@ -7,7 +7,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from assay.accounts import schemas as account_security
 from assay.accounts import schemas as accounts
 from assay.admin import schemas as admin
 from assay.app import App
@@ -20,7 +19,6 @@ from assay.playground import schemas as proxy
 from assay.server.schemas import ErrorResponse
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
-from assay.wrappers import schemas as wrap
 
 VERSION = "1.0.0"
 """The version label of the interface. Source: interface.md#versioning."""
@@ -95,14 +93,14 @@ _BODIES = (
     accounts.LoginRequest,
     accounts.RenameRequest,
     accounts.RotateRequest,
-    account_security.PasswordChangeRequest,
-    account_security.ResetLinkRequest,
-    account_security.PasswordResetRequest,
-    account_security.VerifyEmailRequest,
-    account_security.PasswordRequest,
-    account_security.TotpConfirmRequest,
-    account_security.SecondFactorRequest,
-    account_security.DeleteAccountRequest,
+    accounts.PasswordChangeRequest,
+    accounts.ResetLinkRequest,
+    accounts.PasswordResetRequest,
+    accounts.VerifyEmailRequest,
+    accounts.PasswordRequest,
+    accounts.TotpConfirmRequest,
+    accounts.SecondFactorRequest,
+    accounts.DeleteAccountRequest,
     key_agents.VerifyRequest,
     personhood.ProofRequest,
     endpoints.EndpointRequest,
@@ -129,7 +127,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         servers=[{"url": app.settings.address}],
     )
     made["paths"][gate.GateHandler.route] = {"post": gate.operation()}
-    made["paths"][WRAPPED] = wrap.operations()
+    made["paths"][WRAPPED] = endpoints.operations()
     for item in made["paths"].values():
         for operation in item.values():
             operation["responses"].pop("422", None)  # refused with 400: app/web.py

@@ -10,7 +10,6 @@ from starlette.routing import Match, Route
 
 from assay.accounts import routes as accounts
 from assay.accounts.auth import AdminRule
-from assay.admin import routes as account_data
 from assay.admin import routes as admin
 from assay.analytics import routes as analytics
 from assay.app import App
@@ -67,7 +66,7 @@ def framework(app: App) -> FastAPI:
         personhood.router,
         course.router,
         accounts.router,
-        account_data.account_router,
+        admin.account_router,
         endpoints.router,
         analytics.router,
         statement.router,

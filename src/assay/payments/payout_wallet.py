@@ -228,7 +228,9 @@ class PayoutWallet:
         answers = await self._of_each(
             network, lambda node: self._rpc.request(node, method, (wallet, "latest"))
         )
-        return [None if isinstance(one, ChainUnavailable) else _count(one) for one in answers]
+        return [
+            None if isinstance(one, ChainUnavailable) else _number_or_none(one) for one in answers
+        ]
 
     async def _require_gas(self, transfer: Transfer, network: Network, cost: int) -> None:
         """Require gas, if it is paid in a coin of its own. On Tempo it is paid in the asset."""
@@ -337,13 +339,6 @@ def transfers(receipt: JsonValue, transfer: Transfer) -> bool:
 
 def _is_reverted(receipt: JsonValue) -> bool:
     return is_object(receipt) and receipt.get("status") == _REVERTED
-
-
-def _count(value: JsonValue) -> int | None:
-    try:
-        return hex_number(value, 64)
-    except NotANumber:
-        return None
 
 
 def _topics(value: JsonValue) -> list[str]:

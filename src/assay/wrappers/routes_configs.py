@@ -12,7 +12,6 @@ from assay.accounts.auth import actor_of, api_key_or_token
 from assay.accounts.model import Operator, Scope
 from assay.server.route import read, route, service
 from assay.server.schemas import Limit, Offset, PageCursor, cursor_at, offset_of
-from assay.wrappers import schemas as history
 from assay.wrappers import schemas as wire
 from assay.wrappers.service import Endpoints
 
@@ -111,7 +110,7 @@ async def change_endpoint(
     "/operator/endpoints/{endpointId}/history",
     operation="endpoint_history",
     auth=api_key_or_token(Scope.WRAPPERS),
-    answers=history.HistoryResponse,
+    answers=wire.HistoryResponse,
 )
 async def endpoint_history(
     request: Request,
@@ -119,13 +118,13 @@ async def endpoint_history(
     limit: Limit = 50,
     offset: Offset = 0,
     cursor: PageCursor = None,
-) -> history.HistoryResponse:
+) -> wire.HistoryResponse:
     """List a wrapper's revisions, newest first: who changed what, and its price at each time."""
     start = offset_of(cursor, offset)
     endpoints, operator_id = service(request, Endpoints), _operator(request).id
     found, total = await endpoints.history(operator_id, endpoint_id, limit, start)
-    return history.HistoryResponse(
-        items=[history.revision(one) for one in found],
+    return wire.HistoryResponse(
+        items=[wire.revision(one) for one in found],
         total=total,
         limit=limit,
         offset=start,

@@ -270,7 +270,7 @@ BRIEF_S = 60.0
 """Challenges that the operator makes shorter than this stay so. Some chains take no transaction
 that is valid for longer than 30 s, and clients sign until their challenge ends."""
 
-_EXPIRED = "payment-expired"
+EXPIRED: Final = "payment-expired"
 
 
 def challenge_life(quote: Quote, ttl: timedelta) -> timedelta:
@@ -303,7 +303,7 @@ def require_challenge_time(
     needed_s, left_s = challenge_needed_s(quote, ttl), (expires - now).total_seconds()
     if left_s < needed_s:
         message = f"The challenge must be good for {needed_s:g} more seconds."
-        raise PaymentRefused(_EXPIRED, message, digest=digest)
+        raise PaymentRefused(EXPIRED, message, digest=digest)
     return quote.work_s if quote.settles_first else min(quote.work_s, max(left_s - MARGIN_S, 0.0))
 
 
@@ -346,11 +346,8 @@ def require_transaction_time(
         needed_s = min(quote.work_s + MARGIN_S, STOCK_S, ttl.total_seconds() / 2)
     if left_s < needed_s:
         message = f"The transaction must be valid for {needed_s:g} more seconds."
-        raise PaymentRefused(_EXPIRED, message, digest=digest)
+        raise PaymentRefused(EXPIRED, message, digest=digest)
     return quote.work_s if quote.settles_first else min(quote.work_s, max(left_s - MARGIN_S, 0.0))
-
-
-EXPIRED: Final = "payment-expired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -402,9 +402,6 @@ _SAYS_IN_OTHER_WORDS = re.compile(
 """`Writes a number in binary` computes; `Writes a number in the ledger` acts."""
 
 
-ACTS, ACT_PARTS, LEADS_TO_ORDER, JOINED_WORDS = _ACTS, _ACT_PARTS, _LEADS_TO_ORDER, _SPLIT
-
-
 _SENTENCE_END = re.compile(r"[.!?;\n]+(?:\s|$)")
 _ADDRESS = re.compile(r"[^\d,:]{2,30},\s*")
 _COURTESY_TEXT: Final = (
@@ -420,7 +417,7 @@ _COURTESY: Final = frozenset(_COURTESY_TEXT.split())
 _LEADS_TEXT: Final = (
     "bitte und dann y luego et puis poi agora então en dan lütfen ve и затем та потім"
 )
-_LEADS: Final = LEADS_TO_ORDER | frozenset(_LEADS_TEXT.split())
+_LEADS: Final = _LEADS_TO_ORDER | frozenset(_LEADS_TEXT.split())
 _ASKS_POLITELY = re.compile(
     r"\W*(?:(?:can|could|would|will|won't|may) (?:you|i|we)|(?:kannst|könntest|würdest|willst) du"
     r"|(?:können|könnten|würden|wollen) sie|puedes?|podrías?|quieres?|(?:peux|pourrais|veux)-tu"
@@ -439,7 +436,7 @@ def orders(message: str) -> bool:
     to be dropped. In scripts without such words any word of an act counts.
     """
     cut = message[:TEXT_CHARS_MAX]
-    if has_part(cut, ACT_PARTS):
+    if has_part(cut, _ACT_PARTS):
         return True
     return any(map(_is_order, _SENTENCE_END.split(cut)))
 
@@ -448,13 +445,13 @@ def _is_order(sentence: str) -> bool:
     plain = sentence.strip()
     both = (plain, _ADDRESS.sub("", plain, count=1) if _ADDRESS.match(plain) else plain)
     for text in both:
-        words = words_of(JOINED_WORDS.sub(" ", text))
-        while words and words[0] in _COURTESY and words[0] not in ACTS:
+        words = words_of(_SPLIT.sub(" ", text))
+        while words and words[0] in _COURTESY and words[0] not in _ACTS:
             words = words[1:]
-        if words and words[0] in ACTS:
+        if words and words[0] in _ACTS:
             return True
-    words = words_of(JOINED_WORDS.sub(" ", plain))
-    return any(a in _LEADS and b in ACTS for a, b in pairwise(words))
+    words = words_of(_SPLIT.sub(" ", plain))
+    return any(a in _LEADS and b in _ACTS for a, b in pairwise(words))
 
 
 def is_question(text: str) -> bool:
@@ -467,7 +464,6 @@ def is_question(text: str) -> bool:
     )
 
 
-_SPLIT_NAME: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]")
 _TALKS_TEXT: Final = (
     "chat ask question questions query answer answers talk prompt assistant converse"
     " conversation frage fragen pregunta preguntar demander chiedi pergunta"
@@ -484,7 +480,7 @@ LIST = "messages"
 
 def is_for_talk(path: str, about: str) -> bool:
     """Return whether a path ends like one that takes a message, and nothing says that it acts."""
-    last = words_of(_SPLIT_NAME.sub(" ", path.rstrip("/").rpartition("/")[2]))
+    last = words_of(_SPLIT.sub(" ", path.rstrip("/").rpartition("/")[2]))
     return bool(last) and last[-1] in _TALKS and not names_act(path) and not names_act(about)
 
 
