@@ -90,7 +90,7 @@ def _count_calls(_rng: SeededRandom, calls: Sequence[ScenarioCall]) -> JsonObjec
 
 
 def nothing(_rng: SeededRandom, _request: ScenarioRequest) -> JsonObject:
-    """What a scenario keeps of a request that it only counts."""
+    """Return the empty record of a scenario that only counts its requests."""
     return {}
 
 

@@ -70,7 +70,7 @@ class Report:
 
 
 def as_json(report: Report) -> str:
-    """One JSON object."""
+    """Return the report as one JSON object."""
     found = report.found
     document: JsonObject = {
         "target": report.target,
@@ -108,7 +108,7 @@ def as_json(report: Report) -> str:
 
 
 def as_sarif(report: Report) -> str:
-    """A SARIF log with one run: a rule per check, a result per failure and per problem."""
+    """Return a SARIF log of one run: a rule per check, a result per failure and problem."""
     failed = [one for one in report.checks if one.finding.outcome == "fail"]
     names = sorted({one.name for one in failed} | ({PROBLEM} if report.found.problems else set()))
     index = {name: number for number, name in enumerate(names)}
@@ -149,7 +149,7 @@ def _result(
 
 
 def as_junit(report: Report) -> str:
-    """One suite with a case per check, and one for the threshold."""
+    """Return a JUnit suite with one case per check and one for the threshold."""
     cases = [
         _case(one.family, one.name, one.finding.outcome, one.finding.note) for one in report.checks
     ]
@@ -172,7 +172,7 @@ def _case(family: str, name: str, outcome: str, note: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text of strangers as XML 1.0 takes it: without control characters."""
+    """Return untrusted text without the control characters that XML 1.0 forbids."""
     return escape("".join(c if c.isprintable() else " " for c in text))
 
 
@@ -275,7 +275,7 @@ def check(
 
 
 def header_in(path: Path) -> tuple[str, str] | None:
-    """The header in a file of one line `Name: value`; None where there is no such line."""
+    """Return the header in a file of one line `Name: value`, or None without such a line."""
     name, colon, value = (_text_of(path) or "").strip().partition(":")
     return (name.strip(), value.strip()) if colon and name.strip() else None
 

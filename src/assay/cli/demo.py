@@ -72,7 +72,7 @@ class SimulatedGrade:
     """Names of what the next rung asks for."""
 
     def row(self) -> dict[str, object]:
-        """The row of `--json`."""
+        """Return the row for `--json`."""
         return {
             "simulated": self.day > 0,
             "day": self.day,
@@ -90,7 +90,7 @@ class SimulatedGrade:
 def climb(
     made: Evaluation, probes: Mapping[str, Probe], rules: ScoringPolicy
 ) -> Sequence[SimulatedGrade]:
-    """The real evaluation, and what the same agent would be worth on later days."""
+    """Return the real evaluation and the simulated grades of the same agent on later days."""
     return [_after(day, made, probes, rules) for day in DAYS]
 
 
@@ -120,7 +120,7 @@ def _simulated(
     visits: Sequence[VisitRecord],
     payers: Sequence[Payer],
 ) -> tuple[SignalResult, ...]:
-    """The evidence with a history of these visits, and with these customers, all content."""
+    """Return the evidence with these visits as its history and these satisfied customers."""
     critical = {n for n, p in probes.items() if p.severity is Severity.CRITICAL}
     history = pool(visits, visits[-1].at, frozenset(critical - ANNOUNCED_ONLY))
     signals = {SignalName.SANDBOX: sandbox.SIGNAL, SignalName.REGISTRY_8004: registry_8004.SIGNAL}
@@ -154,7 +154,7 @@ def _sold(payers: Sequence[Payer], today: int) -> JsonObject:
 
 
 def _visits(day: int, made: Evaluation) -> Sequence[VisitRecord]:
-    """Scheduled visits that see what the real one saw, every other one unannounced."""
+    """Return scheduled visits with the real visit's result, every other one unannounced."""
     data = next(c.evidence.data for c in made.collected if c.signal is SignalName.SANDBOX)
     history = data.get("history")
     pooled = history.get("pooled") if is_object(history) else None
@@ -180,7 +180,7 @@ def _visit(
 
 
 def _customers(day: int) -> Sequence[Payer]:
-    """One more a day from the second on, nobody's acquaintance; each pays 1.50 USD that day."""
+    """Return one new independent customer a day from day 2; each pays 1.50 USD that day."""
     return [
         Payer(
             address=f"0x{number:040x}",
@@ -194,7 +194,7 @@ def _customers(day: int) -> Sequence[Payer]:
 
 
 def table_of_days(name: str, days: Sequence[SimulatedGrade]) -> Table:
-    """The climb for people, and that it did not take place."""
+    """Return the table of days for people, labelled as simulated."""
     title = f"SIMULATED: how {name} would climb. Only the visit of day 0 took place; later visits"
     table = Table(title=f"{title} and all customers are made up, on a clock of their own.")
     for column in ("day", "visits", "customers", "rung", "ceiling", "score", "tier", "next rung"):
@@ -227,7 +227,7 @@ class GradedAgent:
     rung_name: str
 
     def row(self) -> dict[str, object]:
-        """The row of `--json`."""
+        """Return the row for `--json`."""
         return {
             "agentId": self.agent_id,
             "name": self.name,
@@ -269,7 +269,7 @@ class DemoClient:
             yield cls(http, address, str(registered["apiKey"]), str(login["token"]), operator_id)
 
     async def wrap(self, **endpoint: object) -> str:
-        """A new wrapper; its public address."""
+        """Create a wrapper and return its public address."""
         answer = await self._http.post(
             "/operator/endpoints",
             json=endpoint,
@@ -278,7 +278,7 @@ class DemoClient:
         return f"{self.address}/wrap/{self._operator_id}{_body(answer)['path']}"
 
     async def grade(self, agent_id: str, name: str, owner_key: str) -> GradedAgent:
-        """Challenge, sign, gate: the agent's owner proves it, the operator asks."""
+        """Get a challenge, sign it as the agent's owner, and ask the gate as the operator."""
         owner = address_of_key(owner_key)
         challenge = _body(await self._http.post(f"/operator/key/{owner}/challenge"))
         text = str(challenge["challenge"])
@@ -317,7 +317,7 @@ class DemoClient:
 
 
 def _body(answer: httpx2.Response) -> dict[str, Any]:
-    """The JSON body of a good answer; anything else ends the demo with what was said."""
+    """Return the JSON body of a successful response; otherwise raise with its text."""
     if not answer.is_success:
         raise RuntimeError(f"{answer.request.url.path}: {answer.status_code} {answer.text[:300]}")
     return answer.json()
@@ -401,27 +401,27 @@ async def _demo(*, once: bool, as_json: bool, port: int) -> None:
 
 
 async def _climb(app: App, agent: WorldAgent) -> Sequence[SimulatedGrade]:
-    """The agent's real evaluation, and the simulated ones after it."""
+    """Return the agent's real evaluation, followed by the simulated ones."""
     newest = [row.evaluation for row in await app.audit.replay(app.rules)]
     made = next(one for one in newest if one.agent_id == agent.agent_id)
     return climb(made, app.probes, app.rules)
 
 
 def _rows(stage: _Stage) -> list[dict[str, object]]:
-    """A row for each agent; the first one's says how it would climb, too."""
+    """Return a row for each agent; the first also holds its simulated grades."""
     first, *others = [one.row() for one in stage.graded]
     return [{**first, "simulatedClimb": [one.row() for one in stage.climbed]}, *others]
 
 
 def _progress() -> Progress:
-    """Shown on standard error, so that `--json` stays clean; nothing where that is no terminal."""
+    """Show progress on standard error, which keeps `--json` clean; only on a terminal."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _settings(world: World, folder: Path, port: int) -> Settings:
-    """The embedded defaults, plus the local chain; agents live on loopback here."""
+    """Return the default settings plus the local chain and agents on loopback."""
     return read_settings(
         {
             "data_dir": folder,
@@ -440,7 +440,7 @@ def _settings(world: World, folder: Path, port: int) -> Settings:
 
 
 async def _wrap(client: DemoClient, world: World) -> tuple[str, str]:
-    """A free wrapper, and one that asks for a grade and a cent."""
+    """Create a free wrapper, and one that requires a grade and one cent."""
     free = await client.wrap(path="/status", pricePerCall=0, targetUrl=world.upstream_url)
     paid = await client.wrap(
         path="/quote",
@@ -458,7 +458,7 @@ async def _wrap(client: DemoClient, world: World) -> tuple[str, str]:
 
 
 async def _show_paying(stage: _Stage) -> None:
-    """Agents call the paid wrapper with their owner's wallet; the good one gets in."""
+    """Call the paid wrapper as each agent with its owner's wallet; the good one gets in."""
     lines: list[str] = []
     for agent in stage.world.agents[:3]:
         payer = PayingClient(agent.owner_key, amount_max=100_000, agent_id=agent.agent_id)
@@ -485,7 +485,7 @@ async def _grade_all(
 
 
 def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path]:
-    """The owners' throw-away keys, for the user to sign with."""
+    """Write the owners' temporary keys to files, for the user to sign with."""
     files: dict[str, Path] = {}
     for agent in agents:
         files[agent.agent_id] = folder / f"owner-{agent.agent_id}.key"
@@ -495,7 +495,7 @@ def _write_keys(folder: Path, agents: Sequence[WorldAgent]) -> Mapping[str, Path
 
 
 def table_of(graded: Sequence[GradedAgent]) -> Table:
-    """The demo's table."""
+    """Return the demo's table."""
     table = Table(title="Assay: agents on the local chain, evaluated just now")
     for column in ("agent", "rung", "score", "tier", "risk", "route", "allow", "why"):
         table.add_column(column, overflow="fold")
@@ -515,7 +515,7 @@ def table_of(graded: Sequence[GradedAgent]) -> Table:
 
 
 def _print_next(stage: _Stage) -> None:
-    """Lines to paste; plain text, so that no terminal wraps a command."""
+    """Return commands to paste, as plain text so that no terminal wraps them."""
     agent, address = stage.world.agents[0], stage.client.address
     owner = stage.graded[0].owner
     bearer = f'-H "Authorization: Bearer {stage.client.api_key}"'

@@ -313,7 +313,10 @@ async def _chain(app: App, network: Network) -> Check:
 
 
 async def paid_calls_said(app: App) -> Sequence[tuple[bool, str, str]]:
-    """Whether they can be made, what was spent and is held, and what to do; none where none are."""
+    """Return whether paid calls can be made, what was spent and held, and what to do.
+
+    Empty if they are not configured.
+    """
     if app.paid_calls is None:
         return []
     try:

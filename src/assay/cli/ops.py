@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
     @contextmanager
     @override
     def capture_signals(self) -> Generator[None]:
-        """Uvicorn's own handling would end the process before it has written down its counts."""
+        """Do nothing: Uvicorn's handler would end the process before its counts are stored."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -47,12 +47,12 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     async def wait_started(self) -> None:
-        """Returns when requests are answered."""
+        """Return once the server answers requests."""
         while not self.started and not self._ended.is_set():  # noqa: ASYNC110 - uvicorn sets a flag
             await asyncio.sleep(0.005)
 
     async def wait_closed(self) -> None:
-        """Returns when the server has drained and closed."""
+        """Return once the server has drained and closed."""
         await self._ended.wait()
 
     async def run_to_the_end(self) -> None:
@@ -74,7 +74,7 @@ class SecondServer(Server):
 
 @asynccontextmanager
 async def running(server: Server) -> AsyncGenerator[Server]:
-    """The server, answering requests; drained and closed at the end."""
+    """Yield the server once it answers requests; drain and close it at the end."""
     async with asyncio.TaskGroup() as group:
         group.create_task(server.run_to_the_end())
         await server.wait_started()
@@ -134,7 +134,7 @@ class OpsProtocol(H11Protocol):
 
 
 def _drop_idle(connections: list[OpsProtocol]) -> bool:
-    """Drop the oldest whose request has not come; whether there was one."""
+    """Drop the oldest connection without a request; return whether there was one."""
     idle = next((one for one in connections if not one.cycle), None)
     if idle is not None:
         idle.drop()
@@ -142,7 +142,7 @@ def _drop_idle(connections: list[OpsProtocol]) -> bool:
 
 
 def ops_protocol() -> type[OpsProtocol]:
-    """The protocol of one server, whose connections are counted together."""
+    """Return the protocol class of one server, whose connections are counted together."""
     return type("OpsProtocol", (OpsProtocol,), {"_open": []})
 
 
@@ -159,13 +159,16 @@ class Page(Protocol):
     media_type: str
 
     async def text(self) -> bytes:
-        """Within a bounded time, whatever is down."""
+        """Return the metrics within a bounded time, whatever is down."""
         ...
 
 
 @contextmanager
 def listen_ops(settings: Settings) -> Generator[tuple[socket.socket | None, Settings]]:
-    """The listening socket, if one is set, and the settings with its port. Raises `OSError`."""
+    """Return the listening socket, if one is set, and the settings with its port.
+
+    Raises `OSError`.
+    """
     if settings.ops_bind is None:
         yield None, settings
         return
@@ -207,7 +210,7 @@ async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerato
 
 
 def ops_address(settings: Settings) -> str:
-    """Where metrics are."""
+    """Return the address that serves metrics."""
     return f"http://{settings.ops_bind}{PATH}"
 
 
@@ -238,7 +241,7 @@ class OpsApplication:
         await send({"type": "http.response.body", "body": sent})
 
     def _status(self, scope: Mapping[str, Any]) -> HTTPStatus:
-        """Who asks comes before what is asked for."""
+        """Return the status; check the caller before the path."""
         headers = dict(scope["headers"])
         if self.token is None:
             if not _is_loopback(headers.get(b"host", b"").decode("latin-1")):

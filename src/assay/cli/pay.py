@@ -114,7 +114,7 @@ def transaction_of(answer: httpx2.Response) -> str:
 def _choose(
     required: Mapping[str, Any], payer: PayingClient
 ) -> tuple[Mapping[str, Any], PaymentNetwork]:
-    """The first requirement that can be met; what is signed comes from our own table."""
+    """Return the first requirement we can meet; what is signed comes from our own table."""
     known = {row.id: row for row in ROWS if row.protocol == "x402"}
     for requirement in required.get("accepts") or ():
         network = known.get(str(requirement.get("network")))

@@ -95,7 +95,7 @@ class Funds:
         return self.holds >= self.needs
 
     def shown(self, amount: int) -> str:
-        """An amount of this coin."""
+        """Return an amount of this coin as text."""
         return f"{Decimal(amount).scaleb(-self.digits).normalize():f} {self.coin}"
 
 
@@ -124,7 +124,7 @@ class FirstSale:
         self.settler = None if self.facilitator else settling_address(app.settings)
 
     async def account(self) -> Operator:
-        """The seller: the account that was named, or one of this command's own.
+        """Return the seller: the named account, or one that this command creates.
 
         Never just the only one there is: a stranger may have registered it.
         """
@@ -141,7 +141,7 @@ class FirstSale:
             ) from error
 
     async def wrapper(self, operator: Operator) -> WrapperConfig:
-        """The wrapper of this API: the one there is, or a new one. Raises `InvalidRequest`."""
+        """Return the wrapper of this API, creating it if needed. Raises `InvalidRequest`."""
         asked = self._asked()
         for config in await self._app.endpoints.list(operator.id):
             if config.active and (config.method, config.path) == (asked.method, asked.path):
@@ -149,12 +149,12 @@ class FirstSale:
         return await self._app.endpoints.create(operator.id, asked)
 
     def address(self, config: WrapperConfig) -> str:
-        """Where buyers call it."""
+        """Return the address that buyers call."""
         base = self._sale.service or self._app.settings.wrap_address
         return f"{base.rstrip('/')}/wrap/{config.operator_id}{config.path}"
 
     async def funds(self) -> Sequence[Funds]:
-        """Every wallet that has a part in it. Raises `ChainUnavailable`."""
+        """Return the balances of all wallets involved. Raises `ChainUnavailable`."""
         price = int(self._sale.price.scaleb(DECIMALS))
         balance = await self._wallets.dollars(self.payer)
         payer = Funds("payer", self.payer, "USDC", DECIMALS, balance, price)
@@ -166,7 +166,7 @@ class FirstSale:
         return [Funds("settler", self.settler, "ETH", WEI_DIGITS, balance, needed), payer]
 
     async def funded(self) -> Sequence[Funds]:
-        """The wallets once all hold enough, or at once where nobody waits for that."""
+        """Return the wallets once all hold enough, or at once without `wait`."""
         last: object = None
         while True:
             try:
@@ -189,7 +189,7 @@ class FirstSale:
             await asyncio.sleep(POLL_S)
 
     async def serves(self, config: WrapperConfig) -> None:
-        """Returns when the service asks for the payment of this wrapper. Raises `CannotSell`."""
+        """Return once the service asks for the payment of this wrapper. Raises `CannotSell`."""
         url, last = self.address(config), ""
         async with httpx2.AsyncClient(timeout=pay.TIMEOUT_S, trust_env=False) as http:
             while True:
@@ -261,7 +261,7 @@ class FirstSale:
 
 
 async def _problem(http: httpx2.AsyncClient, url: str) -> str | None:
-    """Why the wrapper cannot be called now, or None."""
+    """Return why the wrapper cannot be called now, or None."""
     base = "/".join(url.split("/")[:3])
     try:
         answer = await http.get(url)
@@ -286,13 +286,13 @@ async def _problem(http: httpx2.AsyncClient, url: str) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Only for its owner."""
+    """Write the file so that only its owner can read it."""
     path.touch(mode=0o600)
     path.write_text(text, "utf-8")
 
 
 STOPPED = 130
-"""A shell's status of what Ctrl-C ended."""
+"""A shell's exit status of a program that Ctrl-C ended."""
 
 _SHOWN_CHARS = 500
 _OK = 200
@@ -392,7 +392,7 @@ def _network(settings: Settings, name: str) -> PaymentNetwork:
 
 
 def _introduce(steps: FirstSale, sale: SellerSale, config: WrapperConfig, say: Say) -> None:
-    """What there is now, and what has to be sent where."""
+    """Print the account, the wrapper and the wallets, with what to send where."""
     name = f"{sale.network.short_name} ({sale.network.id})"
     say("sells", f"{steps.address(config)} for {sale.price:f} USD on {name}")
     say("paid to", str(config.payout_address))
@@ -433,7 +433,7 @@ def _printed(
     funds: Sequence[Funds],
     paid: PaidCallResult | None,
 ) -> Mapping[str, object]:
-    """The members of `--json`."""
+    """Return the members for `--json`."""
     payment = None
     if paid is not None:
         payment = {

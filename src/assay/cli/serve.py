@@ -148,7 +148,7 @@ def _send_little_ahead(listening: socket.socket) -> None:
 
 @asynccontextmanager
 async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
-    """The server, answering requests; drained and closed at the end."""
+    """Yield the server once it answers requests; drain and close it at the end."""
     service = build(app)
     config = uvicorn.Config(
         service,

@@ -32,7 +32,7 @@ _PLAIN = frozenset({"http", "ws"})
 
 
 def is_local(host: str | None) -> bool:
-    """Whether it is this machine: a loopback address, `localhost`, or the path of a Unix socket."""
+    """Return whether it is this machine: loopback, `localhost` or a Unix socket's path."""
     if host is None:
         return False
     if host == "localhost" or host.startswith("/"):
@@ -42,7 +42,7 @@ def is_local(host: str | None) -> bool:
 
 
 def loopback_of(host: str) -> frozenset[IPv4Address | IPv6Address]:
-    """From where only this machine can call a server that listens on `host`; empty: from anywhere.
+    """Return the addresses of callers if only this machine can call `host`; otherwise empty.
 
     `localhost` may be either address.
     """
@@ -54,13 +54,13 @@ def loopback_of(host: str) -> frozenset[IPv4Address | IPv6Address]:
 
 
 def is_plain_elsewhere(url: str) -> bool:
-    """Whether it is spoken to in clear text, on another machine."""
+    """Return whether the URL is plain text and on another machine."""
     parts = split(url)
     return parts is not None and parts.scheme in _PLAIN and not is_local(parts.hostname)
 
 
 def split(url: str) -> SplitResult | None:
-    """The parts of a URL; None where it is none, for the error of the library quotes it."""
+    """Return the parts of a URL, or None if invalid: the library's error would quote it."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -68,20 +68,20 @@ def split(url: str) -> SplitResult | None:
 
 
 def shown(url: str) -> str:
-    """The URL's origin without user and password; the rest of a URL may hold a key."""
+    """Return the origin without user and password; the rest of a URL may hold a key."""
     parts = split(url)
     return "" if parts is None else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def without_port(host: str) -> str:
-    """The host of `host:port`, of which an IPv6 address stands in brackets if it has a port."""
+    """Return the host of `host:port`; an IPv6 address with a port is in brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host if host.count(":") > 1 else host.partition(":")[0]
 
 
 def passwords(settings: Settings) -> list[tuple[str, str]]:
-    """The passwords in the addresses of the settings, each with the setting's name."""
+    """Return each password in a URL of the settings, with the setting's name."""
     found: list[tuple[str, str]] = []
     for name, url in (
         ("ASSAY_DATABASE_URL", settings.database_url),
@@ -109,7 +109,7 @@ _Network = IPv4Network | IPv6Network
 
 
 def open_bind(settings: Settings) -> Iterator[str]:
-    """An address to listen on that strangers may reach. A name may mean any address."""
+    """Find listening addresses that strangers may reach. A name may mean any address."""
     if _is_open(settings.host):
         yield f"ASSAY_HOST is {settings.host or 'empty'}"
     if settings.ops_bind is not None and _is_open(bind_address(settings.ops_bind)[0]):
@@ -117,7 +117,7 @@ def open_bind(settings: Settings) -> Iterator[str]:
 
 
 def wide_proxies(settings: Settings) -> Iterator[str]:
-    """Networks whose X-Forwarded-For is believed and that are anybody's, one or all together."""
+    """Find trusted proxies that are too wide, alone or together."""
     written = [(text, _unmapped(ip_network(text))) for text in settings.trusted_proxies]
     wide = [text for text, network in written if network.prefixlen < _bits_min(network)]
     for text in wide:
@@ -129,7 +129,7 @@ def wide_proxies(settings: Settings) -> Iterator[str]:
 
 
 def proxy_not_trusted(settings: Settings) -> Iterator[str]:
-    """A public address that a proxy must be passing on, and no proxy there is believed."""
+    """Find a public address behind a proxy that is not trusted."""
     url = settings.public_url
     if not url or is_local(urlsplit(url).hostname):
         return
@@ -145,13 +145,13 @@ def proxy_not_trusted(settings: Settings) -> Iterator[str]:
 
 
 def public_url_plain(settings: Settings) -> Iterator[str]:
-    """Callers' credentials in clear text."""
+    """Find a public URL that carries callers' credentials in clear text."""
     if settings.public_url and is_plain_elsewhere(settings.public_url):
         yield f"ASSAY_PUBLIC_URL is {shown(settings.public_url)}"
 
 
 def public_url_missing(settings: Settings) -> Iterator[str]:
-    """Challenges that name an address every installation has."""
+    """Find a missing public URL: challenges then name an address that others use too."""
     url = settings.public_url
     if url and not is_local(urlsplit(url).hostname):
         return
@@ -161,7 +161,7 @@ def public_url_missing(settings: Settings) -> Iterator[str]:
 
 
 def published_url(settings: Settings) -> Iterator[str]:
-    """Addresses that callers are sent to: in clear text, or with a user's name in them."""
+    """Find published URLs in clear text or with a user's name in them."""
     others = {
         "ASSAY_ACCOUNT_URL": settings.account_url,
         "ASSAY_WRAP_URL": settings.wrap_url,
@@ -177,13 +177,13 @@ def published_url(settings: Settings) -> Iterator[str]:
 
 
 def wrap_origin(settings: Settings) -> Iterator[str]:
-    """Wrappers that are to have an origin of their own, and have the service's."""
+    """Find a wrapper origin that is the service's own, although set apart."""
     if settings.wrap_url and _origin(settings.wrap_url) == _origin(settings.address):
         yield "ASSAY_WRAP_URL is the origin of ASSAY_PUBLIC_URL"
 
 
 def cors_origins(settings: Settings) -> Iterator[str]:
-    """Pages that anybody can write, and that may call the API. The start refuses `null`."""
+    """Find origins that anyone can write pages for. Start-up refuses `null`."""
     for origin in settings.cors_origins:
         if origin == ANY or is_plain_elsewhere(origin):
             yield f"ASSAY_CORS_ORIGINS contains {origin}"
@@ -231,7 +231,7 @@ _VERIFIED = frozenset({"verify-ca", "verify-full"})
 
 
 def database_plain(settings: Settings) -> Iterator[str]:
-    """A PostgreSQL elsewhere whose server is not proven."""
+    """Find a remote PostgreSQL whose server is not verified."""
     if settings.database_url is None:
         return
     parts = split(settings.database_url.get_secret_value())
@@ -252,7 +252,7 @@ def database_plain(settings: Settings) -> Iterator[str]:
 
 
 def state_plain(settings: Settings) -> Iterator[str]:
-    """A Valkey elsewhere that anybody on the way may speak to."""
+    """Find a remote Valkey without TLS or without a password."""
     parts = None if settings.state_url is None else split(settings.state_url.get_secret_value())
     if parts is None:
         return
@@ -262,21 +262,21 @@ def state_plain(settings: Settings) -> Iterator[str]:
 
 
 def mail_plain(settings: Settings) -> Iterator[str]:
-    """Links that reset a password, in clear text."""
+    """Find a mail server that gets password reset links in clear text."""
     parts = None if settings.smtp_url is None else split(settings.smtp_url.get_secret_value())
     if parts is not None and parts.scheme == "smtp+plain" and not is_local(parts.hostname):
         yield f"ASSAY_SMTP_URL names {parts.hostname} without TLS"
 
 
 def plain_http_services(settings: Settings) -> Iterator[str]:
-    """Services elsewhere whose answers decide something, and are asked in clear text."""
+    """Find remote services in clear text whose responses Assay relies on."""
     for name, url in _services(settings):
         if is_plain_elsewhere(url):
             yield f"{name} names {shown(url)}"
 
 
 def _services(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Those that are in use."""
+    """Yield the URL of each service in use, with the setting's name."""
     asks_cloud = settings.world_id_app is not None and settings.world_id_verifier == "cloud"
     for name, url in (
         ("ASSAY_SOLANA_RPC_URL", settings.solana_rpc_url),
@@ -299,7 +299,7 @@ def _services(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """The texts of a list; what else a chain's row may hold is refused at the start."""
+    """Yield the strings of a list; start-up refuses anything else in a chain's row."""
     if is_array(value):
         yield from (text for text in value if isinstance(text, str))
 
@@ -315,7 +315,7 @@ _OWN_NETWORK = frozenset({BlockReason.LOOPBACK, BlockReason.PRIVATE, BlockReason
 
 
 def upstream_allow(settings: Settings) -> Iterator[str]:
-    """Entries that open more than the upstreams of one's own network, one or all together."""
+    """Find entries that open more than upstreams of one's own network, alone or together."""
     entries = [(text, opened_entry(text)) for text in settings.upstream_allow]
     alone = [(text, why) for text, entry in entries for why in _faults(entry, settings)]
     for text, why in alone:
@@ -342,14 +342,14 @@ def _faults(entry: OpenedEntry, settings: Settings) -> Iterator[str]:
 
 
 def _own(settings: Settings) -> Iterator[tuple[str, int]]:
-    """Where this service and its metrics listen."""
+    """Yield the addresses on which this service and its metrics listen."""
     yield settings.host, settings.port
     if settings.ops_bind is not None:
         yield bind_address(settings.ops_bind)
 
 
 def _holds(where: IPv4Network | IPv6Network | str, host: str) -> bool:
-    """Whether an entry leads to that address of this machine; a wildcard is loopback, too."""
+    """Return whether an entry matches that local address; a wildcard is loopback too."""
     address = parsed_address(host)
     if address is None or address.is_unspecified or address.is_loopback:
         return _is_loopback(where)

@@ -35,7 +35,7 @@ ADVICE: Final = "raise the hard limit of open files: LimitNOFILE of systemd, --u
 
 
 def raise_limit() -> int:
-    """Raise this process's soft limit to its hard one; how many files it may have open then."""
+    """Raise this process's soft limit to its hard one; return the open files it allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -45,12 +45,12 @@ def raise_limit() -> int:
 
 
 def reachable() -> int:
-    """What `raise_limit` would raise the limit to; nothing is changed."""
+    """Return what `raise_limit` would raise the limit to, without changing it."""
     return _number(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def fitting(settings: Settings, files: int) -> Settings:
-    """The settings with caps of connections that leave `RESERVED` of so many files.
+    """Return the settings with connection caps that leave `RESERVED` of so many files.
 
     The caps of one address and of one network are lowered in proportion. The same object where
     all fit.
@@ -72,7 +72,7 @@ def fitting(settings: Settings, files: int) -> Settings:
 
 
 def needed(settings: Settings) -> int:
-    """Files with which no cap is lowered."""
+    """Return the number of files with which no cap is lowered."""
     return RESERVED + FILES_PER_CONNECTION * settings.connections_max
 
 
@@ -88,7 +88,7 @@ _BYTES_MAX = 4096
 
 
 def read_note(data_dir: Path, now: datetime) -> str | None:
-    """The finding as a sentence; None where there is none of the last 24 hours, or it is broken."""
+    """Return the finding of the last 24 hours as a sentence, or None if absent or broken."""
     try:
         with (data_dir / FILE).open("rb") as file:
             note: object = json.loads(file.read(_BYTES_MAX))
@@ -112,13 +112,13 @@ def _is_fresh(at: str, now: datetime) -> bool:
 
 
 def unsafe_connection_limits(settings: Settings) -> Iterator[UnsafeSetting]:
-    """An address that held most connections, and a limit of open files that is too low."""
+    """Find an address that held most connections, and a limit of open files that is too low."""
     yield from _connections_kept(settings)
     yield from _too_few(settings)
 
 
 def _connections_kept(settings: Settings) -> Iterator[UnsafeSetting]:
-    """An untrusted address that held over half of all connections in the last 24 hours."""
+    """Find an untrusted address that held over half of all connections in the last 24 hours."""
     said = read_note(settings.data_dir, SystemClock.now())
     if said is not None:
         why = "it may keep others out; if it is your proxy, all callers share its limits"
@@ -127,7 +127,7 @@ def _connections_kept(settings: Settings) -> Iterator[UnsafeSetting]:
 
 
 def _too_few(settings: Settings) -> Iterator[UnsafeSetting]:
-    """A limit below which a handful of addresses can keep the others out."""
+    """Find a file limit so low that a few addresses can keep the others out."""
     files = reachable()
     most = fitting(settings, files).connections_max
     if most < min(settings.connections_max, CONNECTIONS_SAFE):

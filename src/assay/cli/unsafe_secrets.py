@@ -64,7 +64,7 @@ _RUNS = frozenset(
 
 
 def weak(settings: Settings) -> Iterator[str]:
-    """Secrets that somebody made up."""
+    """Find secrets that a person made up."""
     words = _words(settings)
     for name, secret in _secrets(settings):
         reason = weakness(secret, words)
@@ -76,7 +76,7 @@ def weak(settings: Settings) -> Iterator[str]:
 
 
 def equal(settings: Settings) -> Iterator[str]:
-    """One secret for two purposes, twice in one ring, or as part of another."""
+    """Find a secret with two purposes, twice in one ring, or as part of another."""
     given = _secrets(settings)
     others = [(f"the password in {name}", text) for name, text in passwords(settings)]
     keys = _wallet_keys(settings)
@@ -90,7 +90,7 @@ def equal(settings: Settings) -> Iterator[str]:
 
 
 def weakness(secret: str, words: tuple[str, ...] = _WORDS) -> str | None:
-    """Why it can be guessed, if it can; never with the secret in it."""
+    """Return why the secret can be guessed, without the secret itself; otherwise None."""
     if secret in (secret + secret)[1:-1]:
         return "repeats itself"
     if secret.lower() in {hashlib.sha256(word.encode()).hexdigest() for word in ("", *words)}:
@@ -105,13 +105,13 @@ def weakness(secret: str, words: tuple[str, ...] = _WORDS) -> str | None:
 
 
 def _words(settings: Settings) -> tuple[str, ...]:
-    """Common ones, and the installation's own name."""
+    """Return common words and the installation's own name."""
     host = urlsplit(settings.address).hostname
     return _WORDS if host is None else (*_WORDS, host)
 
 
 def _without_typed(text: str, words: tuple[str, ...]) -> str:
-    """What is left of it without words, runs of keys, and what stands between words."""
+    """Return the secret without words, keyboard runs and the separators of words."""
     longest_first = sorted(words, key=len, reverse=True)
     rest = re.sub("|".join(map(re.escape, longest_first)), "", text.lower())
     typed = {
@@ -133,12 +133,12 @@ def _relation(first: str, second: str) -> str | None:
 
 
 def _normal(secret: str) -> str:
-    """One spelling of hexadecimal digits."""
+    """Return hexadecimal digits in one spelling."""
     return secret.strip().lower().removeprefix("0x")
 
 
 def _secrets(settings: Settings) -> list[tuple[str, str]]:
-    """Every secret that signs, encrypts or lets in, under its setting's name; rings one by one."""
+    """Yield each secret that signs, encrypts or grants access, with its setting's name."""
     found: list[tuple[str, str]] = []
     for name in type(settings).model_fields:
         if "secret" in name or name.endswith("_token"):
@@ -148,13 +148,13 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _wallet_keys(settings: Settings) -> list[tuple[str, str]]:
-    """The keys of wallets on EVM chains, under their settings' names."""
+    """Yield the keys of wallets on EVM chains, with their settings' names."""
     found = ((name, getattr(settings, name)) for name in WALLET_KEYS)
     return [(PREFIX + name.upper(), text) for name, key in found for text in _texts(key)]
 
 
 def _generated(settings: Settings) -> list[tuple[str, str]]:
-    """Those that were drawn; none where the start refuses the file."""
+    """Return the generated secrets; none if start-up would refuse the file."""
     try:
         rings = generated_secrets(settings, SystemClock().now())
     except RuntimeError:
@@ -168,7 +168,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _entropy_bits(text: str) -> float:
-    """Shannon's, by the frequencies of the text's own characters. An upper bound at best."""
+    """Return the Shannon entropy by the text's own character frequencies, an upper bound."""
     size = len(text)
     return -sum(n * math.log2(n / size) for n in Counter(text).values())
 
@@ -232,20 +232,20 @@ _KEY_FILE_BYTES_MAX = 4096
 
 
 def open_sign_up(settings: Settings) -> Iterator[str]:
-    """Anybody may have an account, and accounts spend."""
+    """Find open sign-up together with a key that accounts spend from."""
     if settings.sign_up == "open":
         for key in _spending_keys(settings)[:1]:
             yield f"ASSAY_SIGN_UP is open, and {key} is set"
 
 
 def stranger_write_back(settings: Settings) -> Iterator[str]:
-    """Anybody may trigger evaluations, and those are written to a chain."""
+    """Find open triggers of evaluations that are written to a chain."""
     if _is_solana_funded(settings) and "trigger-sandbox" in settings.open_endpoints:
         yield "ASSAY_OPEN_ENDPOINTS contains trigger-sandbox, and ASSAY_SOLANA_KEYPAIR is set"
 
 
 def key_in_environment(settings: Settings) -> Iterator[str]:
-    """Keys with money, where they are easily shown."""
+    """Find keys with money in places that are easily shown."""
     for field, key in _spending_key_settings(settings):
         if key is not None and is_in_environment(field):
             yield f"ASSAY_{field.upper()} is an environment variable"
@@ -256,7 +256,7 @@ def key_in_environment(settings: Settings) -> Iterator[str]:
 
 
 def known_key(settings: Settings) -> Iterator[str]:
-    """Keys that somebody made up, or that everybody has."""
+    """Find keys that a person made up or that are public."""
     for field, key in _spending_key_settings(settings):
         if key is None:
             continue
@@ -273,12 +273,12 @@ def known_key(settings: Settings) -> Iterator[str]:
 
 
 def is_inline(keypair: SecretStr) -> bool:
-    """Whether it is the JSON array, and no file's name."""
+    """Return whether it is the JSON array instead of a file's name."""
     return keypair.get_secret_value().lstrip().startswith("[")
 
 
 def payout_address(settings: Settings) -> Iterator[str]:
-    """A wallet that nobody can spend from, that everybody can, or a thief of the settling key."""
+    """Find a payout wallet that nobody or everybody can spend from, or that is online."""
     address = settings.payout_address
     if address is None:
         return
@@ -300,7 +300,7 @@ def _known_wallets() -> frozenset[int]:
 
 
 def _spending_key_settings(settings: Settings) -> tuple[tuple[str, SecretStr | None], ...]:
-    """The keys of our wallets on EVM chains, by their fields."""
+    """Return the keys of our wallets on EVM chains, by field."""
     return tuple((name, getattr(settings, name)) for name in WALLET_KEYS)
 
 
@@ -314,7 +314,7 @@ def _wallet(key: SecretStr | None) -> int | None:
 
 
 def _spending_keys(settings: Settings) -> list[str]:
-    """Those in use: beside a facilitator the private key pays for nothing."""
+    """Return the keys in use; with a facilitator the private key pays for nothing."""
     settles = settings.x402_private_key is not None and not settings.x402_facilitator_url
     buys = settings.paid_calls_key is not None and settings.paid_calls_usd_per_day > 0
     used = {
@@ -326,12 +326,12 @@ def _spending_keys(settings: Settings) -> list[str]:
 
 
 def _is_solana_funded(settings: Settings) -> bool:
-    """Whether the keypair may hold money; on devnet everybody is given some."""
+    """Return whether the keypair may hold money; on devnet it is free."""
     return settings.solana_keypair is not None and settings.solana_cluster == "mainnet-beta"
 
 
 def _seed(keypair: SecretStr | None) -> str | None:
-    """The secret half in hexadecimal digits; None where the start refuses it."""
+    """Return the secret half as hexadecimal, or None if start-up would refuse it."""
     if keypair is None:
         return None
     text = keypair.get_secret_value()
@@ -360,7 +360,7 @@ _SHOWN_MAX = 3
 
 
 def data_directory(settings: Settings) -> Iterator[str]:
-    """The folder of the database, the generated secrets and the snapshots."""
+    """Find an unsafe folder of the database, the generated secrets and the snapshots."""
     folder = settings.data_dir
     yield from _temporary(folder)
     yield from _replaceable(folder)
@@ -380,7 +380,7 @@ def data_directory(settings: Settings) -> Iterator[str]:
 
 
 def file_mode(settings: Settings) -> Iterator[str]:
-    """The file of settings, and the one that holds the Solana keypair."""
+    """Find unsafe modes of the settings file and of the Solana keypair file."""
     config, keypair = config_file(), settings.solana_keypair
     if config is not None:
         yield from _exposed(config, settings, OTHERS if _has_secret(settings) else OTHERS_WRITE)
@@ -401,7 +401,7 @@ def _exposed(path: Path, settings: Settings, forbidden: int) -> Iterator[str]:
 
 
 def _service_user(settings: Settings) -> int | None:
-    """Who runs this; where root does, the owner of the data directory, if there is one yet."""
+    """Return the user who runs this; for root, the owner of an existing data directory."""
     user, folder = os.geteuid(), _status(settings.data_dir)
     if user != 0:
         return user
@@ -409,7 +409,7 @@ def _service_user(settings: Settings) -> int | None:
 
 
 def _has_secret(settings: Settings) -> bool:
-    """Whether the file of settings holds a key, a secret or a password."""
+    """Return whether the settings file holds a key, a secret or a password."""
     in_file = (name for name in settings.model_fields_set if not is_in_environment(name))
     return any(_is_secret(name, getattr(settings, name)) for name in in_file)
 
@@ -426,7 +426,7 @@ def _is_secret(name: str, value: object) -> bool:
 
 
 def _temporary(folder: Path) -> Iterator[str]:
-    """Places that are emptied, and where another user can have made the folder first."""
+    """Find a data directory in a place that is emptied or that another user can prepare."""
     for place in _TEMPORARY:
         inside = folder.relative_to(place).parts if folder.is_relative_to(place) else None
         if inside is not None and len(inside) <= _TEMPORARY_DEPTH:
@@ -434,7 +434,7 @@ def _temporary(folder: Path) -> Iterator[str]:
 
 
 def _replaceable(path: Path) -> Iterator[str]:
-    """Whether a folder above lets everybody rename it; a sticky one does not."""
+    """Return whether a parent folder lets everyone rename it; a sticky one does not."""
     try:
         parents = path.resolve().parents
     except (OSError, RuntimeError, ValueError):  # a loop of links, a name with a zero byte

@@ -70,14 +70,14 @@ KEPT_ROWS: Mapping[str, int] = MappingProxyType(
 
 
 def limits_lifted(settings: Settings) -> Iterator[str]:
-    """Limits above which one caller can take everything."""
+    """Find limits above which one caller can take everything."""
     yield from _above(settings, LIMITS_MAX)
     if settings.sign_up == "open":
         yield from _above(settings, ACCOUNTS_MAX)
 
 
 def connection_caps(settings: Settings) -> Iterator[str]:
-    """Caps of one caller that are not below the cap of all."""
+    """Find caps of one caller that are not below the cap of all."""
     for name in ("connections_per_address", "connections_per_network"):
         value: int = getattr(settings, name)
         if value >= settings.connections_max:
@@ -86,12 +86,12 @@ def connection_caps(settings: Settings) -> Iterator[str]:
 
 
 def egress_budget(settings: Settings) -> Iterator[str]:
-    """Budgets of hosts that strangers name, above which this service attacks them."""
+    """Find egress budgets so high that strangers can make this service attack a host."""
     yield from _above(settings, EGRESS_MAX)
 
 
 def retention(settings: Settings) -> Iterator[str]:
-    """Things that strangers leave, or that people bought, kept for ever."""
+    """Find settings that keep data of strangers or buyers for ever."""
     for name in KEPT_DAYS:
         if getattr(settings, name) == 0:
             yield f"{PREFIX}{name.upper()} is 0, which is for ever"
@@ -113,7 +113,7 @@ def retention(settings: Settings) -> Iterator[str]:
 
 
 def settlement_lease(settings: Settings) -> Iterator[str]:
-    """Payments that another process takes over while they are being settled."""
+    """Find a lease that lets another process take over a payment during settlement."""
     if settings.settlement_lease_s <= settings.settlement_s:
         yield (
             f"ASSAY_SETTLEMENT_LEASE_S is {settings.settlement_lease_s:g}, and"
@@ -129,13 +129,13 @@ def _above(settings: Settings, limits: Mapping[str, int]) -> Iterator[str]:
 
 
 def identity_asserted(settings: Settings) -> Iterator[str]:
-    """Names that are believed."""
+    """Find the setting that accepts identities without proof."""
     if settings.identity_proof == "asserted":
         yield "ASSAY_IDENTITY_PROOF is asserted"
 
 
 def forgeable_proofs(settings: Settings) -> Iterator[str]:
-    """Personhood of simulated people, and attestations of nobody."""
+    """Find proofs of simulated people and attestations without attesters."""
     app = settings.world_id_app or ""
     if app.startswith("app_staging_") and settings.world_id_verifier == "cloud":
         yield "ASSAY_WORLD_ID_APP is a staging app, and ASSAY_WORLD_ID_VERIFIER is cloud"
@@ -146,14 +146,14 @@ def forgeable_proofs(settings: Settings) -> Iterator[str]:
 
 
 def open_tiers(settings: Settings) -> Iterator[str]:
-    """A table that leads everybody to the best route."""
+    """Find a tier table that sends every score to the best route."""
     for score, _, _, route in settings.tiers or ():
         if score <= 0 and route == "prod":
             yield "ASSAY_TIERS leads score 0 to the route prod"
 
 
 def test_networks(settings: Settings) -> Iterator[str]:
-    """Test networks that decide about agents of a main one. The start refuses unknown chains."""
+    """Find test networks that decide about mainnet agents. Start-up refuses unknown chains."""
     try:
         networks = networks_from(settings)
     except ValueError:
@@ -198,9 +198,9 @@ class UnsafeSetting:
 
 
 def findings(settings: Settings) -> Sequence[UnsafeSetting]:
-    """Everything unsafe about the settings and the files they name, in the order of `RULES`.
+    """Return everything unsafe in the settings and the files they name, in order of `RULES`.
 
-    Reads files: modes, the Solana keypair and the generated secrets. Asks no network.
+    Reads file modes, the Solana keypair and the generated secrets. Uses no network.
     """
     return [
         UnsafeSetting(rule.name, what, rule.why, rule.do)

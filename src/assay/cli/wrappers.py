@@ -102,7 +102,7 @@ def add(  # noqa: PLR0913 - a wrapper's fields
 
 
 async def _accepted(app: App, asked: Awaitable[WrapperConfig]) -> WrapperConfig | None:
-    """The wrapper, after its warnings; None when it was refused, after the problems."""
+    """Print the warnings and return the wrapper; if refused, print the problems, return None."""
     try:
         config = await asked
     except InvalidRequest as error:
@@ -237,7 +237,7 @@ def _revision(found: Revision) -> dict[str, Any]:
 
 
 def _print_revision(row: dict[str, Any]) -> None:
-    """One line for the revision, one for each field; long values stay whole, to be copied."""
+    """Print a line for the revision and for each field, with long values in full."""
     said = f"{row['revision']}  {row['at']}  {row['action']}  by {row['by'] or 'unknown'}"
     sys.stdout.write(f"{said}  price {row['price']}  {row['network']}\n")
     for change in row["changes"]:

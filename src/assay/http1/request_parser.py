@@ -92,15 +92,15 @@ class RequestEvents(Protocol):
     """Events of a parser, in this order for each request."""
 
     def on_head(self) -> None:
-        """The head is complete; the parser's attributes hold it until the next one."""
+        """Handle a complete head; the parser's attributes hold it until the next one."""
         ...
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body, without its framing; at least one byte."""
+        """Handle a piece of the body, without its framing; at least one byte."""
         ...
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
+        """Handle the end of the request."""
         ...
 
 

@@ -419,7 +419,7 @@ class SqlLedgerStore:
     async def list(
         self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
     ) -> Sequence[LedgerEntry]:
-        """Entries, newest first."""
+        """Return entries, newest first."""
         statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
         if operator_id is not None:
             statement = statement.where(payments.c.operator_id == operator_id)

@@ -363,7 +363,7 @@ class UpstreamDialer:
         resolver: NameResolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Without a `policy`, for configured addresses only: they are dialled unchecked."""
+        """Connect without checks if `policy` is None: only for configured addresses."""
         self._policy = policy
         # Gates do not use it, so nothing is reserved for them.
         shares = SlotShare(LOOKUPS_MAX, LOOKUPS_MAX) if policy else None
