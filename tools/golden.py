@@ -65,7 +65,7 @@ STATE: Final = Calls(
 """Calls whose first argument is a key of the state that all processes share."""
 
 SHARED_LIMITS: Final = Calls(
-    frozenset({"take", "spend", "unspend", "use", "has"}),
+    frozenset({"take", "spend", "release", "use", "has"}),
     receivers=frozenset({"quota_lease", "_quota_lease"}),
 )
 """Calls whose first argument is a key of a limit that all processes share."""

@@ -17,7 +17,7 @@ from assay.accounts.model import (
     Role,
 )
 from assay.accounts.store_operators import SqlAllowanceStore, SqlApiKeyStore, SqlOperatorStore
-from assay.audit.service import TERMINAL, note
+from assay.audit.service import TERMINAL, new_entry
 from assay.common.ids import new_id
 from assay.db.engine import Database
 from assay.identity.model import KeyAgent
@@ -71,7 +71,7 @@ async def test_changes_are_kept_and_unknown_accounts_are_refused(database: Datab
     later = NOW + timedelta(days=1)
     await store.add(ann, "hash")
     await store.rename(ann.id, "Bea", later)
-    told = note(FrozenClock(later), TERMINAL, "account.changed", ann.id)
+    told = new_entry(FrozenClock(later), TERMINAL, "account.changed", ann.id)
     asked = AccountChange(plan=Plan.PRO, role=Role.ADMIN)
     changed = await store.change_for_admin(ann.id, asked, later, told)
     expected = replace(ann, name="Bea", plan=Plan.PRO, role=Role.ADMIN, updated_at=later)

@@ -23,7 +23,7 @@ from assay.accounts.ports import AskedBy, Code, CodeBound, CodeKind, SignUp
 from assay.accounts.store_credentials import SqlCredentialStore, SqlSessionStore
 from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.admin.store import SqlAccountEnd, pseudonym
-from assay.audit.service import TERMINAL, AuditEntry, note
+from assay.audit.service import TERMINAL, AuditEntry, new_entry
 from assay.common.errors import TooMany
 from assay.common.ids import new_id
 from assay.db.engine import Database
@@ -38,7 +38,7 @@ def operator(email: str = "a@example.com", role: Role = Role.OPERATOR) -> Operat
 
 
 def told(operator_id: str = "o") -> AuditEntry:
-    return note(FrozenClock(NOW), TERMINAL, "account.changed", operator_id)
+    return new_entry(FrozenClock(NOW), TERMINAL, "account.changed", operator_id)
 
 
 def session(operator_id: str, at: datetime = NOW) -> DashboardSession:

@@ -16,7 +16,7 @@ from assay.admin.store import SqlUnusedAccounts
 from assay.admin.store_retention import SqlRetention
 from assay.analytics.store_calls import SqlCallStore
 from assay.app.retention import Retention
-from assay.audit.service import TERMINAL, Action, Actor, note
+from assay.audit.service import TERMINAL, Action, Actor, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.common.errors import TooMany
 from assay.common.ids import new_id
@@ -49,10 +49,10 @@ async def account(
     key = ApiKey(
         new_id(), made.id, "svc_op_abc", None, revoked=False, last_used=None, created_at=at
     )
-    told = note(clock, by, "account.registered", made.id)
+    told = new_entry(clock, by, "account.registered", made.id)
     from_where = sign_up(clock) if by is STRANGER else None
     await SqlOperatorStore(database).add(made, "hash", told, from_where)
-    issued = note(clock, by, "key.issued", made.id, key.id)
+    issued = new_entry(clock, by, "key.issued", made.id, key.id)
     await SqlApiKeyStore(database).add(key, new_id(), issued)
     return made.id, key.id
 
@@ -121,7 +121,7 @@ async def test_an_address_has_no_more_accounts_for_those_that_were_removed(
 
 async def noted(database: Database, owner: str, action: Action, kind: str = "operator") -> None:
     actor = Actor(kind, owner if kind == "operator" else None)  # type: ignore[arg-type]
-    await SqlOperatorStore(database).note(note(THEN, actor, action, owner))
+    await SqlOperatorStore(database).record(new_entry(THEN, actor, action, owner))
 
 
 async def executed(database: Database, statement: str, **values: object) -> None:
@@ -137,7 +137,7 @@ USES: dict[str, Callable[[Database, str, str], Awaitable[object]]] = {
     "a wrapper": lambda d, who, _: noted(d, who, "endpoint.created"),
     "a webhook": lambda d, who, _: SqlWebhookStore(d).add(
         WebhookRegistration(new_id(), who, "evaluation_complete", "https://x.yy", None, None, NOW),
-        ("local/7",), 10, note(THEN, STRANGER, "key.issued", who),
+        ("local/7",), 10, new_entry(THEN, STRANGER, "key.issued", who),
     ),
     "an allowance": lambda d, who, _: SqlAllowanceStore(d).add({(who, "2026-03"): 1}),
     "a proven address": lambda d, who, _: executed(

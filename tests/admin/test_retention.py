@@ -64,8 +64,8 @@ def stores(database: Database) -> tuple[SqlRetention, SqlCostStore]:
     return SqlRetention(database), SqlCostStore(database, CLOCK)
 
 
-async def removed(database: Database, at_most: int = 50) -> Sequence[str] | None:
-    return await SqlRetention(database).remove_unproven(NOW - timedelta(days=7), at_most)
+async def removed(database: Database, limit: int = 50) -> Sequence[str] | None:
+    return await SqlRetention(database).remove_unproven(NOW - timedelta(days=7), limit)
 
 
 async def test_old_evaluations_of_unproven_key_agents_go_with_their_whole_chain(
@@ -128,9 +128,9 @@ class Blobs:
     async def remove(self, uri: str) -> None:
         self.removed.append(uri)
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
+    async def trim(self, bytes_max: int, limit: int) -> int:
         self.bounds.append(bytes_max)
-        return min(0, at_most)
+        return min(0, limit)
 
 
 def told(action: Action, days_ago: float, kind: ActorKind = "anonymous") -> AuditEntry:
@@ -145,7 +145,7 @@ async def test_failed_log_ins_leave_the_trail_in_time_and_nothing_else_does(
     failed = [told("login.failed", days) for days in (90, 31, 30.1, 29.9, 0)]
     acted = [told("login.succeeded", 90, "operator"), told("account.changed", 900, "admin")]
     for one in (*failed, *acted):
-        await store.note(one)
+        await store.record(one)
     retention, before = SqlRetention(database), NOW - timedelta(days=30)
     assert [await retention.remove_failed_logins(before, 2) for _ in range(3)] == [2, 1, 0]
     kept = {one.id for one in await trail.page_for_admin(None, None, 50)}
@@ -156,7 +156,7 @@ async def test_failed_log_ins_leave_the_trail_in_time_and_nothing_else_does(
 async def test_the_setting_says_how_long_failed_log_ins_stay(
     database: Database, days: int, left: int
 ) -> None:
-    await SqlOperatorStore(database).note(told("login.failed", 31))
+    await SqlOperatorStore(database).record(told("login.failed", 31))
     settings = load(failed_login_days=days)
     await Retention(*stores(database), Blobs(), settings, CLOCK).run()  # type: ignore[arg-type]
     assert len(await SqlAuditStore(database).page_for_admin(None, None, 50)) == left

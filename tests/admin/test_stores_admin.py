@@ -11,7 +11,7 @@ from assay.accounts.model import AccountChange, ApiKey, Operator, OperatorNotFou
 from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.admin.store import SqlAccountEnd, SqlAdminStore
 from assay.analytics.store_calls import SqlCallStore
-from assay.audit.service import Actor, AuditEntry, NoteNotFound, note
+from assay.audit.service import Actor, AuditEntry, AuditEntryNotFound, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.common.clock import DAY_US
 from assay.common.errors import Unavailable
@@ -37,7 +37,7 @@ async def account(database: Database, email: str, **fields: object) -> str:
 
 
 def told(action: str, operator_id: str) -> AuditEntry:
-    return note(FrozenClock(NOW), ADMIN, action, operator_id, kind="x")  # type: ignore[arg-type]
+    return new_entry(FrozenClock(NOW), ADMIN, action, operator_id, kind="x")  # type: ignore[arg-type]
 
 
 async def test_the_platform_is_the_sum_of_its_accounts(database: Database) -> None:
@@ -106,16 +106,16 @@ async def test_notes_are_read_back_as_they_were_page_by_page(database: Database)
     trail, store = SqlAuditStore(database), SqlOperatorStore(database)
     notes = [told("login.succeeded", f"operator {n % 2}") for n in range(6)]
     for one in notes:
-        await store.note(one)
+        await store.record(one)
     assert await trail.page_for_admin(None, None, 10) == notes[::-1]
     assert await trail.page_for_admin("operator 1", None, 2) == [notes[5], notes[3]]
     assert await trail.page_for_admin("operator 1", notes[3].id, 2) == [notes[1]]
-    with pytest.raises(NoteNotFound):
+    with pytest.raises(AuditEntryNotFound):
         await trail.page_for_admin(None, "nothing", 10)
 
 
 async def test_the_database_refuses_to_change_or_to_forget_a_note(database: Database) -> None:
-    await SqlOperatorStore(database).note(told("login.succeeded", "o"))
+    await SqlOperatorStore(database).record(told("login.succeeded", "o"))
     attempts = ["UPDATE audit SET action = 'nothing'", "DELETE FROM audit"]
     attempts += ["TRUNCATE audit"] if database.kind == "postgresql" else []
     for attempt in attempts:
@@ -132,15 +132,15 @@ async def test_only_personal_fields_of_deleted_accounts_can_be_erased(database: 
     ann, bea = await account(database, "ann@b.cc"), await account(database, "bea@b.cc")
     owner = Actor("operator", ann, "192.0.2.1", "hers")
     admin = Actor("admin", bea, "192.0.2.2", "theirs")
-    await store.note(note(clock, owner, "key.issued", ann, "k", label="Ann's laptop"))
-    await store.note(note(clock, Actor("anonymous", None, "192.0.2.3"), "login.failed", ann))
-    await store.note(note(clock, admin, "account.changed", ann, plan="pro"))
+    await store.record(new_entry(clock, owner, "key.issued", ann, "k", label="Ann's laptop"))
+    await store.record(new_entry(clock, Actor("anonymous", None, "192.0.2.3"), "login.failed", ann))
+    await store.record(new_entry(clock, admin, "account.changed", ann, plan="pro"))
     erase = text("UPDATE audit SET client = '', request_id = '', details = '{}'")
     with pytest.raises((Unavailable, IntegrityError)) as refusal:
         async with database.write() as connection:
             await connection.execute(erase)
     assert "only added to" in f"{refusal.value} {refusal.value.__cause__}"
-    deleted = note(clock, owner, "account.deleted", ann)
+    deleted = new_entry(clock, owner, "account.deleted", ann)
     await SqlAccountEnd(database).erase(ann, NOW, NOW, deleted)
     lines = [
         (one.action, one.actor.client, one.actor.request_id, dict(one.details))

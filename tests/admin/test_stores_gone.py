@@ -14,7 +14,7 @@ from assay.admin.store import SqlAdminStore
 from assay.analytics.model import LogFilter
 from assay.analytics.store_analytics import SqlAnalyticsStore
 from assay.analytics.store_calls import SqlCallStore
-from assay.audit.service import TERMINAL, note
+from assay.audit.service import TERMINAL, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.common.errors import Unavailable
 from assay.db.engine import Database
@@ -34,7 +34,7 @@ from tests.support.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OPERATOR = Operator("o", "a@b.cc", "Ann", Role.OPERATOR, Plan.FREE, Decimal(0), NOW, NOW)
-NOTE = note(FrozenClock(NOW), TERMINAL, "account.changed", "o")
+NOTE = new_entry(FrozenClock(NOW), TERMINAL, "account.changed", "o")
 WEBHOOK = WebhookRegistration("w", "o", "evaluation_complete", "https://x.yy", None, None, NOW)
 KEY = ApiKey("k", "o", "svc_op_abc", None, revoked=False, last_used=None, created_at=NOW)
 EVALUATION = Evaluation("e", "s", "c", "7", "0x", (), {}, 50.0, Grade("B", "RED", "sandbox"), NOW)
@@ -62,7 +62,7 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "admin stats": lambda d: SqlAdminStore(d).stats_for_admin(1),
     "admin operators": lambda d: SqlAdminStore(d).operators_for_admin(1, 0),
     "audit page": lambda d: SqlAuditStore(d).page_for_admin(None, None, 1),
-    "audit note": lambda d: SqlOperatorStore(d).note(NOTE),
+    "audit note": lambda d: SqlOperatorStore(d).record(NOTE),
     "webhooks add": lambda d: SqlWebhookStore(d).add(WEBHOOK, ["*"], 1, NOTE),
     "webhooks list": lambda d: SqlWebhookStore(d).list("o"),
     "webhooks find": lambda d: SqlWebhookStore(d).find("o", "w"),

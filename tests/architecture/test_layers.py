@@ -88,7 +88,7 @@ SCHEMAS = re.compile(r"assay\.(\w+)\.(schemas\w*)(?:\.|$)")
 COMPOSERS = ("app", "cli", "__main__")
 """Who puts features together may import all of them."""
 
-WRITES_AUDIT = "assay.audit.store.write_note"
+WRITES_AUDIT = "assay.audit.store.record"
 """Any store may add a line to the trail, in its own transaction."""
 
 BORROWED = {

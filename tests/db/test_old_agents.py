@@ -26,8 +26,8 @@ def name(number: int) -> str:
     return f"0x{number:040x}"
 
 
-async def fold(database: Database, at_most: int = 100) -> int:
-    return await SqlOldAgents(database).fold(BEFORE_DAY, at_most)
+async def fold(database: Database, limit: int = 100) -> int:
+    return await SqlOldAgents(database).fold(BEFORE_DAY, limit)
 
 
 async def counted(database: Database, table: str) -> int:
@@ -56,7 +56,7 @@ async def test_a_thousand_invented_payers_leave_no_row_and_every_total_stays(
     tops = await analytics(database, DAYS).top_endpoints("op", 10)
     assert before.agents == 1100
     assert await fold(database) == 0  # their calls are still there
-    await remove_all(database, DAYS, at_most=5000)
+    await remove_all(database, DAYS, limit=5000)
     assert [await fold(database, 700) for _ in range(3)] == [700, 400, 0]
     after = await analytics(database, DAYS).stats("op")
     assert (after.agents, after.total, after.funnel) == (1, before.total, before.funnel)

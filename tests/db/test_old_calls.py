@@ -43,11 +43,11 @@ async def rows(database: Database) -> int:
         return (await connection.execute(select(func.count()).select_from(calls))).scalar_one()
 
 
-async def remove_all(database: Database, days: int, at_most: int = 2) -> Sequence[int]:
+async def remove_all(database: Database, days: int, limit: int = 2) -> Sequence[int]:
     """How many went in each batch."""
     removed: list[int] = []
     while not removed or removed[-1]:
-        removed.append(await SqlOldCalls(database).remove(TODAY - days + 1, at_most))
+        removed.append(await SqlOldCalls(database).remove(TODAY - days + 1, limit))
     return removed
 
 

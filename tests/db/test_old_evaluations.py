@@ -81,9 +81,9 @@ async def evaluated(
     return await SqlEvaluationStore(database).add(evaluation, taken)
 
 
-async def removed(database: Database, kept: int, at_most: int = 500) -> Sequence[str]:
+async def removed(database: Database, kept: int, limit: int = 500) -> Sequence[str]:
     before = NOW - timedelta(days=30)
-    return (await SqlRetention(database).remove_evaluations(kept, before, at_most))[1]
+    return (await SqlRetention(database).remove_evaluations(kept, before, limit))[1]
 
 
 def audit(database: Database) -> Audit:
@@ -263,7 +263,7 @@ async def test_a_chain_that_is_shortened_while_it_is_read_is_whole(database: Dat
 async def test_the_statements_read_an_index(database: Database) -> None:
     if database.kind != "sqlite":
         return
-    values = {"kept": 1, "before_us": 1, "at_most": 1, "key": SEVEN, "newer": 0}
+    values = {"kept": 1, "before_us": 1, "limit": 1, "key": SEVEN, "newer": 0}
     for statement, way in (
         (DUE, "SCAN evaluations USING COVERING INDEX ix_evaluations_subject"),
         (OF_SUBJECT, "SEARCH snapshots USING INDEX ix_snapshots_subject (subject_key=? AND seq<?)"),

@@ -104,7 +104,7 @@ async def test_looking_for_payments_reads_no_other_rows(database: Database) -> N
     async with database.read() as connection:
         if connection.dialect.name != "sqlite":
             return
-        values = {"kept": 1, "before_us": 1, "at_most": 1}
+        values = {"kept": 1, "before_us": 1, "limit": 1}
         plan = await connection.execute(text(f"EXPLAIN QUERY PLAN {REMOVE.text}"), values)
         steps = [row[3] for row in plan]
         assert any(step.startswith("SEARCH p USING COVERING INDEX ix_pay") for step in steps), steps

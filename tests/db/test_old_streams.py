@@ -64,10 +64,10 @@ async def sold(
     assert await store.advance([stream], was, end, Batch(transfers=rows))
 
 
-async def removed(database: Database, at_most: int = 1_000) -> int:
+async def removed(database: Database, limit: int = 1_000) -> int:
     """In how many parts all that was forgotten was removed."""
     old, found = SqlOldStreams(database), 0
-    while await old.remove_rows(at_most):
+    while await old.remove_rows(limit):
         found += 1
     return found
 
@@ -389,10 +389,10 @@ async def test_looking_for_streams_and_rows_reads_no_others(database: Database) 
     """However many strangers had indexed, each is found by an index."""
     if database.kind != "sqlite":
         return
-    gone = {"network": NET, "subject": SELLER, "at_most": 9}
+    gone = {"network": NET, "subject": SELLER, "limit": 9}
     those = select(index_streams).where(these([MINE, OTHERS, Stream("funding", NET, THIRD)]))
     compiled = those.compile(dialect=dialect(), compile_kwargs={"literal_binds": True})
-    looked = {"before_day": 1, "at_most": 9}
+    looked = {"before_day": 1, "limit": 9}
     for statement, values in (
         (str(compiled), dict[str, str | int]()),
         (REMOVE_ROWS.text, gone),

@@ -177,9 +177,9 @@ class LedgerClient:
         return await self._ask(lambda: self.disk.claim(fresh, failures_since, gas))
 
     async def claim_due(
-        self, network: str, now: datetime, until: datetime, at_most: int
+        self, network: str, now: datetime, until: datetime, limit: int
     ) -> Sequence[WatchedPayment]:
-        return await self._ask(lambda: self.disk.claim_due(network, now, until, at_most))
+        return await self._ask(lambda: self.disk.claim_due(network, now, until, limit))
 
     async def entries(self, ids: Sequence[str]) -> Sequence[LedgerEntry]:
         return await self._ask(lambda: self.disk.entries(ids))
@@ -235,9 +235,9 @@ class LedgerClient:
         return await self._ask(lambda: self.disk.purge_stored(before))
 
     async def list(
-        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+        self, operator_id: str | None, states: Sequence[PaymentState], limit: int
     ) -> Sequence[LedgerEntry]:
-        return await self._ask(lambda: self.disk.list(operator_id, states, at_most))
+        return await self._ask(lambda: self.disk.list(operator_id, states, limit))
 
     async def _ask(self, question: Callable[[], Any]) -> Any:
         return await self.wire.exchange(

@@ -64,15 +64,15 @@ class MemoryWebhooks:
         return found if found and found.operator_id == operator_id else None
 
     async def begin(
-        self, now: Any, at_most: int, but_not: Any, left: Callable[[str], int]
+        self, now: Any, limit: int, exclude: Any, left: Callable[[str], int]
     ) -> list[Delivery]:
         del now
         begun: list[Delivery] = []
         for one in self.pending:
             same = sum(other.operator_id == one.operator_id for other in begun)
-            if one.operator_id not in but_not and same < left(one.operator_id):
+            if one.operator_id not in exclude and same < left(one.operator_id):
                 begun.append(one)
-        begun = begun[:at_most]
+        begun = begun[:limit]
         self.pending = [d for d in self.pending if d not in begun]
         return begun
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
-from assay.audit.service import TERMINAL, AuditEntry, note
+from assay.audit.service import TERMINAL, AuditEntry, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.common.costs import Bearer, Cost, CostLedger
 from assay.common.ids import new_id
@@ -36,7 +36,7 @@ LATER = NOW + timedelta(minutes=2)
 
 
 def told(operator_id: str = "o") -> AuditEntry:
-    return note(FrozenClock(NOW), TERMINAL, "webhook.registered", operator_id)
+    return new_entry(FrozenClock(NOW), TERMINAL, "webhook.registered", operator_id)
 
 
 def registration(operator_id: str, *agent_ids: AgentRef) -> WebhookRegistration:
@@ -74,9 +74,9 @@ async def evaluated(
 
 
 async def add(
-    store: SqlWebhookStore, made: WebhookRegistration, *keys: str, at_most: int = 9
+    store: SqlWebhookStore, made: WebhookRegistration, *keys: str, limit: int = 9
 ) -> bool:
-    return await store.add(made, keys or ("*",), at_most, told(made.operator_id))
+    return await store.add(made, keys or ("*",), limit, told(made.operator_id))
 
 
 async def test_a_registration_is_read_back_and_only_its_operator_sees_or_ends_it(
@@ -103,10 +103,10 @@ async def test_of_many_at_once_no_more_than_the_limit_are_registered(
 ) -> None:
     store = SqlWebhookStore(database)
     async with asyncio.TaskGroup() as group:
-        tried = [group.create_task(add(store, registration(owner), at_most=3)) for _ in range(9)]
+        tried = [group.create_task(add(store, registration(owner), limit=3)) for _ in range(9)]
     assert sum(task.result() for task in tried) == 3
     assert len(await store.list(owner)) == 3
-    assert await add(store, registration(await account(database, "b@example.com")), at_most=1)
+    assert await add(store, registration(await account(database, "b@example.com")), limit=1)
 
 
 async def test_an_evaluation_makes_a_delivery_for_everyone_who_wants_it_and_nobody_else(
@@ -157,9 +157,9 @@ async def test_of_many_that_begin_at_once_each_delivery_is_one_ones(
     for _ in range(20):
         await evaluated(database)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(store.begin(NOW, 4, ())) for _ in range(12)]
+        tasks = [group.create_task(store.claim_due(NOW, 4, ())) for _ in range(12)]
     begun = [delivery.id for task in tasks for delivery in task.result()]
-    while more := await store.begin(NOW, 4, ()):
+    while more := await store.claim_due(NOW, 4, ()):
         begun += [delivery.id for delivery in more]
     assert len(begun) == len(set(begun)) == 20
 
@@ -171,7 +171,7 @@ async def test_an_operator_that_is_busy_holds_up_nobody_else(
     await add(store, registration(owner))
     await add(store, registration(other))
     await evaluated(database)
-    [begun] = await store.begin(NOW, 8, {owner})
+    [begun] = await store.claim_due(NOW, 8, {owner})
     assert begun.operator_id == other
     assert begun.state is DeliveryState.SENDING
 
@@ -184,7 +184,7 @@ async def test_operators_take_turns_whatever_each_of_them_has_waiting(database: 
         await add(store, registration(name))
     await evaluated(database, score=70.0)
     await evaluated(database, score=71.0)
-    begun = [await store.begin(NOW, 3) for _ in range(10)]
+    begun = [await store.claim_due(NOW, 3) for _ in range(10)]
     owners = [delivery.operator_id for batch in begun for delivery in batch]
     assert len(owners) == 20
     assert set(owners[:5]) == set(owners[5:10]) == set(names)
@@ -197,7 +197,7 @@ async def test_no_operator_gets_more_than_it_has_left(database: Database, owner:
     for name in [owner] * 4 + [other] * 4:
         await add(store, registration(name))
     await evaluated(database)
-    begun = await store.begin(NOW, 8, (), lambda name: 1 if name == owner else 3)
+    begun = await store.claim_due(NOW, 8, (), lambda name: 1 if name == owner else 3)
     assert Counter(delivery.operator_id for delivery in begun) == {owner: 1, other: 3}
 
 
@@ -210,10 +210,10 @@ async def test_operators_beyond_a_page_have_their_turn(database: Database) -> No
     await evaluated(database)
     last = names[-1]
     for _ in range(2):
-        for one in await store.begin(NOW, PAGE + 3, {last}):
+        for one in await store.claim_due(NOW, PAGE + 3, {last}):
             await store.put_back(one, LATER)
-    assert [delivery.operator_id for delivery in await store.begin(NOW, 9)] == [last]
-    begun = [await store.begin(LATER, PAGE + 3) for _ in range(3)]
+    assert [delivery.operator_id for delivery in await store.claim_due(NOW, 9)] == [last]
+    begun = [await store.claim_due(LATER, PAGE + 3) for _ in range(3)]
     assert sorted(delivery.operator_id for batch in begun for delivery in batch) == names[:-1]
 
 
@@ -222,11 +222,11 @@ async def test_an_attempt_that_began_is_never_begun_again(database: Database, ow
     store = SqlWebhookStore(database)
     await add(store, registration(owner))
     await evaluated(database)
-    [begun] = await store.begin(NOW, 8, ())
-    assert await store.begin(LATER, 8, ()) == []
-    assert await store.abandon(NOW, LATER) == 0
-    assert await store.abandon(NOW + timedelta(seconds=1), LATER) == 1
-    await store.end(begun.id, DeliveryState.SENT, 200, None, LATER)  # too late
+    [begun] = await store.claim_due(NOW, 8, ())
+    assert await store.claim_due(LATER, 8, ()) == []
+    assert await store.fail_abandoned(NOW, LATER) == 0
+    assert await store.fail_abandoned(NOW + timedelta(seconds=1), LATER) == 1
+    await store.complete(begun.id, DeliveryState.SENT, 200, None, LATER)  # too late
     [kept] = await store.deliveries(owner, None, None, 10)
     assert (kept.state, kept.reason) == (DeliveryState.FAILED, "the attempt was cut off")
 
@@ -236,9 +236,9 @@ async def test_how_it_ended_is_written_down_once(database: Database, owner: str)
     made = registration(owner)
     await add(store, made)
     await evaluated(database)
-    [begun] = await store.begin(NOW, 8, ())
-    await store.end(begun.id, DeliveryState.SENT, 204, None, LATER)
-    await store.end(begun.id, DeliveryState.FAILED, 500, "again", LATER)
+    [begun] = await store.claim_due(NOW, 8, ())
+    await store.complete(begun.id, DeliveryState.SENT, 204, None, LATER)
+    await store.complete(begun.id, DeliveryState.FAILED, 500, "again", LATER)
     [kept] = await store.deliveries(owner, made.id, None, 10)
     expected = replace(begun, state=DeliveryState.SENT, status=204, ended_at=LATER)
     assert kept == expected
@@ -253,7 +253,7 @@ async def test_removing_a_registration_ends_what_is_pending_for_it(
     await add(store, made)
     await evaluated(database)
     await store.remove(owner, made.id, told())
-    assert await store.begin(NOW, 8, ()) == []
+    assert await store.claim_due(NOW, 8, ()) == []
     [kept] = await store.deliveries(owner, None, None, 10)
     assert (kept.state, kept.reason) == (DeliveryState.FAILED, "the registration is gone")
 
@@ -271,9 +271,9 @@ async def test_the_delivery_log_is_paged_and_forgets_what_is_old(
     for who, before in (("somebody", whole[1].id), (owner, new_id())):
         with pytest.raises(DeliveryNotFound):
             await store.deliveries(who, None, before, 10)
-    begun = await store.begin(NOW, 3, ())
+    begun = await store.claim_due(NOW, 3, ())
     for one in begun:
-        await store.end(one.id, DeliveryState.FAILED, None, "timeout", NOW)
+        await store.complete(one.id, DeliveryState.FAILED, None, "timeout", NOW)
     assert await store.purge(NOW) == 0
     assert await store.purge(LATER) == 3  # what is pending still is kept
     assert len(await store.deliveries(owner, None, None, 10)) == 2
@@ -434,7 +434,7 @@ async def test_who_ends_or_begins_a_registration_meanwhile_is_not_told(database:
     store = SqlWebhookStore(database)
     later = replace(registration(early), created_at=LATER)
     await evaluated(database)
-    await add(store, later, at_most=10_000)
+    await add(store, later, limit=10_000)
     gone = (await store.list(ended))[0]
     await store.remove(ended, gone.id, told(ended))
     while await WebhookOutbox(65.0).go_on(database):
@@ -469,17 +469,17 @@ async def test_what_waits_for_a_budget_waits_together_and_is_given_up_after_its_
     elsewhere = replace(registration(owner), url="https://other.test/x")
     await add(store, elsewhere)
     await evaluated(database)
-    [begun] = await store.begin(NOW, 1, {other})
+    [begun] = await store.claim_due(NOW, 1, {other})
     until = NOW + timedelta(seconds=20)
     await store.put_back(begun, until)
-    due = await store.begin(NOW, 9, ())
+    due = await store.claim_due(NOW, 9, ())
     assert {d.url for d in due} >= {elsewhere.url}
     assert {d.operator_id for d in due if d.url != elsewhere.url} == {other}
     assert await store.give_up(NOW, LATER) == 0
-    again = await store.begin(until, 1, ())
+    again = await store.claim_due(until, 1, ())
     assert [d.has_waited for d in again] == [True]
     await store.put_back(again[0], until + timedelta(seconds=20))
     assert await store.give_up(NOW + timedelta(seconds=1), LATER) == 2
     failed = await store.deliveries_for_admin(DeliveryState.FAILED, 9)
     assert {(d.operator_id, d.reason) for d in failed} == {(owner, "budget")}
-    assert await store.begin(LATER, 9, ()) == []
+    assert await store.claim_due(LATER, 9, ()) == []

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from assay.accounts.model import AccountChange, Operator, Plan, Role
 from assay.accounts.store_operators import SqlOperatorStore
 from assay.admin.store_retention import SqlRetention
-from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.service import TERMINAL, Actor, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.db.engine import Database
 from assay.wrappers.history import FieldChange, changes_between
@@ -112,7 +112,7 @@ async def test_nobody_deactivates_or_reseals_what_is_anothers(
     store: SqlWrapperStore, database: Database
 ) -> None:
     assert await add(store, config())
-    told = note(CLOCK, TERMINAL, "endpoint.deactivated", "two", "a")
+    told = new_entry(CLOCK, TERMINAL, "endpoint.deactivated", "two", "a")
     assert not await store.deactivate("two", "a", told)
     assert not await store.deactivate("one", "z", told)
     await store.reseal("two", "a", bytes(range(256)), b"stolen", told)
@@ -140,7 +140,7 @@ async def test_a_resealed_secret_changes_nothing_else_and_is_in_the_trail(
 ) -> None:
     assert await add(store, config())
     anew = replace(config(), auth=UpstreamAuth("x-api-key", b"sealed anew"))
-    told = note(CLOCK, TERMINAL, "endpoint.resealed", "one", "a")
+    told = new_entry(CLOCK, TERMINAL, "endpoint.resealed", "one", "a")
     assert await store.sealed("one") == [("a", bytes(range(256)))]
     await store.reseal("one", "a", bytes(range(256)), b"sealed anew", told)
     await store.reseal("one", "a", bytes(range(256)), b"another", told)  # it is no more
@@ -156,7 +156,7 @@ async def test_a_suspended_account_has_no_active_config(
     assert await add(store, config())
     accounts = SqlOperatorStore(database)
     for suspended, found in ((True, []), (False, [config()])):
-        told = note(CLOCK, TERMINAL, "account.changed", "one")
+        told = new_entry(CLOCK, TERMINAL, "account.changed", "one")
         await accounts.change_for_admin("one", AccountChange(suspended=suspended), AT, told)
         assert await store.active("one") == found
         assert await store.list("one") == [config()]
@@ -166,7 +166,7 @@ async def test_a_config_and_its_note_are_stored_together_or_not_at_all(
     store: SqlWrapperStore, database: Database
 ) -> None:
     trail = SqlAuditStore(database)
-    told = note(CLOCK, TERMINAL, "endpoint.created", "one", "a")
+    told = new_entry(CLOCK, TERMINAL, "endpoint.created", "one", "a")
     assert await store.add(config(), "GET /quote", told)
     with pytest.raises(IntegrityError):
         await store.add(config("b", path="/b"), "GET /b", told)  # the note is there already
@@ -180,7 +180,7 @@ async def changed(
     """The next revision of a config, so many seconds after the first; and what became of it."""
     after = replace(before, **{"revision": before.revision + 1, **fields})
     clock = FrozenClock(AT + timedelta(seconds=seconds))
-    told = note(clock, Actor("operator", "one"), "endpoint.changed", "one", before.id)
+    told = new_entry(clock, Actor("operator", "one"), "endpoint.changed", "one", before.id)
     return after, await store.change(after, changes_between(before, after), told)
 
 
@@ -284,7 +284,7 @@ async def test_what_a_config_was_comes_with_the_accounts_rate_of_now(
     assert await add(store, config())
     assert (await changed(store, config(), 5, price=7))[1] == "changed"
     rate = Decimal("0.05")
-    told = note(CLOCK, TERMINAL, "account.changed", "one")
+    told = new_entry(CLOCK, TERMINAL, "account.changed", "one")
     change = AccountChange(fee_rate=rate)
     await SqlOperatorStore(database).change_for_admin("one", change, AT, told)
     [quoted] = await store.quoted("one", "a", config().network, config().price, AT)
@@ -303,7 +303,7 @@ async def test_a_revision_leads_nowhere_once_it_must_not_be_called(
     assert (await changed(store, config(), 5, price=7))[1] == "changed"
     accounts = SqlOperatorStore(database)
     for suspended, target in ((True, ""), (False, "https://up.example/base")):
-        told = note(CLOCK, TERMINAL, "account.changed", "one")
+        told = new_entry(CLOCK, TERMINAL, "account.changed", "one")
         await accounts.change_for_admin("one", AccountChange(suspended=suspended), AT, told)
         found = await store.revision("one", "a", 1)
         assert found == replace(config(), target_url=target)

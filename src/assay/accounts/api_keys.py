@@ -31,7 +31,7 @@ from assay.accounts.model import (
     short_text,
 )
 from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
-from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.service import TERMINAL, Actor, new_entry
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
@@ -175,7 +175,7 @@ class ApiKeys:
             scopes=scopes,
             expires_at=expires_at,
         )
-        entry = note(
+        entry = new_entry(
             *(self._clock, actor, "key.issued", operator_id, key.id),
             prefix=shown,
             label=label,
@@ -192,7 +192,7 @@ class ApiKeys:
 
     async def revoke(self, operator_id: str, key_id: str, actor: Actor = TERMINAL) -> None:
         """Revoke a key at once. Raises `ApiKeyNotFound`."""
-        entry = note(self._clock, actor, "key.revoked", operator_id, key_id)
+        entry = new_entry(self._clock, actor, "key.revoked", operator_id, key_id)
         if not await self._store.revoke(operator_id, key_id, entry):
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)

@@ -26,7 +26,7 @@ from assay.accounts.ports import Client, LoginRecord, LoginTokens
 from assay.accounts.second_factor import SecondFactors
 from assay.accounts.store_credentials import SqlSessionStore
 from assay.accounts.store_operators import SqlOperatorStore
-from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, new_entry
 from assay.common.addresses import caller_of
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
@@ -184,7 +184,7 @@ class Logins:
 
     async def end(self, operator_id: str, session_id: str, actor: Actor) -> None:
         """End a session at once, in every process. Raises `SessionNotFound`."""
-        entry = note(self._clock, actor, "session.ended", operator_id, session_id)
+        entry = new_entry(self._clock, actor, "session.ended", operator_id, session_id)
         if not await self._sessions.end(operator_id, session_id, entry):
             raise SessionNotFound("You have no session of this id.")
 
@@ -192,7 +192,7 @@ class Logins:
         self, operator_id: str, keep: str | None = None, actor: Actor = TERMINAL
     ) -> int:
         """End every session but `keep` at once, in every process; return how many there were."""
-        entry = note(self._clock, actor, "sessions.ended", operator_id)
+        entry = new_entry(self._clock, actor, "sessions.ended", operator_id)
         return await self._sessions.end_all(operator_id, keep, entry)
 
     async def flush_last_used(self) -> None:
@@ -237,7 +237,7 @@ class Logins:
     async def _note(self, actor: Actor, action: Action, operator_id: str, **details: str) -> None:
         entry = self._due(actor, action, operator_id, None, **details)
         if entry is not None:
-            await self._operators.note(entry)
+            await self._operators.record(entry)
 
     def _due(
         self,
@@ -252,7 +252,7 @@ class Logins:
         attempts = self._notes.count(kind, operator_id, actor.client)
         if attempts is None:
             return None
-        entry = note(self._clock, actor, action, operator_id, target_id, **details)
+        entry = new_entry(self._clock, actor, action, operator_id, target_id, **details)
         if attempts <= RECORDED_EACH:
             return entry
         return replace(entry, details={**entry.details, "attempts": attempts})

@@ -34,7 +34,7 @@ from assay.accounts.ports import (
 )
 from assay.accounts.second_factor import INVITE_TTL, code_hash, new_token
 from assay.accounts.store_operators import SqlOperatorStore
-from assay.audit.service import TERMINAL, Actor, AuditEntry, note
+from assay.audit.service import TERMINAL, Actor, AuditEntry, new_entry
 from assay.common.clock import Clock
 from assay.common.ids import new_id
 
@@ -94,7 +94,7 @@ class Operators:
     async def _add(
         self, operator: Operator, password_hash: str, actor: Actor, sign_up: SignUp | None
     ) -> tuple[Operator, str]:
-        entry = note(
+        entry = new_entry(
             *(self._clock, actor, "account.registered", operator.id),
             role=operator.role.value,
             plan=operator.plan.value,
@@ -106,14 +106,14 @@ class Operators:
     async def rename(self, operator_id: str, name: str, actor: Actor = TERMINAL) -> Operator:
         """Change the name. Raises `InvalidRequest`."""
         name = model.short_text("name", name)
-        entry = note(self._clock, actor, "account.renamed", operator_id)
+        entry = new_entry(self._clock, actor, "account.renamed", operator_id)
         operator = await self._store.rename(operator_id, name, self._clock.now(), entry)
         self._keys.forget(operator_id)
         return operator
 
-    async def note(self, entry: AuditEntry) -> None:
+    async def record(self, entry: AuditEntry) -> None:
         """Add an entry to the audit trail that changes nothing else."""
-        await self._store.note(entry)
+        await self._store.record(entry)
 
     async def list_for_admin(self) -> Sequence[Operator]:
         """Return every account, oldest first."""
@@ -152,7 +152,7 @@ class Operators:
         operator_id = await self._id_of(who)
         if operator_id == actor.operator_id and (change.suspended or change.role is Role.OPERATOR):
             raise OwnAccount("You cannot suspend your own account or take its role from it.")
-        entry = note(self._clock, actor, "account.changed", operator_id)
+        entry = new_entry(self._clock, actor, "account.changed", operator_id)
         operator = await self._store.change_for_admin(operator_id, change, self._clock.now(), entry)
         self._keys.forget(operator_id)
         return operator
@@ -228,7 +228,7 @@ class SignUps:
         address = None if email is None else model.email_address(email)
         token, now = new_token(), self._clock.now()
         code = Code(code_hash(token), CodeKind.INVITE, None, address, now, now + INVITE_TTL)
-        entry = note(self._clock, actor, "account.invited", "")
+        entry = new_entry(self._clock, actor, "account.invited", "")
         await self._store.issue_code(code, (), entry)
         return token, code.expires_at
 

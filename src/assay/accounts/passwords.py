@@ -26,7 +26,7 @@ from assay.accounts.second_factor import (
     reset_bounds,
     verification_bounds,
 )
-from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, new_entry
 from assay.common.clock import Clock
 
 
@@ -229,7 +229,7 @@ class Passwords:
         self._dependencies.keys.forget(operator.id)
 
     def _note(self, actor: Actor, action: Action, operator_id: str) -> AuditEntry:
-        return note(self._dependencies.clock, actor, action, operator_id)
+        return new_entry(self._dependencies.clock, actor, action, operator_id)
 
     def _not_good(self, client: Client) -> TokenInvalid:
         """Return the refusal of a token. Raises `TooMany` for a network that guesses too often."""

@@ -176,7 +176,7 @@ Alike: TypeAlias = Literal["operator_id", "asked_by", "origin", "mailbox"]
 class CodeBound:
     """Most codes of a kind since a moment that are alike in all of `alike`."""
 
-    at_most: int
+    limit: int
     since: datetime
     alike: tuple[Alike, ...]
 
@@ -207,7 +207,7 @@ class CredentialStore(Protocol):
         ...
 
     async def set_password(
-        self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
+        self, operator_id: str, password_hash: str, at: datetime, entry: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
     ) -> EndedCredentials:  # fmt: skip
         """Change the password; end every session but one, and spend reset codes.
@@ -218,7 +218,7 @@ class CredentialStore(Protocol):
 
     async def reset_password(
         self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
-        note: AuditEntry, *, revoke_keys: bool = False,
+        entry: AuditEntry, *, revoke_keys: bool = False,
     ) -> EndedCredentials | None:  # fmt: skip
         """Spend a reset code and change the password; return None if the code is invalid.
 
@@ -231,7 +231,7 @@ class CredentialStore(Protocol):
         ...
 
     async def issue_code(
-        self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
+        self, code: Code, bounds: Sequence[CodeBound], entry: AuditEntry | None
     ) -> bool:
         """Store a code. A verification spends earlier ones of its account, a reset does not.
 
@@ -244,7 +244,7 @@ class CredentialStore(Protocol):
         ...
 
     async def verify_email(
-        self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
+        self, operator_id: str, code_hash: str, at: datetime, entry: AuditEntry
     ) -> bool:
         """Spend a verification code and mark its address verified; return whether it was.
 
@@ -258,7 +258,7 @@ class CredentialStore(Protocol):
 
     async def confirm_totp(
         self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
-        note: AuditEntry,
+        entry: AuditEntry,
     ) -> bool:  # fmt: skip
         """Put the stored secret in force, with hashed recovery codes.
 
@@ -270,12 +270,12 @@ class CredentialStore(Protocol):
         """Spend the codes up to a time step; return False if that step is spent already."""
         ...
 
-    async def take_recovery_code(self, operator_id: str, code_hash: str, note: AuditEntry) -> bool:
+    async def take_recovery_code(self, operator_id: str, code_hash: str, entry: AuditEntry) -> bool:
         """Spend a recovery code; return False if there is no such code."""
         ...
 
     async def set_recovery_codes(
-        self, operator_id: str, recovery: Sequence[str], note: AuditEntry
+        self, operator_id: str, recovery: Sequence[str], entry: AuditEntry
     ) -> None:
         """Replace every recovery code."""
         ...
@@ -284,12 +284,12 @@ class CredentialStore(Protocol):
         """Return how many recovery codes are unspent."""
         ...
 
-    async def end_totp(self, operator_id: str, note: AuditEntry) -> bool:
+    async def end_totp(self, operator_id: str, entry: AuditEntry) -> bool:
         """Remove second factor and recovery codes; return False if none is in force."""
         ...
 
     async def reseal_totp(
-        self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
+        self, operator_id: str, old: bytes, sealed: bytes, entry: AuditEntry
     ) -> None:
         """Replace the sealed secret if it is still the old one."""
         ...

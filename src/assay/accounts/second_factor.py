@@ -23,7 +23,7 @@ from assay.accounts.api_keys import base62
 from assay.accounts.model import Operator, TotpConflict, TotpInvalid, TotpRequired
 from assay.accounts.password_proof import PasswordProof
 from assay.accounts.ports import AskedBy, Client, CodeBound, CredentialStore, LoginRecord
-from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.service import TERMINAL, Actor, new_entry
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
 from assay.common.keyring import SecretBox
@@ -211,7 +211,7 @@ class SecondFactors:
             raise TotpInvalid("The one-time code is wrong: check the clock of your device.")
         self._proof.throttle.succeeded(attempt)
         codes = _new_recovery_codes()
-        entry = note(self._clock, actor, "totp.enabled", operator.id)
+        entry = new_entry(self._clock, actor, "totp.enabled", operator.id)
         hashed = [_recovery_hash(one) for one in codes]
         if not await self._store.confirm_totp(
             operator.id, record.sealed_totp, step, hashed, self._clock.now(), entry
@@ -243,7 +243,7 @@ class SecondFactors:
         """
         await self._prove(operator, password, code, client, actor)
         codes = _new_recovery_codes()
-        entry = note(self._clock, actor, "recovery_codes.issued", operator.id)
+        entry = new_entry(self._clock, actor, "recovery_codes.issued", operator.id)
         await self._store.set_recovery_codes(
             operator.id, [_recovery_hash(one) for one in codes], entry
         )
@@ -258,12 +258,12 @@ class SecondFactors:
         """
         await self._prove(operator, password, code, client, actor)
         await self._store.end_totp(
-            operator.id, note(self._clock, actor, "totp.disabled", operator.id)
+            operator.id, new_entry(self._clock, actor, "totp.disabled", operator.id)
         )
 
     async def disable_for_admin(self, operator_id: str, actor: Actor = TERMINAL) -> bool:
         """Remove an account's second factor without a code; return False if it had none."""
-        entry = note(self._clock, actor, "totp.disabled", operator_id)
+        entry = new_entry(self._clock, actor, "totp.disabled", operator_id)
         return await self._store.end_totp(operator_id, entry)
 
     async def recovery_codes_left(self, operator_id: str) -> int:
@@ -278,7 +278,7 @@ class SecondFactors:
             return 0
         place = _place(operator_id)
         sealed = self._secrets.seal(self._secrets.open(old, place), place)
-        entry = note(self._clock, actor, "totp.resealed", operator_id)
+        entry = new_entry(self._clock, actor, "totp.resealed", operator_id)
         await self._store.reseal_totp(operator_id, old, sealed, entry)
         return 1
 
@@ -296,7 +296,7 @@ class SecondFactors:
         step = self._step(record, code)
         if step is not None:
             return await self._store.take_totp_step(operator_id, step)
-        entry = note(self._clock, actor, "recovery_code.used", operator_id)
+        entry = new_entry(self._clock, actor, "recovery_code.used", operator_id)
         return await self._store.take_recovery_code(operator_id, _recovery_hash(code), entry)
 
     def _step(self, record: LoginRecord, code: str) -> int | None:

@@ -25,7 +25,7 @@ from assay.accounts.model import DashboardSession, EndedCredentials, Operator, O
 from assay.accounts.ports import Alike, AskedBy, Code, CodeBound, CodeKind, Hashes, LoginRecord
 from assay.accounts.store_operators import operator_of, remember_origin
 from assay.audit.service import AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import (
     account_codes,
@@ -44,7 +44,7 @@ class SqlCodeStore:
         self._codes_in = database
 
     async def issue_code(
-        self, code: Code, bounds: Sequence[CodeBound], note: AuditEntry | None
+        self, code: Code, bounds: Sequence[CodeBound], entry: AuditEntry | None
     ) -> bool:
         # Always in one order, so that two writers never deadlock.
         locks = sorted({f"codes {one}" for bound in bounds for one in _shared(code, bound)})
@@ -52,7 +52,7 @@ class SqlCodeStore:
             for lock in locks:
                 await self._codes_in.lock(connection, lock)
             for bound in bounds:
-                if await _issued(connection, code, bound) >= bound.at_most:
+                if await _issued(connection, code, bound) >= bound.limit:
                     return False
             # Strangers ask for resets too: theirs do not end the owner's.
             if code.kind is CodeKind.VERIFY and code.operator_id is not None:
@@ -69,7 +69,7 @@ class SqlCodeStore:
                 "mailbox": next(iter(code.mailbox), None),
             }
             await connection.execute(insert(account_codes).values(values))
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def find_code(self, code_hash: str, kind: CodeKind, now: datetime) -> Code | None:
@@ -96,7 +96,7 @@ class SqlCodeStore:
         )
 
     async def verify_email(
-        self, operator_id: str, code_hash: str, at: datetime, note: AuditEntry
+        self, operator_id: str, code_hash: str, at: datetime, entry: AuditEntry
     ) -> bool:
         proven = select(account_codes.c.email_lower).where(account_codes.c.code_hash == code_hash)
         verified = (
@@ -113,7 +113,7 @@ class SqlCodeStore:
                 return False
             if not (await connection.execute(verified)).rowcount:
                 return False
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
 
@@ -209,7 +209,7 @@ class SqlSessionStore:
         password_hash: str,
         origin: Hashes,
         limit: int,
-        note: AuditEntry | None,
+        entry: AuditEntry | None,
     ) -> bool:
         """Store a session and that its origin is known; the oldest beyond `limit` end.
 
@@ -240,8 +240,8 @@ class SqlSessionStore:
             await connection.execute(insert(dashboard_sessions).values(values))
             await self._trim(connection, session, limit)
             await remember_origin(connection, session.operator_id, origin, session.created_at)
-            if note is not None:
-                await write_note(connection, note)
+            if entry is not None:
+                await record(connection, entry)
         return True
 
     async def _trim(
@@ -287,7 +287,7 @@ class SqlSessionStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_session(row) for row in rows]
 
-    async def end(self, operator_id: str, session_id: str, note: AuditEntry) -> bool:
+    async def end(self, operator_id: str, session_id: str, entry: AuditEntry) -> bool:
         """End a session; return False if this operator has none with this id."""
         statement = (
             delete(dashboard_sessions)
@@ -300,14 +300,14 @@ class SqlSessionStore:
         async with self._database.write() as connection:
             if (await connection.execute(statement)).one_or_none() is None:
                 return False
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
-    async def end_all(self, operator_id: str, keep: str | None, note: AuditEntry) -> int:
+    async def end_all(self, operator_id: str, keep: str | None, entry: AuditEntry) -> int:
         """End the operator's sessions but `keep`; return how many there were."""
         async with self._database.write() as connection:
             ended = await _end_sessions(connection, operator_id, keep)
-            await write_note(connection, note)
+            await record(connection, entry)
         return ended
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:
@@ -394,23 +394,23 @@ class SqlCredentialStore(SqlCodeStore):
         return None if row is None else _login(row, is_known=True)
 
     async def set_password(
-        self, operator_id: str, password_hash: str, at: datetime, note: AuditEntry, *,
+        self, operator_id: str, password_hash: str, at: datetime, entry: AuditEntry, *,
         keep_session: str | None = None, revoke_keys: bool = False,
     ) -> EndedCredentials:  # fmt: skip
         async with self._database.write() as connection:
             return await _replace_password(
-                connection, operator_id, password_hash, at, note, keep_session, revoke_keys
+                connection, operator_id, password_hash, at, entry, keep_session, revoke_keys
             )
 
     async def reset_password(
         self, operator_id: str, code_hash: str, password_hash: str, at: datetime,
-        note: AuditEntry, *, revoke_keys: bool = False,
+        entry: AuditEntry, *, revoke_keys: bool = False,
     ) -> EndedCredentials | None:  # fmt: skip
         async with self._database.write() as connection:
             if not await _spend_code(connection, code_hash, CodeKind.RESET, at, operator_id):
                 return None
             return await _replace_password(
-                connection, operator_id, password_hash, at, note, None, revoke_keys
+                connection, operator_id, password_hash, at, entry, None, revoke_keys
             )
 
     async def know_origin(self, operator_id: str, origin: Hashes, at: datetime) -> None:
@@ -430,7 +430,7 @@ class SqlCredentialStore(SqlCodeStore):
 
     async def confirm_totp(
         self, operator_id: str, sealed: bytes, step: int, recovery: Sequence[str], at: datetime,
-        note: AuditEntry,
+        entry: AuditEntry,
     ) -> bool:  # fmt: skip
         statement = (
             update(operators)
@@ -445,7 +445,7 @@ class SqlCredentialStore(SqlCodeStore):
             if not (await connection.execute(statement)).rowcount:
                 return False
             await _replace_recovery_codes(connection, operator_id, recovery)
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def take_totp_step(self, operator_id: str, step: int) -> bool:
@@ -458,22 +458,22 @@ class SqlCredentialStore(SqlCodeStore):
         async with self._database.write() as connection:
             return bool((await connection.execute(statement)).rowcount)
 
-    async def take_recovery_code(self, operator_id: str, code_hash: str, note: AuditEntry) -> bool:
+    async def take_recovery_code(self, operator_id: str, code_hash: str, entry: AuditEntry) -> bool:
         statement = delete(recovery_codes).where(
             recovery_codes.c.operator_id == operator_id, recovery_codes.c.code_hash == code_hash
         )
         async with self._database.write() as connection:
             if not (await connection.execute(statement)).rowcount:
                 return False
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def set_recovery_codes(
-        self, operator_id: str, recovery: Sequence[str], note: AuditEntry
+        self, operator_id: str, recovery: Sequence[str], entry: AuditEntry
     ) -> None:
         async with self._database.write() as connection:
             await _replace_recovery_codes(connection, operator_id, recovery)
-            await write_note(connection, note)
+            await record(connection, entry)
 
     async def recovery_codes_left(self, operator_id: str) -> int:
         statement = (
@@ -484,7 +484,7 @@ class SqlCredentialStore(SqlCodeStore):
         async with self._database.read() as connection:
             return (await connection.execute(statement)).scalar_one()
 
-    async def end_totp(self, operator_id: str, note: AuditEntry) -> bool:
+    async def end_totp(self, operator_id: str, entry: AuditEntry) -> bool:
         statement = (
             update(operators)
             .where(*_present(operator_id), operators.c.totp_secret.is_not(None))
@@ -494,11 +494,11 @@ class SqlCredentialStore(SqlCodeStore):
             if not (await connection.execute(statement)).rowcount:
                 return False
             await _replace_recovery_codes(connection, operator_id, ())
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def reseal_totp(
-        self, operator_id: str, old: bytes, sealed: bytes, note: AuditEntry
+        self, operator_id: str, old: bytes, sealed: bytes, entry: AuditEntry
     ) -> None:
         statement = (
             update(operators)
@@ -507,7 +507,7 @@ class SqlCredentialStore(SqlCodeStore):
         )
         async with self._database.write() as connection:
             if (await connection.execute(statement)).rowcount:
-                await write_note(connection, note)
+                await record(connection, entry)
 
 
 def _present(operator_id: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
@@ -519,7 +519,7 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     operator_id: str,
     password_hash: str,
     at: datetime,
-    note: AuditEntry,
+    entry: AuditEntry,
     keep_session: str | None,
     revoke_keys: bool,  # noqa: FBT001
 ) -> EndedCredentials:
@@ -537,8 +537,8 @@ async def _replace_password(  # noqa: PLR0913, PLR0917 - one transaction's parts
     alive = or_(api_keys.c.expires_us.is_(None), api_keys.c.expires_us > to_us(at))
     left = select(func.count()).select_from(api_keys).where(*unrevoked, alive)
     ended = EndedCredentials(sessions, revoked, (await connection.execute(left)).scalar_one())
-    details = {**note.details, "sessions": sessions, "keys": revoked}
-    await write_note(connection, replace(note, details=details))
+    details = {**entry.details, "sessions": sessions, "keys": revoked}
+    await record(connection, replace(entry, details=details))
     return ended
 
 

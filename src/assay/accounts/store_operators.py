@@ -27,7 +27,7 @@ from assay.accounts.model import (
 )
 from assay.accounts.ports import CodeKind, Hashes, SignUp
 from assay.audit.service import AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.common.errors import TooMany
 from assay.common.json import JsonObject
 from assay.db.engine import Database, from_us, to_us
@@ -78,7 +78,7 @@ class SqlOperatorStore:
         self,
         operator: Operator,
         password_hash: str,
-        note: AuditEntry | None = None,
+        entry: AuditEntry | None = None,
         sign_up: SignUp | None = None,
     ) -> None:
         """Store a new account.
@@ -108,7 +108,7 @@ class SqlOperatorStore:
                 if sign_up is not None:  # strangers' failures do not delay the first log-in
                     at = operator.created_at
                     await remember_origin(connection, operator.id, sign_up.origin, at)
-                await write_note(connection, note)
+                await record(connection, entry)
         except IntegrityError as error:
             raise EmailTaken("Another account has this e-mail address.") from error
 
@@ -173,41 +173,40 @@ class SqlOperatorStore:
         return [operator_of(row) for row in rows]
 
     async def rename(
-        self, operator_id: str, name: str, at: datetime, note: AuditEntry | None = None
+        self, operator_id: str, name: str, at: datetime, entry: AuditEntry | None = None
     ) -> Operator:
-        """Change the name, and record both in `note`'s details. Raises `OperatorNotFound`."""
+        """Change the name, and record both in `entry`'s details. Raises `OperatorNotFound`."""
         async with self._database.write() as connection:
             before = await _locked(connection, operator_id)
             after = await _change(connection, operator_id, {"name": name}, at)
-            if note is not None:
+            if entry is not None:
                 names: JsonObject = {"from": before.name, "to": after.name}
-                await write_note(connection, replace(note, details={"name": names}))
+                await record(connection, replace(entry, details={"name": names}))
         return after
 
     async def change_for_admin(
-        self, operator_id: str, change: AccountChange, at: datetime, note: AuditEntry
+        self, operator_id: str, change: AccountChange, at: datetime, entry: AuditEntry
     ) -> Operator:
-        """Change the account, and record the values before and after in `note`'s details.
+        """Change the account, and record the values before and after in `entry`'s details.
 
         Raises `OperatorNotFound`, and `LastAdmin` if nobody would be left to undo it; the terminal
         may.
         """
         async with self._database.write() as connection:
-            takes = note.actor.kind != "terminal" and _takes_admin(change)
+            takes = entry.actor.kind != "terminal" and _takes_admin(change)
             if takes:
                 await self._database.lock(connection, ADMINS)
             before = await _locked(connection, operator_id)
             if takes and before.role is Role.ADMIN:
                 await require_another_admin(connection, operator_id)
             after = await _change(connection, operator_id, _values(before, change, at), at)
-            entry = replace(note, details=_differences(before, after))
-            await write_note(connection, entry)
+            await record(connection, replace(entry, details=_differences(before, after)))
         return after
 
-    async def note(self, note: AuditEntry) -> None:
+    async def record(self, entry: AuditEntry) -> None:
         """Add an entry to the audit trail that changes nothing else."""
         async with self._database.write() as connection:
-            await write_note(connection, note)
+            await record(connection, entry)
 
 
 async def require_another_admin(connection: AsyncConnection, operator_id: str) -> None:
@@ -316,7 +315,7 @@ class SqlApiKeyStore:
         self._database = database
 
     async def add(
-        self, key: ApiKey, key_hash: str, note: AuditEntry | None = None, limit: int | None = None
+        self, key: ApiKey, key_hash: str, entry: AuditEntry | None = None, limit: int | None = None
     ) -> bool:
         """Store a new key; return False if the operator has `limit` that are not revoked.
 
@@ -338,7 +337,7 @@ class SqlApiKeyStore:
             if limit is not None and not await self._make_room(connection, key, limit):
                 return False
             await connection.execute(insert(api_keys).values(values))
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def _make_room(self, connection: AsyncConnection, key: ApiKey, limit: int) -> bool:
@@ -387,7 +386,7 @@ class SqlApiKeyStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_key(row) for row in rows]
 
-    async def revoke(self, operator_id: str, key_id: str, note: AuditEntry | None = None) -> bool:
+    async def revoke(self, operator_id: str, key_id: str, entry: AuditEntry | None = None) -> bool:
         """Revoke a key; return False if this operator has none with this id.
 
         Revoking twice is no error.
@@ -401,7 +400,7 @@ class SqlApiKeyStore:
         async with self._database.write() as connection:
             if (await connection.execute(statement)).one_or_none() is None:
                 return False
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def touch(self, last_used: Mapping[str, datetime]) -> None:

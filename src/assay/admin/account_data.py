@@ -15,7 +15,7 @@ from assay.accounts.second_factor import SecondFactors
 from assay.admin.store import SqlAccountEnd
 from assay.analytics.model import Stats
 from assay.analytics.queries import Analytics
-from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, note
+from assay.audit.service import TERMINAL, Actor, AuditEntry, AuditStore, new_entry
 from assay.common.clock import Clock
 from assay.webhooks.model import WebhookRegistration
 from assay.webhooks.service import Webhooks
@@ -77,8 +77,8 @@ class AccountData:
         """
         dependencies, operator_id = self._dependencies, operator.id
         self._exports.require(operator_id)
-        entry = note(dependencies.clock, actor, "account.exported", operator_id)
-        await dependencies.operators.note(entry)
+        entry = new_entry(dependencies.clock, actor, "account.exported", operator_id)
+        await dependencies.operators.record(entry)
         return AccountExport(
             operator=operator,
             recovery_codes_left=await dependencies.factors.recovery_codes_left(operator_id),
@@ -108,7 +108,7 @@ class AccountData:
         Other processes refuse its keys and wrappers within `api_keys.REMEMBERED_S` seconds.
         """
         dependencies, now = self._dependencies, self._dependencies.clock.now()
-        entry = note(dependencies.clock, actor, "account.deleted", operator_id)
+        entry = new_entry(dependencies.clock, actor, "account.deleted", operator_id)
         await dependencies.end.erase(operator_id, now, now - QUOTA_WINDOW, entry)
         dependencies.keys.forget(operator_id)
         dependencies.endpoints.forget()

@@ -62,10 +62,10 @@ class Admin:
         today = (self._needs.clock.now().date() - _EPOCH).days
         return await self._needs.store.stats_for_admin(today)
 
-    async def operators(self, at_most: int, offset: int) -> tuple[Sequence[OperatorOverview], int]:
+    async def operators(self, limit: int, offset: int) -> tuple[Sequence[OperatorOverview], int]:
         """Return a page of accounts, newest first, and how many there are."""
         await self._needs.analytics.fresh()
-        return await self._needs.store.operators_for_admin(at_most, offset)
+        return await self._needs.store.operators_for_admin(limit, offset)
 
     async def operator(self, operator_id: str) -> OperatorDetail:
         """Return one account in detail. Raises `OperatorNotFound`."""
@@ -95,9 +95,9 @@ class Admin:
         return operator
 
     async def audit(
-        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
+        self, operator_id: str | None, before: str | None, limit: int, offset: int = 0
     ) -> tuple[Sequence[AuditEntry], int]:
         """Return a page of the audit trail, newest first, and how many entries there are."""
         audit = self._needs.audit
-        found = await audit.page_for_admin(operator_id, before, at_most, offset)
+        found = await audit.page_for_admin(operator_id, before, limit, offset)
         return found, await audit.count_for_admin(operator_id)

@@ -164,7 +164,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
 ) -> analytics.LogsResponse:
     """List the call log of one account."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
+    page = ReportPage(before=before_of(cursor, before), limit=limit, offset=offset)
     found, total = await service(request, Admin).logs(operator_id, which, page)
     return analytics.logs(found, total, limit, offset)
 

@@ -20,7 +20,7 @@ from assay.admin.model import OperatorOverview, PlatformStats
 from assay.analytics.model import CallSums
 from assay.analytics.store_analytics import funnel_of
 from assay.audit.service import TERMINAL, AuditEntry
-from assay.audit.store import erase_personal_fields, write_note
+from assay.audit.store import erase_personal_fields, record
 from assay.common.ids import new_id
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.accounts import (
@@ -94,13 +94,13 @@ class SqlAdminStore:
         )
 
     async def operators_for_admin(
-        self, at_most: int, offset: int
+        self, limit: int, offset: int
     ) -> tuple[Sequence[OperatorOverview], int]:
         """Return accounts with their sums, newest first, and how many there are."""
         page = (
             select(operators)
             .order_by(operators.c.created_us.desc(), operators.c.id.desc())
-            .limit(at_most)
+            .limit(limit)
             .offset(offset)
             .subquery()
         )
@@ -155,7 +155,7 @@ class SqlAccountEnd:
         self._database = database
 
     async def erase(
-        self, operator_id: str, at: datetime, origin_until: datetime, note: AuditEntry
+        self, operator_id: str, at: datetime, origin_until: datetime, entry: AuditEntry
     ) -> None:
         """Delete the account in one transaction.
 
@@ -168,7 +168,7 @@ class SqlAccountEnd:
         """
         async with self._database.write() as connection:
             await self._database.lock(connection, ADMINS)
-            await _end_account(connection, operator_id, at, origin_until, note)
+            await _end_account(connection, operator_id, at, origin_until, entry)
 
 
 async def _end_account(
@@ -176,14 +176,14 @@ async def _end_account(
     operator_id: str,
     at: datetime,
     origin_until: datetime,
-    note: AuditEntry,
+    entry: AuditEntry,
 ) -> None:
     """Do what `SqlAccountEnd.erase` does, in the caller's transaction."""
     await _erase_account(connection, operator_id, at, origin_until)
     await _erase_credentials(connection, operator_id, at)
     await _deactivate_wrappers(connection, operator_id)
     await _remove_webhooks(connection, operator_id, at)
-    await write_note(connection, note)
+    await record(connection, entry)
     await erase_personal_fields(connection, operator_id)
 
 
@@ -291,7 +291,7 @@ SELECT o.id FROM operators o WHERE o.self_registered AND o.deleted_us IS NULL
   AND NOT EXISTS (SELECT 1 FROM api_keys k
     WHERE k.operator_id = o.id AND k.last_used_us IS NOT NULL)
  {_NONE_OF_ITS_OWN}"""  # noqa: S608 - our own words
-_DUE = text(f"{_UNUSED} ORDER BY o.created_us LIMIT :at_most")
+_DUE = text(f"{_UNUSED} ORDER BY o.created_us LIMIT :limit")
 _STILL = text(f"{_UNUSED} AND o.id = :id")
 
 
@@ -301,9 +301,9 @@ class SqlUnusedAccounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def due(self, before: datetime, at_most: int) -> Sequence[str]:
+    async def due(self, before: datetime, limit: int) -> Sequence[str]:
         """Return ids of unused accounts that were created before then, the oldest first."""
-        values = {"before_us": to_us(before), "at_most": at_most}
+        values = {"before_us": to_us(before), "limit": limit}
         async with self._database.read() as connection:
             return (await connection.execute(_DUE, values)).scalars().all()
 

@@ -22,7 +22,7 @@ _UNPROVEN = text(
     "SELECT subject_key FROM evaluations"
     " WHERE substr(subject_key, 1, 4) = 'key/'"
     " AND NOT EXISTS (SELECT 1 FROM key_agents WHERE address = substr(subject_key, 5))"
-    " GROUP BY subject_key HAVING MAX(evaluated_us) < :before_us LIMIT :at_most"
+    " GROUP BY subject_key HAVING MAX(evaluated_us) < :before_us LIMIT :limit"
 )
 _STILL = (
     " WHERE subject_key = :key"
@@ -61,7 +61,7 @@ _REMOVE_KEY_AGENTS = text(
     " WHERE k.verified_us < :before_us"
     " AND NOT EXISTS (SELECT 1 FROM evaluations e"
     " WHERE e.subject_key = 'key/' || k.address AND e.evaluated_us >= :before_us)"
-    f"{_NEVER_PAID}{_NOTHING_ELSE} ORDER BY k.verified_us LIMIT :at_most) RETURNING 1"
+    f"{_NEVER_PAID}{_NOTHING_ELSE} ORDER BY k.verified_us LIMIT :limit) RETURNING 1"
 )
 _FORGET_ORIGINS = text(
     "UPDATE operators SET sign_up_origin = NULL"
@@ -86,35 +86,35 @@ class SqlRetention:
         self._old_evaluations = SqlOldEvaluations(database)
         self._unused_accounts = SqlUnusedAccounts(database)
 
-    async def remove_calls(self, before_day: int, at_most: int) -> int:
+    async def remove_calls(self, before_day: int, limit: int) -> int:
         """Remove rows of the call log from UTC days before that one; return how many."""
-        return await self._old_calls.remove(before_day, at_most)
+        return await self._old_calls.remove(before_day, limit)
 
-    async def fold_agents(self, before_day: int, at_most: int) -> int:
+    async def fold_agents(self, before_day: int, limit: int) -> int:
         """Do what `SqlOldAgents.fold` does."""
-        return await self._old_agents.fold(before_day, at_most)
+        return await self._old_agents.fold(before_day, limit)
 
-    async def remove_unpaid_payments(self, before: datetime, at_most: int) -> int:
+    async def remove_unpaid_payments(self, before: datetime, limit: int) -> int:
         """Do what `SqlOldPayments.remove` does."""
-        return await self._old_payments.remove(before, at_most)
+        return await self._old_payments.remove(before, limit)
 
-    async def remove_revisions(self, kept: int, before: datetime, at_most: int) -> int:
+    async def remove_revisions(self, kept: int, before: datetime, limit: int) -> int:
         """Do what `SqlOldRevisions.remove` does."""
-        return await self._old_revisions.remove(kept, before, at_most)
+        return await self._old_revisions.remove(kept, before, limit)
 
     async def remove_evaluations(
-        self, kept: int, before: datetime, at_most: int
+        self, kept: int, before: datetime, limit: int
     ) -> tuple[int, Sequence[str]]:
         """Do what `SqlOldEvaluations.remove` does."""
-        return await self._old_evaluations.remove(kept, before, at_most)
+        return await self._old_evaluations.remove(kept, before, limit)
 
-    async def remove_unproven(self, before: datetime, at_most: int) -> Sequence[str] | None:
+    async def remove_unproven(self, before: datetime, limit: int) -> Sequence[str] | None:
         """Remove every evaluation and snapshot of key agents that nobody has proven.
 
         It removes those of a bounded number of agents whose newest evaluation is older than
         `before`. Returns where the snapshots' encrypted data is; None if there was no such agent.
         """
-        values = {"before_us": to_us(before), "at_most": at_most}
+        values = {"before_us": to_us(before), "limit": limit}
         async with self._database.read() as connection:
             keys = (await connection.execute(_UNPROVEN, values)).scalars().all()
         uris: list[str] = []
@@ -122,14 +122,14 @@ class SqlRetention:
             uris += await self._remove(key, to_us(before))
         return uris if keys else None
 
-    async def remove_key_agents(self, before: datetime, at_most: int) -> int:
+    async def remove_key_agents(self, before: datetime, limit: int) -> int:
         """Remove key agents first proven before then and not evaluated since; return how many.
 
         It never removes one that paid, that a human backs, that is enrolled or has a deposited
         credential, or that has calls at the course or a wrapper. Its evaluations count as those of
         an unproven key agent from then on.
         """
-        values = {"before_us": to_us(before), "at_most": at_most}
+        values = {"before_us": to_us(before), "limit": limit}
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of key agents")
             return len((await connection.execute(_REMOVE_KEY_AGENTS, values)).all())
@@ -140,27 +140,27 @@ class SqlRetention:
             await connection.execute(_FORGET_ORIGINS, {"before_us": to_us(before)})
 
     async def remove_unused_accounts(
-        self, before: datetime, at: datetime, origin_until: datetime, at_most: int
+        self, before: datetime, at: datetime, origin_until: datetime, limit: int
     ) -> int:
         """Delete unused accounts of strangers created before then.
 
         Returns how many were checked.
         """
-        due = await self._unused_accounts.due(before, at_most)
+        due = await self._unused_accounts.due(before, limit)
         for operator_id in due:
             await self._unused_accounts.remove(operator_id, before, at, origin_until)
         return len(due)
 
-    async def remove_failed_logins(self, before: datetime, at_most: int) -> int:
+    async def remove_failed_logins(self, before: datetime, limit: int) -> int:
         """Remove failed log-ins from the audit trail; return how many. No other line can go."""
         failed = (audit.c.action == "login.failed", audit.c.at_us < to_us(before))
-        old = select(audit.c.seq).where(*failed).order_by(audit.c.at_us).limit(at_most)
+        old = select(audit.c.seq).where(*failed).order_by(audit.c.at_us).limit(limit)
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of failed log-ins")
             return (await connection.execute(delete(audit).where(audit.c.seq.in_(old)))).rowcount
 
     async def remove_runs(
-        self, finished_before: datetime, begun_before: datetime, at_most: int
+        self, finished_before: datetime, begun_before: datetime, limit: int
     ) -> int:
         """Remove runs that ended before one moment, or began before the other and never ended.
 
@@ -171,7 +171,7 @@ class SqlRetention:
             select(course_runs.c.id).where(ended < to_us(finished_before)),
             select(course_runs.c.id).where(ended.is_(None), begun < to_us(begun_before)),
         )
-        old = union_all(*parts).limit(at_most)
+        old = union_all(*parts).limit(limit)
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of course runs")
             ids = list((await connection.execute(old)).scalars())
@@ -181,10 +181,10 @@ class SqlRetention:
                 await connection.execute(delete(course_runs).where(course_runs.c.id.in_(ids)))
         return len(ids)
 
-    async def remove_conduct(self, before_day: str, at_most: int) -> int:
+    async def remove_conduct(self, before_day: str, limit: int) -> int:
         """Remove counts of conduct at wrappers from days before that one; return how many."""
         rows = wrapper_conduct.c
-        old = select(rows.address, rows.day).where(rows.day < before_day).limit(at_most)
+        old = select(rows.address, rows.day).where(rows.day < before_day).limit(limit)
         statement = delete(wrapper_conduct).where(tuple_(rows.address, rows.day).in_(old))
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of conduct")

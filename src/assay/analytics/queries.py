@@ -45,7 +45,7 @@ class ReportPage:
     """A part of the log: from just before the call of that id, so many, after so many."""
 
     before: str | None = None
-    at_most: int = 50
+    limit: int = 50
     offset: int = 0
 
 
@@ -78,18 +78,18 @@ class Analytics:
         ]
 
     async def top_endpoints(
-        self, operator_id: str, at_most: int, offset: int = 0
+        self, operator_id: str, limit: int, offset: int = 0
     ) -> tuple[Sequence[EndpointCounted], int]:
         """Return a page of wrappers by calls, most first, and how many there are."""
         await self.fresh()
-        return await self._store.top_endpoints(operator_id, at_most, offset)
+        return await self._store.top_endpoints(operator_id, limit, offset)
 
     async def agents(
-        self, operator_id: str, order: AgentOrder, at_most: int, offset: int
+        self, operator_id: str, order: AgentOrder, limit: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
         """Return a page of agents, and how many there are."""
         await self.fresh()
-        return await self._store.agents(operator_id, order, at_most, offset)
+        return await self._store.agents(operator_id, order, limit, offset)
 
     async def agent(
         self, operator_id: str, agent_id: str
@@ -116,19 +116,19 @@ class Analytics:
         before = await self._position(operator_id, page.before)
         first_day = self._first_day(which)
         total = await self._store.count(operator_id, which, first_day)
-        at = (before, page.at_most, page.offset)
+        at = (before, page.limit, page.offset)
         return await self._store.logs(operator_id, which, first_day, *at), total
 
     async def export(
         self, operator_id: str, which: LogFilter, page: ReportPage
     ) -> AsyncIterator[Sequence[LoggedCall]]:
-        """Yield the log in pieces, newest first, at most `page.at_most` calls.
+        """Yield the log in pieces, newest first, at most `page.limit` calls.
 
         Raises like `logs`.
         """
         await self.fresh()
         before = await self._position(operator_id, page.before)
-        return self._pieces(operator_id, which, before, min(page.at_most, EXPORTED_MAX))
+        return self._pieces(operator_id, which, before, min(page.limit, EXPORTED_MAX))
 
     async def _pieces(
         self, operator_id: str, which: LogFilter, before: tuple[int, int] | None, left: int

@@ -156,7 +156,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
 ) -> wire.LogsResponse:
     """List the call log, newest first."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = ReportPage(before=before_of(cursor, before), at_most=limit, offset=offset)
+    page = ReportPage(before=before_of(cursor, before), limit=limit, offset=offset)
     found, total = await service(request, Analytics).logs(_operator(request).id, which, page)
     return wire.logs(found, total, limit, offset)
 
@@ -181,7 +181,7 @@ async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface
 ) -> StreamingResponse:
     """Download the call log, newest first. Beyond the specification's tables."""
     which = LogFilter(days=days, agent_id=agent_id, wrapper_id=endpoint_id)
-    page = ReportPage(before=before, at_most=limit)
+    page = ReportPage(before=before, limit=limit)
     pieces = await service(request, Analytics).export(_operator(request).id, which, page)
     name = {"content-disposition": f'attachment; filename="calls.{form}"'}
     return StreamingResponse(written(pieces, form), headers=name, media_type=MEDIA_TYPES[form])

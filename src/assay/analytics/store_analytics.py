@@ -81,25 +81,25 @@ class SqlAnalyticsStore:
         return {row["day"]: _counted(row) for row in await self._all(statement)}
 
     async def top_endpoints(
-        self, operator_id: str, at_most: int, offset: int = 0
+        self, operator_id: str, limit: int, offset: int = 0
     ) -> tuple[Sequence[EndpointCounted], int]:
         """Return wrappers by calls, most first, inactive ones too, and how many there are."""
         ranked = select(endpoint_totals).where(endpoint_totals.c.operator_id == operator_id)
         by_calls = (endpoint_totals.c.calls.desc(), endpoint_totals.c.wrapper_id)
-        counted = ranked.order_by(*by_calls).limit(at_most).offset(offset).subquery()
+        counted = ranked.order_by(*by_calls).limit(limit).offset(offset).subquery()
         total = await self._one(select(func.count().label("rows")).select_from(ranked.subquery()))
         found = await self._named(operator_id, select(counted))
         return found, 0 if total is None else total["rows"]
 
     async def agents(
-        self, operator_id: str, order: AgentOrder, at_most: int, offset: int
+        self, operator_id: str, order: AgentOrder, limit: int, offset: int
     ) -> tuple[Sequence[AgentCounted], int]:
         """Return agents in that order, highest first, and how many there are."""
         statement = (
             select(agent_totals)
             .where(agent_totals.c.operator_id == operator_id)
             .order_by(_ORDERS[order].desc(), agent_totals.c.agent_id.desc())
-            .limit(at_most)
+            .limit(limit)
             .offset(offset)
         )
         total = select(call_totals.c.agents).where(call_totals.c.operator_id == operator_id)
@@ -148,11 +148,11 @@ class SqlAnalyticsStore:
         which: LogFilter,
         first_day: int | None,
         before: tuple[int, int] | None,
-        at_most: int,
+        limit: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
         """Return calls, newest first, from just before that position on."""
-        return await self._pages.page(operator_id, which, first_day, before, at_most, offset)
+        return await self._pages.page(operator_id, which, first_day, before, limit, offset)
 
     async def _named(
         self,

@@ -207,7 +207,7 @@ class CallPages:
         which: LogFilter,
         first_day: int | None,
         before: tuple[int, int] | None,
-        at_most: int,
+        limit: int,
         offset: int,
     ) -> Sequence[LoggedCall]:
         """Do what `analytics.store_analytics.SqlAnalyticsStore.logs` does."""
@@ -221,7 +221,7 @@ class CallPages:
         newest_first = (calls.c.at_us.desc(), calls.c.seq.desc())
         # By one index: rows are read for the page only, never for what an offset skips.
         chosen = select(calls.c.seq).where(*wanted).order_by(*newest_first)
-        chosen = chosen.limit(at_most).offset(offset)
+        chosen = chosen.limit(limit).offset(offset)
         statement = select(calls).where(calls.c.seq.in_(chosen)).order_by(*newest_first)
         async with self._database.read() as connection:
             found = (await connection.execute(statement)).mappings().all()
@@ -349,13 +349,13 @@ class SqlCallStore:
 
         await self._database.change(work)
 
-    async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
+    async def recent(self, operator_id: str, limit: int) -> Sequence[CallLogEntry]:
         """Return the operator's newest calls."""
         statement = (
             select(calls)
             .where(calls.c.operator_id == operator_id)
             .order_by(calls.c.at_us.desc(), calls.c.seq.desc())
-            .limit(at_most)
+            .limit(limit)
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()

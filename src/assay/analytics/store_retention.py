@@ -46,7 +46,7 @@ class SqlOldCalls:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def remove(self, before_day: int, at_most: int) -> int:
+    async def remove(self, before_day: int, limit: int) -> int:
         """Remove calls of UTC days before that one; return how many.
 
         Those that `SqlMissingCalls` may still search for stay. They are found by each operator's
@@ -59,7 +59,7 @@ class SqlOldCalls:
             before_us = min(before_us, looked_for_us - OVERLAP_US)
         whose = select(call_totals.c.operator_id)
         is_old = calls.c.at_us < before_us
-        found = select(calls.c.seq).where(calls.c.operator_id.in_(whose), is_old).limit(at_most)
+        found = select(calls.c.seq).where(calls.c.operator_id.in_(whose), is_old).limit(limit)
         async with self._database.read() as connection:
             seqs = (await connection.execute(found)).scalars().all()
         if not seqs:
@@ -82,7 +82,7 @@ _DUE: Final = text(
     " AND NOT EXISTS (SELECT 1 FROM payments p"
     " WHERE p.state = 'reversed' AND p.operator_id = a.operator_id"
     " AND COALESCE(NULLIF(p.agent_id, ''), p.payer) = a.agent_id)"
-    " LIMIT :at_most"
+    " LIMIT :limit"
 )
 _OF: Final = " WHERE operator_id = :operator_id AND agent_id IN :agents"
 _FOLD: Final = text(
@@ -105,15 +105,15 @@ class SqlOldAgents:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def fold(self, before_day: int, at_most: int) -> int:
+    async def fold(self, before_day: int, limit: int) -> int:
         """Count removed calls of agents last seen before that UTC day for nobody; return how many.
 
         It does so for agents that are registered nowhere and brought no money, once every call of
         theirs has been removed. They leave the lists and the number of agents; all other sums stay.
         """
-        values = {"before_us": before_day * DAY_US, "at_most": at_most}
+        values = {"before_us": before_day * DAY_US, "limit": limit}
         async with self._database.read() as connection:
-            if not (await connection.execute(_DUE, values | {"at_most": 1})).all():
+            if not (await connection.execute(_DUE, values | {"limit": 1})).all():
                 return 0
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of calls")

@@ -81,7 +81,7 @@ class AuditEntry:
     details: JsonObject
 
 
-class NoteNotFound(NotFound):
+class AuditEntryNotFound(NotFound):
     """The trail has no entry with this id."""
 
     code = "note_not_found"
@@ -91,11 +91,11 @@ class AuditStore(Protocol):
     """Stores the trail. Entries are never changed, and only failed log-ins are ever removed."""
 
     async def page_for_admin(
-        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
+        self, operator_id: str | None, before: str | None, limit: int, offset: int = 0
     ) -> Sequence[AuditEntry]:
         """Return entries, newest first: of one account or of all, older than the entry `before`.
 
-        Raises `NoteNotFound` if there is no entry with that id.
+        Raises `AuditEntryNotFound` if there is no entry with that id.
         """
         ...
 
@@ -104,7 +104,7 @@ class AuditStore(Protocol):
         ...
 
 
-def note(
+def new_entry(
     clock: Clock,
     actor: Actor,
     action: Action,

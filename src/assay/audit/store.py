@@ -7,7 +7,7 @@ from typing import Any, cast
 from sqlalchemy import RowMapping, and_, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from assay.audit.service import Action, Actor, ActorKind, AuditEntry, NoteNotFound
+from assay.audit.service import Action, Actor, ActorKind, AuditEntry, AuditEntryNotFound
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import audit
 
@@ -22,9 +22,9 @@ class SqlAuditStore:
         self._database = database
 
     async def page_for_admin(
-        self, operator_id: str | None, before: str | None, at_most: int, offset: int = 0
+        self, operator_id: str | None, before: str | None, limit: int, offset: int = 0
     ) -> Sequence[AuditEntry]:
-        statement = select(audit).order_by(audit.c.seq.desc()).limit(at_most).offset(offset)
+        statement = select(audit).order_by(audit.c.seq.desc()).limit(limit).offset(offset)
         if operator_id is not None:
             statement = statement.where(audit.c.operator_id == operator_id)
         async with self._database.read() as connection:
@@ -32,7 +32,9 @@ class SqlAuditStore:
                 place = select(audit.c.seq).where(audit.c.id == before)
                 seq = (await connection.execute(place)).scalar_one_or_none()
                 if seq is None:
-                    raise NoteNotFound("There is no note of the id that the page begins after.")
+                    raise AuditEntryNotFound(
+                        "There is no note of the id that the page begins after."
+                    )
                 statement = statement.where(audit.c.seq < seq)
             rows = (await connection.execute(statement)).mappings().all()
         return [_note(row) for row in rows]
@@ -45,7 +47,7 @@ class SqlAuditStore:
             return (await connection.execute(statement)).scalar_one()
 
 
-async def write_note(connection: AsyncConnection, made: AuditEntry | None) -> None:
+async def record(connection: AsyncConnection, made: AuditEntry | None) -> None:
     """Add an entry to the caller's transaction, if there is one."""
     if made is None:
         return

@@ -185,7 +185,7 @@ def as_text(report: Report) -> str:
     for column in ("worth", "found", "what to do"):
         table.add_column(column, overflow="fold")
     for one in report.found.why.improve:
-        most = "up to " if one.cause.at_most else ""
+        most = "up to " if one.cause.is_upper_bound else ""
         table.add_row(f"{most}{one.points:+.2f}", one.cause.finding, one.cause.action)
     if report.found.why.improve:
         console.print(table, markup=False)

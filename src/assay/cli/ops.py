@@ -113,7 +113,7 @@ class OpsProtocol(H11Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._let_go()
+        self._drop()
         super().connection_lost(exc)
 
     @property
@@ -123,10 +123,10 @@ class OpsProtocol(H11Protocol):
 
     def drop(self) -> None:
         """End it at once."""
-        self._let_go()
+        self._drop()
         self.transport.abort()
 
-    def _let_go(self) -> None:
+    def _drop(self) -> None:
         if self._end is not None:
             self._end.cancel()
         if self in self._open:

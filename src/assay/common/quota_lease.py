@@ -139,7 +139,7 @@ class QuotaLease:
         self._asking: OrderedDict[str, _Asking] = OrderedDict()
         self._wake = asyncio.Event()
         self._pause_s, self._try_at_s, self._found_at_s = SWEEP_S, 0.0, -STEADY_S
-        self.is_alone = False
+        self.is_local = False
         """Whether the shared count is unreachable: then each process counts by itself."""
 
     def spend(self, key: str) -> Remaining | None:
@@ -159,7 +159,7 @@ class QuotaLease:
         lease.units -= 1
         return lease.room(self._clock.monotonic_s())
 
-    def unspend(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """Take back a unit that was just spent, if the request was refused for another reason."""
         lease = self._slices.get(key)
         if lease is not None and lease.units < lease.size:
@@ -167,7 +167,7 @@ class QuotaLease:
 
     async def take(self, key: str, limit: int) -> Remaining | None:
         """Spend a unit, leasing if none is held; return None if the store is unreachable."""
-        if self.is_alone:
+        if self.is_local:
             return None
         found = self.spend(key)
         if found is not None:
@@ -203,7 +203,7 @@ class QuotaLease:
 
     async def round(self) -> None:
         """Do one round of `run`: ask for, and return, everything that is due."""
-        if self.is_alone:
+        if self.is_local:
             await self._try_again()
             return
         while asked := self._next(everything=False):
@@ -215,7 +215,7 @@ class QuotaLease:
 
     async def close(self) -> None:
         """Give all held units back. A lost store is ignored here."""
-        while not self.is_alone and (asked := self._next(everything=True)):
+        while not self.is_local and (asked := self._next(everything=True)):
             try:
                 await self._ask(asked)
             except Unavailable:
@@ -312,7 +312,7 @@ class QuotaLease:
 
     def _lose(self, error: Unavailable) -> None:
         """Forget the held units: they leave the shared window by themselves."""
-        self.is_alone = True
+        self.is_local = True
         now_s = self._clock.monotonic_s()
         is_steady = now_s - self._found_at_s >= STEADY_S
         self._pause_s = SWEEP_S if is_steady else min(2 * self._pause_s, PAUSE_MAX_S)
@@ -330,7 +330,7 @@ class QuotaLease:
             await self._window.check()
         except Unavailable:
             return
-        self.is_alone, self._found_at_s = False, self._clock.monotonic_s()
+        self.is_local, self._found_at_s = False, self._clock.monotonic_s()
         self._on_change(None)
 
 

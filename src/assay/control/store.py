@@ -149,9 +149,7 @@ class SqlControlStore:
         )
         return _scopes(await self._agents(statement))
 
-    async def paths_of_others(
-        self, agent: str, origin: str, at_most: int
-    ) -> Sequence[ControlScope]:
+    async def paths_of_others(self, agent: str, origin: str, limit: int) -> Sequence[ControlScope]:
         """Return paths of other agents, including disputed ones.
 
         A doubtful path belongs to no one.
@@ -162,11 +160,11 @@ class SqlControlStore:
             .where(_KEYS.subject_key != agent, self._is_kept(_KEYS.seen_us))
             .distinct()
             .order_by(_KEYS.key)
-            .limit(at_most)
+            .limit(limit)
         )
         return _scopes(await self._agents(statement))
 
-    async def remove(self, before: datetime, at_most: int) -> int:
+    async def remove(self, before: datetime, limit: int) -> int:
         """Remove rows last seen before then, a bounded number of each kind; return how many."""
         before_us = to_us(before)
         keyed = (
@@ -179,7 +177,7 @@ class SqlControlStore:
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of control")
             for table, columns, seen_us in keyed:
-                old = select(*columns).where(seen_us < before_us).limit(at_most)
+                old = select(*columns).where(seen_us < before_us).limit(limit)
                 gone = delete(table).where(tuple_(*columns).in_(old))
                 removed += (await connection.execute(gone)).rowcount
         return removed

@@ -20,7 +20,7 @@ _GET = text("SELECT value FROM state WHERE key = :key AND expires_us > :now_us")
 _TAKE = text("DELETE FROM state WHERE key = :key AND expires_us > :now_us RETURNING value")
 _PURGE = text(
     "DELETE FROM state WHERE key IN"
-    " (SELECT key FROM state WHERE expires_us <= :now_us ORDER BY expires_us LIMIT :at_most)"
+    " (SELECT key FROM state WHERE expires_us <= :now_us ORDER BY expires_us LIMIT :limit)"
     " AND expires_us <= :now_us RETURNING 1"
 )
 """The time is checked twice: an entry replaced since the inner query must stay."""
@@ -72,7 +72,7 @@ class SqlSharedState:
         async with self._database.write() as connection:
             # Two concurrent purges could deadlock on each other's rows.
             await self._database.lock(connection, "purge of state")
-            values = {"now_us": self._now_us(), "at_most": PURGE_MAX}
+            values = {"now_us": self._now_us(), "limit": PURGE_MAX}
             removed = (await connection.execute(_PURGE, values)).all()
         if len(removed) == PURGE_MAX:
             self._purge_at_s = now_s  # More entries remain: the next put continues.

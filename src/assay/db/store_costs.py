@@ -134,13 +134,13 @@ class SqlCostStore:
         async with self._database.read() as connection:
             return _counts((await connection.execute(statement)).mappings().all())
 
-    async def remove(self, before_day: int, at_most: int) -> int:
+    async def remove(self, before_day: int, limit: int) -> int:
         """Delete counts of earlier days; return how many were deleted."""
         key = tuple_(_COSTS.c.bearer, _COSTS.c.cost, _COSTS.c.day)
         old = select(_COSTS.c.bearer, _COSTS.c.cost, _COSTS.c.day).where(_COSTS.c.day < before_day)
         async with self._database.write() as connection:
             await self._database.lock(connection, "daily costs")
-            removed = await connection.execute(delete(_COSTS).where(key.in_(old.limit(at_most))))
+            removed = await connection.execute(delete(_COSTS).where(key.in_(old.limit(limit))))
             return removed.rowcount
 
     async def _trim_when_due(self, days: Collection[int]) -> None:
@@ -160,9 +160,9 @@ class SqlCostStore:
                     await _remove_least(connection, cost, day, rows - ROWS_MAX)
 
 
-async def _remove_least(connection: AsyncConnection, cost: str, day: int, at_most: int) -> None:
+async def _remove_least(connection: AsyncConnection, cost: str, day: int, limit: int) -> None:
     mine = (_COSTS.c.cost == cost, _COSTS.c.day == day)
-    least = select(_COSTS.c.bearer).where(*mine).order_by(_COSTS.c.used).limit(at_most)
+    least = select(_COSTS.c.bearer).where(*mine).order_by(_COSTS.c.used).limit(limit)
     await connection.execute(delete(_COSTS).where(*mine, _COSTS.c.bearer.in_(least)))
 
 

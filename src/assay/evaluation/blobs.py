@@ -60,10 +60,10 @@ class LocalSnapshotBlobs:
         if _CID.fullmatch(cid):
             await asyncio.to_thread(self._remove, self._folder / cid)
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
-        return await asyncio.to_thread(self._trim, bytes_max, at_most)
+    async def trim(self, bytes_max: int, limit: int) -> int:
+        return await asyncio.to_thread(self._trim, bytes_max, limit)
 
-    def _trim(self, bytes_max: int, at_most: int) -> int:
+    def _trim(self, bytes_max: int, limit: int) -> int:
         """Remove the oldest blocks.
 
         Several processes may trim at once, and missing files are skipped.
@@ -78,7 +78,7 @@ class LocalSnapshotBlobs:
         if left <= bytes_max:
             return 0
         removed = 0
-        for _, size, name in heapq.nsmallest(at_most, rows):
+        for _, size, name in heapq.nsmallest(limit, rows):
             if left <= bytes_max:
                 break
             self._remove(self._folder / name)
@@ -144,9 +144,9 @@ class IpfsSnapshotBlobs:
         with suppress(httpx2.HTTPError):
             await self._opened().post(unpin, params={"arg": uri.removeprefix("ipfs://")})
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
+    async def trim(self, bytes_max: int, limit: int) -> int:
         """Remove nothing: the node bounds its own store."""
-        del bytes_max, at_most
+        del bytes_max, limit
         return 0
 
     async def aclose(self) -> None:
@@ -174,8 +174,8 @@ class NoSnapshotBlobs:
     async def remove(self, uri: str) -> None:
         del uri
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
-        del bytes_max, at_most
+    async def trim(self, bytes_max: int, limit: int) -> int:
+        del bytes_max, limit
         return 0
 
 

@@ -242,7 +242,7 @@ class Explainer:
                 "Answer faster, and have the agent evaluated again.",
                 "docs/probes.md",
                 self._after(graded, self._passing(seen, known)),
-                at_most=True,
+                is_upper_bound=True,
             )
 
     def _passing(self, seen: SignalResult, names: frozenset[str]) -> SignalResult:
@@ -277,7 +277,7 @@ class Explainer:
                     f"The signal {name.value} is worth {part.points:.2f} points;"
                     f" at its best it would be worth {after - graded.score.value:.2f} more."
                 )
-            yield Cause(name.value, finding, action, docs, after, at_most=not is_exact)
+            yield Cause(name.value, finding, action, docs, after, is_upper_bound=not is_exact)
 
     def _best(self, name: SignalName) -> tuple[SignalResult, bool]:
         """Return a signal at its best, and whether the named action leads exactly there."""

@@ -97,7 +97,7 @@ class DepositStore(Protocol):
         """Record their results, by id."""
         ...
 
-    async def after(self, last_id: str, at_most: int) -> Sequence[DepositedCredential]:
+    async def after(self, last_id: str, limit: int) -> Sequence[DepositedCredential]:
         """Return those of all agents by id, after `last_id`: to seal them again."""
         ...
 
@@ -113,9 +113,7 @@ class ProvenPaths(Protocol):
         """Return addresses under the agent's proven and undisputed control, seen since then."""
         ...
 
-    async def paths_of_others(
-        self, agent: str, origin: str, at_most: int
-    ) -> Sequence[ControlScope]:
+    async def paths_of_others(self, agent: str, origin: str, limit: int) -> Sequence[ControlScope]:
         """Return addresses at an origin that other agents were proven to control."""
         ...
 

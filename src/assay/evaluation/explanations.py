@@ -27,7 +27,7 @@ class Cause:
     score_after: float
     is_cap: bool = False
     """Whether it bounds the whole score, whatever the rest is."""
-    at_most: bool = False
+    is_upper_bound: bool = False
     """Whether the gain is an upper bound: the actual gain depends on later evidence."""
 
 
@@ -59,7 +59,7 @@ class Improvement:
             "action": self.cause.action,
             "points": self.points,
             "scoreAfter": self.cause.score_after,
-            "atMost": self.cause.at_most,
+            "atMost": self.cause.is_upper_bound,
             "docs": self.cause.docs,
         }
 
@@ -87,7 +87,12 @@ def explained(
     found = [Improvement(one, round(max(0.0, one.score_after - now), 2)) for one in all_causes]
     ranked = sorted(
         (one for one in found if one.points > 0 or one.cause.is_cap or one.cause.slug in asked),
-        key=lambda one: (not one.cause.is_cap, -one.points, one.cause.at_most, one.cause.slug),
+        key=lambda one: (
+            not one.cause.is_cap,
+            -one.points,
+            one.cause.is_upper_bound,
+            one.cause.slug,
+        ),
     )
     reasons = dict.fromkeys(one.cause.finding for one in ranked)
     return Explanation(tuple(reasons)[:REASONS_MAX], tuple(ranked[:IMPROVE_MAX]))
@@ -98,5 +103,11 @@ def _of_rung(ask: RungAsk, before_ceiling: float) -> Cause:
     what = ask.action or ask.sentence
     action = f"{what} The ceiling is {ask.ceiling_after:g} when all of this rung is there."
     return Cause(
-        ask.slug, ask.sentence, action, ask.docs, after, is_cap=before_ceiling > after, at_most=True
+        ask.slug,
+        ask.sentence,
+        action,
+        ask.docs,
+        after,
+        is_cap=before_ceiling > after,
+        is_upper_bound=True,
     )

@@ -137,7 +137,7 @@ class EvaluationStore(Protocol):
         """Return the last link of the subject's chain."""
         ...
 
-    async def history(self, after: int, at_most: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
+    async def history(self, after: int, limit: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
         """Return evaluations after a position, oldest first, each with its position."""
         ...
 
@@ -170,10 +170,10 @@ class SnapshotBlobs(Protocol):
         """Remove the data under an address if possible; a missing block is not an error."""
         ...
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
+    async def trim(self, bytes_max: int, limit: int) -> int:
         """Remove the oldest data until at most `bytes_max` bytes remain; return how many went.
 
-        At most `at_most` at once. If something else bounds the store, none.
+        At most `limit` at once. If something else bounds the store, none.
         """
         ...
 

@@ -259,7 +259,7 @@ class DueVisit:
 
 
 def choose(
-    due: Sequence[DueVisit], used: Mapping[tuple[str, bool], int], per_host: int, at_most: int
+    due: Sequence[DueVisit], used: Mapping[tuple[str, bool], int], per_host: int, limit: int
 ) -> tuple[list[DueVisit], list[DueVisit]]:
     """Return the visits to make now, and those whose hosts had their visits of today.
 
@@ -273,7 +273,7 @@ def choose(
     for visit in sorted(due, key=lambda v: (v.rank, not v.has_control, v.visited, v.subject_key)):
         if visit.is_visit and visit.host and not _has_room(visit, counts, per_host):
             full.append(visit)
-        elif len(chosen) < at_most:
+        elif len(chosen) < limit:
             chosen.append(visit)
             counts[visit.host, visit.has_control] += visit.is_visit
     return chosen, full
@@ -391,17 +391,17 @@ class Enrolments:
         self._chance = chance
 
     async def enrol(
-        self, holder: EnrolmentHolder, subject: Subject, at_most: int | None = None
+        self, holder: EnrolmentHolder, subject: Subject, limit: int | None = None
     ) -> None:
         """Request regular visits to the agent. Raises `EnrolmentLimitReached`.
 
-        `at_most` is the holder's limit if it is lower than usual.
+        `limit` is the holder's limit if it is lower than usual.
         """
         now = self._clock.now()
-        limit = AGENTS_MAX[holder.kind] if at_most is None else at_most
+        most = AGENTS_MAX[holder.kind] if limit is None else limit
         due = now + between(QUIET, self._chance)
-        if not await self._store.add(holder, subject, now, due, limit):
-            raise EnrolmentLimitReached(f"You have {limit} agents in the schedule already.")
+        if not await self._store.add(holder, subject, now, due, most):
+            raise EnrolmentLimitReached(f"You have {most} agents in the schedule already.")
 
     async def withdraw(self, holder: EnrolmentHolder, subject_key: str) -> None:
         """Withdraw the request. Raises `NotEnrolled`."""

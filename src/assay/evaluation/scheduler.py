@@ -162,9 +162,9 @@ class Scheduler:
             raise failed
         return made
 
-    async def _lease(self, at_most: int) -> Sequence[DueVisit]:
+    async def _lease(self, limit: int) -> Sequence[DueVisit]:
         needs = self._needs
-        return await needs.schedule.lease(needs.visits_per_host, at_most, LEASE_S)
+        return await needs.schedule.lease(needs.visits_per_host, limit, LEASE_S)
 
     async def _visit(self, visit: DueVisit) -> None:
         needs = self._needs

@@ -84,8 +84,8 @@ class SqlServiceCredentials:
                 values = {"used_us": to_us(at), "outcome": outcome}
                 await connection.execute(known.values(values))
 
-    async def after(self, last_id: str, at_most: int) -> Sequence[DepositedCredential]:
-        found = select(service_credentials).where(_C.id > last_id).order_by(_C.id).limit(at_most)
+    async def after(self, last_id: str, limit: int) -> Sequence[DepositedCredential]:
+        found = select(service_credentials).where(_C.id > last_id).order_by(_C.id).limit(limit)
         async with self._database.read() as connection:
             rows = (await connection.execute(found)).mappings().all()
         return [_read(row) for row in rows]
@@ -95,11 +95,11 @@ class SqlServiceCredentials:
         async with self._database.write() as connection:
             await connection.execute(known.values(sealed=sealed))
 
-    async def remove_unused(self, before: datetime, at_most: int) -> int:
+    async def remove_unused(self, before: datetime, limit: int) -> int:
         """Erase those that no visit has used since then; return how many."""
         before_us = to_us(before)
         never = and_(_C.used_us.is_(None), _C.created_us < before_us)
-        old = select(_C.id).where(or_(_C.used_us < before_us, never)).limit(at_most)
+        old = select(_C.id).where(or_(_C.used_us < before_us, never)).limit(limit)
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of service credentials")
             gone = delete(service_credentials).where(_C.id.in_(old))

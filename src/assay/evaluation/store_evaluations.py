@@ -240,12 +240,9 @@ class SqlEvaluationStore:
             row = await _last(connection, subject_key)
         return None if row is None else _snapshot(row)
 
-    async def history(self, after: int, at_most: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
+    async def history(self, after: int, limit: int) -> Sequence[tuple[int, Evaluation, Snapshot]]:
         newer = (
-            select(snapshots)
-            .where(snapshots.c.seq > after)
-            .order_by(snapshots.c.seq)
-            .limit(at_most)
+            select(snapshots).where(snapshots.c.seq > after).order_by(snapshots.c.seq).limit(limit)
         )
         # Old rows may be removed meanwhile.
         async with self._database.snapshot(USE_S) as connection:
@@ -366,12 +363,12 @@ def _snapshot(row: RowMapping) -> Snapshot:
 
 DUE: Final = text(
     "SELECT subject_key FROM evaluations GROUP BY subject_key"
-    " HAVING COUNT(*) > :kept AND MIN(evaluated_us) < :before_us LIMIT :at_most"
+    " HAVING COUNT(*) > :kept AND MIN(evaluated_us) < :before_us LIMIT :limit"
 )
 OF_SUBJECT: Final = text(
     "SELECT seq, evaluation_id, snapshot_hash, encrypted_data_uri, taken_us FROM snapshots"
     " WHERE subject_key = :key AND seq < (SELECT seq FROM snapshots WHERE subject_key = :key"
-    " ORDER BY seq DESC LIMIT 1 OFFSET :newer) ORDER BY seq LIMIT :at_most"
+    " ORDER BY seq DESC LIMIT 1 OFFSET :newer) ORDER BY seq LIMIT :limit"
 )
 _GO_ON_FROM: Final = text(
     "INSERT INTO removed_snapshots (subject_key, snapshot_hash) VALUES (:key, :last)"
@@ -385,27 +382,27 @@ class SqlOldEvaluations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def remove(self, kept: int, before: datetime, at_most: int) -> tuple[int, Sequence[str]]:
+    async def remove(self, kept: int, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
         """Remove evaluations older than `before`, except the `kept` newest of each subject.
 
         Return how many, and the addresses of their snapshots' encrypted data.
         """
-        values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
+        values = {"kept": kept, "before_us": to_us(before), "limit": limit}
         async with self._database.read() as connection:
             keys = (await connection.execute(DUE, values)).scalars().all()
         count, uris = 0, list[str]()
         for key in keys:
-            if count == at_most:
+            if count == limit:
                 break
-            gone, theirs = await self._remove(key, kept, to_us(before), at_most - count)
+            gone, theirs = await self._remove(key, kept, to_us(before), limit - count)
             count += gone
             uris += theirs
         return count, uris
 
     async def _remove(
-        self, key: str, kept: int, before_us: int, at_most: int
+        self, key: str, kept: int, before_us: int, limit: int
     ) -> tuple[int, Sequence[str]]:
-        values = {"key": key, "newer": kept - 1, "at_most": at_most}
+        values = {"key": key, "newer": kept - 1, "limit": limit}
         async with self._database.write() as connection:
             await self._database.lock(connection, key)  # Additions to the chain take it too.
             found = (await connection.execute(OF_SUBJECT, values)).all()

@@ -80,9 +80,9 @@ class SqlVisitStore:
             select(visits.c.seq)
             .where(visits.c.subject_key == subject_key, visits.c.at_us >= to_us(since), kind)
             .order_by(visits.c.at_us.desc(), visits.c.seq.desc())
-            .limit(at_most)
+            .limit(limit)
             .subquery()
-            for kind, at_most in wanted
+            for kind, limit in wanted
         ]
         found = union(*(select(part.c.seq) for part in parts))
         statement = (
@@ -109,9 +109,9 @@ class SqlVisitStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _record(row)
 
-    async def remove(self, before: datetime, at_most: int) -> int:
+    async def remove(self, before: datetime, limit: int) -> int:
         """Remove visits from before then, and equally old counts of hosts; return how many rows."""
-        old = select(visits.c.seq).where(visits.c.at_us < to_us(before)).limit(at_most)
+        old = select(visits.c.seq).where(visits.c.at_us < to_us(before)).limit(limit)
         day = int(before.timestamp()) // DAY_S
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of visits")
@@ -221,12 +221,12 @@ class SqlVisitRequests:
                 await connection.execute(now_ranked.values(rank=rank))
         return bool(removed.rowcount)
 
-    async def remove_gates(self, before: datetime, at_most: int) -> int:
+    async def remove_gates(self, before: datetime, limit: int) -> int:
         """Remove gates' requests from before then, and rank their agents again; return how many."""
         old = (
             select(_R.holder, _R.subject_key)
             .where(_R.kind == "gate", _R.created_us < to_us(before))
-            .limit(at_most)
+            .limit(limit)
         )
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of gates' askings")
@@ -345,7 +345,7 @@ class SqlVisitSchedule:
         async with self._database.read() as connection:
             return await _plan(connection, subject_key)
 
-    async def lease(self, per_host: int, at_most: int, lease_s: float) -> list[DueVisit]:
+    async def lease(self, per_host: int, limit: int, lease_s: float) -> list[DueVisit]:
         """Return visits to make now; each is leased to this caller for `lease_s` seconds.
 
         Visits whose hosts had their visits of today are postponed to tomorrow. All processes
@@ -358,7 +358,7 @@ class SqlVisitSchedule:
         async with self._database.write() as connection:
             await self._database.lock(connection, "visits of hosts")
             used = await _used(connection, {visit.host for visit in due}, _day(now))
-            chosen, full = choose(due, used, per_host, at_most)
+            chosen, full = choose(due, used, per_host, limit)
             taken = [v for v in chosen if await _take(connection, v, now, lease_s)]
             for visit in taken:
                 await self._count(connection, visit, now)
@@ -394,12 +394,10 @@ class SqlVisitSchedule:
             await connection.execute(gone)
             await connection.execute(delete(visit_schedule).where(_S.subject_key == subject_key))
 
-    async def remove_idle(self, before: datetime, at_most: int) -> int:
+    async def remove_idle(self, before: datetime, limit: int) -> int:
         """Delete agents of the last rank that no caller requested since then; return how many."""
         idle = (
-            select(_S.subject_key)
-            .where(_S.rank == REST, _S.asked_us < to_us(before))
-            .limit(at_most)
+            select(_S.subject_key).where(_S.rank == REST, _S.asked_us < to_us(before)).limit(limit)
         )
         statement = delete(visit_schedule).where(_S.subject_key.in_(idle))
         async with self._database.write() as connection:
@@ -579,9 +577,9 @@ class SqlSeeds:
             rows = (await connection.execute(statement)).all()
         return {row.commitment: from_us(row.at_us) for row in rows}
 
-    async def remove(self, before: datetime, at_most: int) -> int:
+    async def remove(self, before: datetime, limit: int) -> int:
         """Remove those from before then; return how many."""
-        old = select(_SEEDS.commitment).where(_SEEDS.at_us < to_us(before)).limit(at_most)
+        old = select(_SEEDS.commitment).where(_SEEDS.at_us < to_us(before)).limit(limit)
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of seeds")
             gone = await connection.execute(delete(visit_seeds).where(_SEEDS.commitment.in_(old)))

@@ -16,7 +16,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from assay.audit.service import TERMINAL, Actor, AuditEntry, note
+from assay.audit.service import TERMINAL, Actor, AuditEntry, new_entry
 from assay.chains.model import ChainUnavailable
 from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
@@ -207,7 +207,7 @@ class GasStore(Protocol):
         ...
 
     async def credit_for_admin(
-        self, operator_id: str, currency: str, amount: int, note: AuditEntry
+        self, operator_id: str, currency: str, amount: int, entry: AuditEntry
     ) -> int:
         """Add billionths to the prepaid gas (negative: take back); return the new balance."""
         ...
@@ -216,7 +216,7 @@ class GasStore(Protocol):
         """Return the networks on which an active wrapper takes payments, by their ids."""
         ...
 
-    async def release_abandoned(self, before: datetime, at_most: int) -> int:
+    async def release_abandoned(self, before: datetime, limit: int) -> int:
         """Release claims with prepaid gas whose lease ended before then; return how many."""
         ...
 
@@ -419,7 +419,7 @@ class GasAccounts:
         if not nano.is_finite() or nano != nano.to_integral_value() or abs(amount) > CREDIT_MAX:
             message = f"The amount must be up to {CREDIT_MAX}, with at most nine decimals."
             raise InvalidRequest(message)
-        entry = note(
+        entry = new_entry(
             *(self._clock, actor, "gas.credited", operator_id),
             amount=f"{amount:f}",
             currency=currency,

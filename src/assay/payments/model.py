@@ -339,7 +339,7 @@ class Due:
     """Their lease ended before that moment."""
     look_at: datetime | None
     """Their next look is not after that moment; None: at any time."""
-    at_most: int
+    limit: int
     of_payer: int
     """The most entries of one payer."""
 

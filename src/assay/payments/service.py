@@ -135,7 +135,7 @@ async def require_cover(
     until_s = needs.clock.monotonic_s() + LANDING_S
     while True:
         balances = await protocol.verify(payment, needs, sighting)
-        if balances is None or _cover(balances, claim.entry, committed):
+        if balances is None or _is_covered(balances, claim.entry, committed):
             return
         committed = await _changed(committed, claim.entry, ledger, needs.clock, until_s)
 
@@ -159,7 +159,7 @@ async def _changed(
         pause_s = min(PAUSE_S + 2 * pause_s, PAUSE_MAX_S)
 
 
-def _cover(balances: Balances, entry: LedgerEntry, committed: InFlightAmount) -> bool:
+def _is_covered(balances: Balances, entry: LedgerEntry, committed: InFlightAmount) -> bool:
     """Return whether there is enough for the entry and its fees, and for all that is in flight."""
     fees, needed = entry.fees, committed.amount + entry.amount
     if fees.token == entry.asset:

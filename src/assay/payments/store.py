@@ -365,7 +365,7 @@ class SqlLedgerStore:
             "a_network": due.network,
             "free_us": to_us(due.free_at),
             "due_us": 2**62 if due.look_at is None else to_us(due.look_at),
-            "at_most": due.at_most,
+            "limit": due.limit,
             "of_payer": due.of_payer,
             "until_us": to_us(lease_until),
         }
@@ -417,10 +417,10 @@ class SqlLedgerStore:
             return (await connection.execute(statement)).rowcount
 
     async def list(
-        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+        self, operator_id: str | None, states: Sequence[PaymentState], limit: int
     ) -> Sequence[LedgerEntry]:
         """Return entries, newest first."""
-        statement = select(payments).order_by(payments.c.created_us.desc()).limit(at_most)
+        statement = select(payments).order_by(payments.c.created_us.desc()).limit(limit)
         if operator_id is not None:
             statement = statement.where(payments.c.operator_id == operator_id)
         if states:

@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from assay.audit.service import AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.common.cache import BoundedMap
 from assay.common.clock import DAY_US
 from assay.db.engine import Database, from_us, to_us
@@ -263,7 +263,7 @@ class SqlGasStore:
         return (await self._budgets.used([SHARED], day)).get(SHARED, 0)
 
     async def credit_for_admin(
-        self, operator_id: str, currency: str, amount: int, note: AuditEntry
+        self, operator_id: str, currency: str, amount: int, entry: AuditEntry
     ) -> int:
         made = (sqlite_insert if self._database.kind == "sqlite" else postgresql_insert)(
             gas_accounts
@@ -274,7 +274,7 @@ class SqlGasStore:
         ).returning(gas_accounts.c.balance)
         async with self._database.write() as connection:
             balance = (await connection.execute(add)).scalar_one()
-            await write_note(connection, note)
+            await record(connection, entry)
         return int(balance)
 
     async def sold(self) -> Sequence[SoldOn]:
@@ -282,11 +282,9 @@ class SqlGasStore:
             found = (await connection.execute(_SOLD)).all()
         return [SoldOn(str(one[0]), str(one[1]), int(one.highest)) for one in found]
 
-    async def release_abandoned(self, before: datetime, at_most: int) -> int:
+    async def release_abandoned(self, before: datetime, limit: int) -> int:
         async with self._database.read() as connection:
-            found = (
-                await connection.execute(_ABANDONED, {"us": to_us(before), "n": at_most})
-            ).all()
+            found = (await connection.execute(_ABANDONED, {"us": to_us(before), "n": limit})).all()
 
         async def work(transaction: SqlTransaction) -> int:
             released = 0

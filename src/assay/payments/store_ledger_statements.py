@@ -111,7 +111,7 @@ _leased = (
     select(_due.c.id)
     .where(_due.c.turn <= bindparam("of_payer"))
     .order_by(_due.c.turn, _due.c.look_us, _due.c.id)
-    .limit(bindparam("at_most"))
+    .limit(bindparam("limit"))
 )
 LEASE = (
     update(payments)

@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.audit.service import AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.common.clock import Clock
 from assay.common.errors import Conflict
 from assay.db.engine import Database, from_us, to_us
@@ -236,7 +236,7 @@ class SqlTransferStore:
                     await self._keep(connection, made, signed)
                 if made.of_balance:
                     await self._require_owed(connection, made)
-                await write_note(connection, audit_entry)
+                await record(connection, audit_entry)
         except IntegrityError as error:
             raise Conflict("This payment has been given back, or is being.") from error
         return made
@@ -270,7 +270,7 @@ class SqlTransferStore:
                     return None
                 if transaction:
                     await self._claim(connection, moved)
-                await write_note(connection, audit_entry)
+                await record(connection, audit_entry)
         except IntegrityError as error:
             raise Conflict("That transaction is another transfer's.") from error
         return moved

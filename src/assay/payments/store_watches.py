@@ -49,7 +49,7 @@ _SETTLED = (
     select(payments.c.id)
     .where(_OF_NETWORK, _IS_DUE, payments.c.settled_us.is_not(None))
     .order_by(payments.c.watch_us)
-    .limit(bindparam("at_most"))
+    .limit(bindparam("limit"))
 )
 _window = (
     select(payments.c.id, payments.c.payer, payments.c.watch_us)
@@ -59,7 +59,7 @@ _window = (
     .subquery()
 )
 _turn = func.row_number().over(partition_by=_window.c.payer, order_by=_window.c.watch_us)
-_UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindparam("at_most"))
+_UNPAID = select(_window.c.id).order_by(_turn, _window.c.watch_us).limit(bindparam("limit"))
 """Each payer's first before anybody's second."""
 
 
@@ -109,14 +109,14 @@ class SqlWatchStore:
         )
 
     async def claim_due(
-        self, network: str, now: datetime, until: datetime, at_most: int
+        self, network: str, now: datetime, until: datetime, limit: int
     ) -> Sequence[WatchedPayment]:
-        values = {"a_network": network, "now_us": to_us(now), "at_most": at_most}
+        values = {"a_network": network, "now_us": to_us(now), "limit": limit}
         settled = await self._ids(_SETTLED, values)
         unpaid = await self._ids(_UNPAID, {**values, "window": UNPAID_WINDOW})
-        left = max(at_most - len(settled), -(-at_most // UNPAID_SHARE))
+        left = max(limit - len(settled), -(-limit // UNPAID_SHARE))
         unpaid = unpaid[:left]
-        ids = [*settled[: at_most - len(unpaid)], *unpaid]
+        ids = [*settled[: limit - len(unpaid)], *unpaid]
         if not ids:
             return []
         named = {"ids": json.dumps(ids), "now_us": to_us(now), "until_us": to_us(until)}
@@ -180,7 +180,7 @@ _MOVED_NOTHING: Final = (
 )
 REMOVE: Final = text(
     f"DELETE FROM payments WHERE {_MOVED_NOTHING} AND id IN (SELECT id FROM payments"  # noqa: S608 - our own words
-    f" WHERE {_MOVED_NOTHING} ORDER BY expires_us LIMIT :at_most)"
+    f" WHERE {_MOVED_NOTHING} ORDER BY expires_us LIMIT :limit)"
     f" RETURNING operator_id, updated_us / {DAY_US} AS day, state, gas_currency, gas_spent"
 )
 _ADD: Final = text(
@@ -198,14 +198,14 @@ class SqlOldPayments:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def remove(self, before: datetime, at_most: int) -> int:
+    async def remove(self, before: datetime, limit: int) -> int:
         """Remove payments that ended, with their authorisation, before then; return how many.
 
         It never removes one that is in flight or still looked at, that money came in for, that was
         released after something was sent for it, or that an answer, a refund or a transfer refers
         to. `removed_payments` counts the failed ones and their gas.
         """
-        values = {"before_us": to_us(before), "at_most": at_most}
+        values = {"before_us": to_us(before), "limit": limit}
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of payments")
             gone = (await connection.execute(REMOVE, values)).all()

@@ -19,7 +19,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, note
+from assay.audit.service import TERMINAL, Action, Actor, AuditEntry, new_entry
 from assay.common.clock import Clock, iso
 from assay.common.errors import Conflict, InvalidRequest, Problem, Unavailable
 from assay.common.ids import new_id
@@ -393,7 +393,7 @@ class Transfers:
         return payment.fee_rate is not None or payment.pay_to in self._payees
 
     def _audit_entry(self, action: Action, made: Transfer, actor: Actor) -> AuditEntry:
-        return note(
+        return new_entry(
             *(self._clock, actor, action, made.operator_id, made.id),
             amount=str(made.amount),
             network=made.network,

@@ -59,7 +59,7 @@ class WatchStore(Protocol):
     """When entries are looked at next."""
 
     async def claim_due(
-        self, network: str, now: datetime, until: datetime, at_most: int
+        self, network: str, now: datetime, until: datetime, limit: int
     ) -> Sequence[WatchedPayment]:
         """Return due entries of the network; for other processes they are due at `until`.
 

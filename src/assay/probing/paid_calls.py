@@ -188,7 +188,7 @@ class PaidCallStore(Protocol):
         """Assign the sender's next nonce and store what is signed; once for each claim."""
         ...
 
-    async def unfilled(self, sender: str, network: str, at_most: int) -> Sequence[PaidCall]:
+    async def unfilled(self, sender: str, network: str, limit: int) -> Sequence[PaidCall]:
         """Return claims that are signed and not known to be mined, by nonce."""
         ...
 

@@ -99,12 +99,12 @@ class SqlPaidCallStore:
             await connection.execute(update(paid_calls).where(_C.id == call.id).values(values))
         return replace(call, nonce=nonce, raw=signed.raw, transaction=signed.transaction)
 
-    async def unfilled(self, sender: str, network: str, at_most: int) -> Sequence[PaidCall]:
+    async def unfilled(self, sender: str, network: str, limit: int) -> Sequence[PaidCall]:
         statement = (
             select(paid_calls)
             .where(_C.sender == sender, _C.network == network, _C.raw != "", ~_C.is_filled)
             .order_by(_C.nonce.desc())
-            .limit(at_most)
+            .limit(limit)
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
@@ -161,9 +161,9 @@ class SqlPaidCallStore:
             row = (await connection.execute(statement)).one()
         return Spending(*(int(value) for value in row))
 
-    async def remove(self, before: datetime, at_most: int) -> int:
+    async def remove(self, before: datetime, limit: int) -> int:
         """Remove claims from before then; return how many."""
-        old = select(_C.id).where(_C.opened_us < to_us(before)).limit(at_most)
+        old = select(_C.id).where(_C.opened_us < to_us(before)).limit(limit)
         async with self._database.write() as connection:
             gone = await connection.execute(delete(paid_calls).where(_C.id.in_(old)))
             return gone.rowcount

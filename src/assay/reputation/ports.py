@@ -58,7 +58,7 @@ class EventStore(Protocol):
         ...
 
     async def due(
-        self, kind: EventKind, network: str, below: int, at_most: int
+        self, kind: EventKind, network: str, below: int, limit: int
     ) -> Sequence[tuple[Stream, EventCursor]]:
         """Return the unfinished streams that are furthest behind, all at the same block."""
         ...

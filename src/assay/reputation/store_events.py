@@ -71,7 +71,7 @@ _ADD: Final = text(
 
 _IDLE: Final = text(
     "SELECT network, subject FROM index_streams"
-    " WHERE kind = 'payments' AND asked_day < :before_day ORDER BY asked_day LIMIT :at_most"
+    " WHERE kind = 'payments' AND asked_day < :before_day ORDER BY asked_day LIMIT :limit"
 )
 _FORGET_IDLE: Final = text(
     "DELETE FROM index_streams WHERE kind = 'payments' AND network = :network"
@@ -85,7 +85,7 @@ _LARGEST: Final = text(
     " WHERE s.kind = 'payments' AND s.subject NOT IN :kept"
     " ORDER BY EXISTS (SELECT 1 FROM evaluations e WHERE e.wallet = s.subject"
     " AND e.rung >= 3 AND e.evaluated_us >= :used_us),"
-    " s.rows DESC, s.asked_day, s.network, s.subject LIMIT :at_most"
+    " s.rows DESC, s.asked_day, s.network, s.subject LIMIT :limit"
 ).bindparams(bindparam("kept", expanding=True))
 _FORGET: Final = text(
     "DELETE FROM index_streams"
@@ -109,7 +109,7 @@ REMOVE_ROWS: Final = text(
     f"{_OF} AND t.recipient = :subject{_NOT_OF} t.sender)"
     " UNION ALL "
     f"{_OF} AND t.sender = :subject AND t.recipient <> :subject{_NOT_OF} t.recipient)"
-    " LIMIT :at_most) AS gone)"
+    " LIMIT :limit) AS gone)"
 )
 _REMOVED: Final = text(
     "DELETE FROM index_streams WHERE kind = 'gone' AND network = :network AND subject = :subject"
@@ -122,11 +122,11 @@ LOOK: Final = text(
     " WHERE o.network = s.network AND o.funder = s.subject) AS is_used"
     " FROM index_streams s LEFT JOIN chain_fundings f"
     " ON f.network = s.network AND f.account = s.subject"
-    " WHERE s.kind = 'funding' AND s.asked_day < :before_day ORDER BY s.asked_day LIMIT :at_most"
+    " WHERE s.kind = 'funding' AND s.asked_day < :before_day ORDER BY s.asked_day LIMIT :limit"
 )
 _FUNDED: Final = text(
     "SELECT COUNT(*) FROM (SELECT 1 FROM chain_fundings"
-    " WHERE network = :network AND funder = :funder LIMIT :at_most) AS funded"
+    " WHERE network = :network AND funder = :funder LIMIT :limit) AS funded"
 )
 
 
@@ -136,10 +136,10 @@ class SqlOldStreams:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def forget_idle(self, before_day: int, at_most: int) -> int:
+    async def forget_idle(self, before_day: int, limit: int) -> int:
         """Delete payment streams that no evaluation has needed since that day; return how many."""
-        values = {"before_day": before_day, "at_most": at_most}
-        if not await self._found(_IDLE, {**values, "at_most": 1}):
+        values = {"before_day": before_day, "limit": limit}
+        if not await self._found(_IDLE, {**values, "limit": 1}):
             return 0
         async with self._database.write() as connection:
             await self._database.lock(connection, ROWS_LOCK)
@@ -151,7 +151,7 @@ class SqlOldStreams:
         return len(idle)
 
     async def forget_largest(
-        self, rows_max: int, used_since: datetime, kept: Collection[str], at_most: int
+        self, rows_max: int, used_since: datetime, kept: Collection[str], limit: int
     ) -> int:
         """Delete payment streams until at most `rows_max` rows are kept; return how many streams.
 
@@ -162,7 +162,7 @@ class SqlOldStreams:
         (total,) = (await self._found(_TOTAL, {}))[0].values()
         if total <= rows_max:
             return 0
-        values = {"used_us": to_us(used_since), "kept": sorted(kept) or [""], "at_most": at_most}
+        values = {"used_us": to_us(used_since), "kept": sorted(kept) or [""], "limit": limit}
         async with self._database.write() as connection:
             await self._database.lock(connection, ROWS_LOCK)
             over = (await connection.execute(_TOTAL)).scalar_one() - rows_max
@@ -177,7 +177,7 @@ class SqlOldStreams:
                 await connection.execute(_ADD, {**gone, "kind": "gone"})
         return forgotten
 
-    async def remove_rows(self, at_most: int) -> bool:
+    async def remove_rows(self, limit: int) -> bool:
         """Remove transfers of one deleted stream; return whether there may be more to remove."""
         if not await self._found(_GONE, {}):
             return False
@@ -188,19 +188,19 @@ class SqlOldStreams:
                 return False
             removed = 0
             if (await connection.execute(_IS_READ, dict(gone))).one_or_none() is None:
-                part = {**gone, "at_most": at_most}
+                part = {**gone, "limit": limit}
                 removed = (await connection.execute(REMOVE_ROWS, part)).rowcount
-            if removed < at_most:
+            if removed < limit:
                 await connection.execute(_REMOVED, dict(gone))
         return True
 
-    async def look_at_fundings(self, before_day: int, today: int, at_most: int) -> int:
+    async def look_at_fundings(self, before_day: int, today: int, limit: int) -> int:
         """Check fundings not checked since that day; return how many.
 
         Fundings that lead to payers of a stream that is kept stay.
         """
-        values = {"before_day": before_day, "at_most": at_most}
-        if not await self._found(LOOK, {**values, "at_most": 1}):
+        values = {"before_day": before_day, "limit": limit}
+        if not await self._found(LOOK, {**values, "limit": 1}):
             return 0
         async with self._database.write() as connection:
             await self._database.lock(connection, ROWS_LOCK)
@@ -223,7 +223,7 @@ class SqlOldStreams:
     ) -> None:
         """Keep exchanges: a forgotten one would join its customers into one when little used."""
         for network, funder in sorted({(r["network"], r["funder"]) for r in unused if r["funder"]}):
-            whose = {"network": network, "funder": funder, "at_most": NEUTRAL_FROM}
+            whose = {"network": network, "funder": funder, "limit": NEUTRAL_FROM}
             if (await connection.execute(_FUNDED, whose)).scalar_one() == NEUTRAL_FROM:
                 row = {"kind": EXCHANGE, "network": network, "subject": funder}
                 await connection.execute(_ADD, row)
@@ -277,7 +277,7 @@ class SqlEventStore:
         }
 
     async def due(
-        self, kind: EventKind, network: str, below: int, at_most: int
+        self, kind: EventKind, network: str, below: int, limit: int
     ) -> Sequence[tuple[Stream, EventCursor]]:
         mine = (_S.kind == kind, _S.network == network, _S.is_done.is_(False), _S.block < below)
         lowest = select(func.min(_S.block)).where(*mine).scalar_subquery()
@@ -285,7 +285,7 @@ class SqlEventStore:
             select(index_streams)
             .where(*mine, _S.block == lowest)
             .order_by(_S.block_hash, _S.subject)
-            .limit(at_most)
+            .limit(limit)
         )
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).all()

@@ -117,28 +117,28 @@ class SharedRateLimit(RateLimit):
 
     @override
     def take(self, caller: str) -> RateLimitVerdict | None:
-        if self._quota_lease.is_alone:
+        if self._quota_lease.is_local:
             return super().take(caller)
         return super().take(caller) if self._quota_lease.has(self._prefix + caller) else None
 
     @override
     def room(self, caller: str) -> float | None:
         """As in the base class; also None if no leased quota is left."""
-        if not self._quota_lease.is_alone and not self._quota_lease.has(self._prefix + caller):
+        if not self._quota_lease.is_local and not self._quota_lease.has(self._prefix + caller):
             return None
         return super().room(caller)
 
     @override
     def count(self, caller: str, full_at: float) -> None:
         super().count(caller, full_at)
-        if not self._quota_lease.is_alone:
+        if not self._quota_lease.is_local:
             self._quota_lease.use(self._prefix + caller)
 
     @override
     def give_back(self, caller: str) -> None:
         super().give_back(caller)
-        if not self._quota_lease.is_alone:
-            self._quota_lease.unspend(self._prefix + caller)
+        if not self._quota_lease.is_local:
+            self._quota_lease.release(self._prefix + caller)
 
     @override
     async def admit(self, caller: str) -> RateLimitVerdict:
@@ -151,7 +151,7 @@ class SharedRateLimit(RateLimit):
             return self._refused(reset_s)
         full_at = super().room(caller)
         if full_at is None:  # The shared count has forgotten what this process admitted.
-            self._quota_lease.unspend(key)
+            self._quota_lease.release(key)
             return self._refused(reset_s)
         super().count(caller, full_at)
         return RateLimitVerdict(

@@ -173,10 +173,10 @@ class Deliverer:
         """Do one round: begin what can begin now, then wait for an evaluation or a moment."""
         self._wake.clear()
         await self._care()
-        while (at_most := self._slots.batch()) > 0:
+        while (limit := self._slots.batch()) > 0:
             full, left = self._slots.full(), self._slots.left
             # A write that is cut off keeps its lock on the database, so it is finished.
-            begun = await finish(self._store.begin(self._clock.now(), at_most, full, left))
+            begun = await finish(self._store.claim_due(self._clock.now(), limit, full, left))
             for delivery in begun:
                 self._slots.begin(delivery.operator_id)
                 self._spawn("webhook delivery", self._deliver(delivery))
@@ -195,7 +195,7 @@ class Deliverer:
         self._care_at_s = now_s + CARE_S
         now = self._clock.now()
         await self._store.give_up(now - timedelta(seconds=WAIT_S), now)
-        await self._store.abandon(now - ABANDONED_AFTER, now)
+        await self._store.fail_abandoned(now - ABANDONED_AFTER, now)
         await self._store.purge(now - KEPT)
 
     async def _deliver(self, delivery: Delivery) -> None:
@@ -207,7 +207,9 @@ class Deliverer:
                 return
             is_slow = self._clock.monotonic_s() - begun_s >= SLOW_S
             now = self._clock.now()
-            await finish(self._store.end(delivery.id, ended.state, ended.status, ended.reason, now))
+            await finish(
+                self._store.complete(delivery.id, ended.state, ended.status, ended.reason, now)
+            )
             is_slow = is_slow and not await self._is_proven(delivery)
         finally:
             self._slots.end(delivery.operator_id, is_slow=is_slow)

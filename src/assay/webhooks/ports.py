@@ -15,9 +15,9 @@ class WebhookStore(Protocol):
     """
 
     async def add(
-        self, made: WebhookRegistration, keys: Sequence[str], at_most: int, note: AuditEntry
+        self, made: WebhookRegistration, keys: Sequence[str], limit: int, entry: AuditEntry
     ) -> bool:
-        """Store it; return False if the operator has `at_most` already.
+        """Store it; return False if the operator has `limit` already.
 
         `keys` are the agents', or `*`.
         """
@@ -31,11 +31,11 @@ class WebhookStore(Protocol):
         """Return one of the operator's registrations; None also while its account is suspended."""
         ...
 
-    async def remove(self, operator_id: str, webhook_id: str, note: AuditEntry) -> bool:
+    async def remove(self, operator_id: str, webhook_id: str, entry: AuditEntry) -> bool:
         """Remove it and fail what is pending for it; return whether it existed."""
         ...
 
-    async def reseal(self, made: WebhookRegistration, note: AuditEntry) -> None:
+    async def reseal(self, made: WebhookRegistration, entry: AuditEntry) -> None:
         """Replace the sealed secret, if the operator has such a registration."""
         ...
 
@@ -44,7 +44,7 @@ class WebhookStore(Protocol):
         operator_id: str,
         webhook_id: str | None,
         before: str | None,
-        at_most: int,
+        limit: int,
         offset: int = 0,
     ) -> Sequence[Delivery]:
         """Return the operator's deliveries, newest first, older than the one with id `before`.
@@ -58,19 +58,19 @@ class WebhookStore(Protocol):
         ...
 
     async def deliveries_for_admin(
-        self, state: DeliveryState | None, at_most: int
+        self, state: DeliveryState | None, limit: int
     ) -> Sequence[Delivery]:
         """Return everybody's deliveries, newest first."""
         ...
 
-    async def begin(
+    async def claim_due(
         self,
         now: datetime,
-        at_most: int,
-        but_not: Collection[str] = (),
+        limit: int,
+        exclude: Collection[str] = (),
         left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
-        """Take pending deliveries, of each operator the oldest first, none of those in `but_not`.
+        """Take pending deliveries, of each operator the oldest first, none of those in `exclude`.
 
         Operators take turns, one delivery each, from where the last call ended. One operator has at
         most as many as `left` returns. Each delivery is durably `sending` when this returns, and
@@ -78,7 +78,7 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def end(
+    async def complete(
         self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,
         now: datetime,
     ) -> None:  # fmt: skip
@@ -96,7 +96,7 @@ class WebhookStore(Protocol):
         """Fail what has waited for a budget since before that moment; return how many."""
         ...
 
-    async def abandon(self, begun_before: datetime, now: datetime) -> int:
+    async def fail_abandoned(self, begun_before: datetime, now: datetime) -> int:
         """Fail what was begun before that moment and never ended; return how many."""
         ...
 

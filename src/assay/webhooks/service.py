@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.service import TERMINAL, Actor, new_entry
 from assay.chains.model import is_address
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
@@ -104,7 +104,7 @@ class Webhooks:
             sealed_secret=sealed,
             created_at=self._clock.now(),
         )
-        entry = note(
+        entry = new_entry(
             *(self._clock, actor, "webhook.registered", operator_id, webhook_id),
             signed=sealed is not None,
         )
@@ -119,7 +119,7 @@ class Webhooks:
 
     async def remove(self, operator_id: str, webhook_id: str, actor: Actor) -> None:
         """Remove a registration at once. Raises `WebhookNotFound`."""
-        entry = note(self._clock, actor, "webhook.removed", operator_id, webhook_id)
+        entry = new_entry(self._clock, actor, "webhook.removed", operator_id, webhook_id)
         if not await self._store.remove(operator_id, webhook_id, entry):
             raise WebhookNotFound("You have no webhook of this id.")
 
@@ -138,10 +138,10 @@ class Webhooks:
         return await self._proofs.ask(operator_id, found.url, now=True)
 
     async def deliveries(
-        self, operator_id: str, webhook_id: str | None, before: str | None, at_most: int
+        self, operator_id: str, webhook_id: str | None, before: str | None, limit: int
     ) -> Sequence[Delivery]:
         """Return what was delivered to the operator, newest first."""
-        return await self._store.deliveries(operator_id, webhook_id, before, at_most)
+        return await self._store.deliveries(operator_id, webhook_id, before, limit)
 
     async def delivery_page(
         self, operator_id: str, webhook_id: str | None, page: DeliveryPage
@@ -159,7 +159,7 @@ class Webhooks:
             if one.sealed_secret is not None and not self._secrets.is_current(one.sealed_secret):
                 key = self._secrets.open(one.sealed_secret, place(one.id))
                 resealed = replace(one, sealed_secret=self._secrets.seal(key, place(one.id)))
-                entry = note(self._clock, actor, "webhook.resealed", operator_id, one.id)
+                entry = new_entry(self._clock, actor, "webhook.resealed", operator_id, one.id)
                 await self._store.reseal(resealed, entry)
                 count += 1
         return count

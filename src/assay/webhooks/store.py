@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import RowMapping, delete, func, insert, select, update
 
 from assay.audit.service import AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, webhook_agents, webhook_deliveries, webhooks
 from assay.webhooks.model import (
@@ -34,7 +34,7 @@ class SqlWebhookStore:
         """The operator whose turn was last."""
 
     async def add(
-        self, made: WebhookRegistration, keys: Sequence[str], at_most: int, note: AuditEntry
+        self, made: WebhookRegistration, keys: Sequence[str], limit: int, entry: AuditEntry
     ) -> bool:
         mine = webhooks.c.operator_id == made.operator_id
         values = {
@@ -50,12 +50,12 @@ class SqlWebhookStore:
             # Counted and added in one order: of two concurrent calls, one sees the other.
             await self._database.lock(connection, f"webhooks {made.operator_id}")
             count = select(func.count()).select_from(webhooks).where(mine)
-            if (await connection.execute(count)).scalar_one() >= at_most:
+            if (await connection.execute(count)).scalar_one() >= limit:
                 return False
             await connection.execute(insert(webhooks).values(values))
             rows = [{"webhook_id": made.id, "agent_id": key} for key in keys]
             await connection.execute(insert(webhook_agents), rows)
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
     async def list(self, operator_id: str) -> Sequence[WebhookRegistration]:
@@ -82,13 +82,13 @@ class SqlWebhookStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _registration(row)
 
-    async def remove(self, operator_id: str, webhook_id: str, note: AuditEntry) -> bool:
+    async def remove(self, operator_id: str, webhook_id: str, entry: AuditEntry) -> bool:
         mine = (webhooks.c.operator_id == operator_id, webhooks.c.id == webhook_id)
         waiting = (_ROWS.c.webhook_id == webhook_id, _ROWS.c.state == DeliveryState.PENDING)
         gone = {
             "state": DeliveryState.FAILED.value,
             "reason": "the registration is gone",
-            "ended_us": to_us(note.at),
+            "ended_us": to_us(entry.at),
         }
         async with self._database.write() as connection:
             found = await connection.execute(select(webhooks.c.id).where(*mine).with_for_update())
@@ -99,10 +99,10 @@ class SqlWebhookStore:
             )
             await connection.execute(delete(webhooks).where(*mine))
             await connection.execute(update(_ROWS).where(*waiting).values(gone))
-            await write_note(connection, note)
+            await record(connection, entry)
         return True
 
-    async def reseal(self, made: WebhookRegistration, note: AuditEntry) -> None:
+    async def reseal(self, made: WebhookRegistration, entry: AuditEntry) -> None:
         statement = (
             update(webhooks)
             .where(webhooks.c.operator_id == made.operator_id, webhooks.c.id == made.id)
@@ -111,20 +111,20 @@ class SqlWebhookStore:
         )
         async with self._database.write() as connection:
             if (await connection.execute(statement)).one_or_none() is not None:
-                await write_note(connection, note)
+                await record(connection, entry)
 
     async def deliveries(
         self,
         operator_id: str,
         webhook_id: str | None,
         before: str | None,
-        at_most: int,
+        limit: int,
         offset: int = 0,
     ) -> Sequence[Delivery]:
         statement = select(_ROWS).where(_ROWS.c.operator_id == operator_id)
         if webhook_id is not None:
             statement = statement.where(_ROWS.c.webhook_id == webhook_id)
-        statement = statement.order_by(_ROWS.c.seq.desc()).limit(at_most).offset(offset)
+        statement = statement.order_by(_ROWS.c.seq.desc()).limit(limit).offset(offset)
         async with self._database.read() as connection:
             if before is not None:
                 mine = (_ROWS.c.id == before, _ROWS.c.operator_id == operator_id)
@@ -145,20 +145,20 @@ class SqlWebhookStore:
             return (await connection.execute(statement)).scalar_one()
 
     async def deliveries_for_admin(
-        self, state: DeliveryState | None, at_most: int
+        self, state: DeliveryState | None, limit: int
     ) -> Sequence[Delivery]:
-        statement = select(_ROWS).order_by(_ROWS.c.seq.desc()).limit(at_most)
+        statement = select(_ROWS).order_by(_ROWS.c.seq.desc()).limit(limit)
         if state is not None:
             statement = statement.where(_ROWS.c.state == state)
         async with self._database.read() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return [_delivery(row) for row in rows]
 
-    async def begin(
+    async def claim_due(
         self,
         now: datetime,
-        at_most: int,
-        but_not: Collection[str] = (),
+        limit: int,
+        exclude: Collection[str] = (),
         left: Callable[[str], int] | None = None,
     ) -> Sequence[Delivery]:
         if not await self._database.look(
@@ -168,7 +168,7 @@ class SqlWebhookStore:
             return []
         async with self._database.read() as connection:
             due, self._after = await due_by_turns(
-                connection, now, Turn(at_most, but_not, self._after, left)
+                connection, now, Turn(limit, exclude, self._after, left)
             )
         if not due:
             return []
@@ -186,7 +186,7 @@ class SqlWebhookStore:
             rows = (await connection.execute(statement)).mappings().all()
         return [_delivery(row) for row in sorted(rows, key=lambda row: due.index(row["seq"]))]
 
-    async def end(
+    async def complete(
         self, delivery_id: str, state: DeliveryState, status: int | None, reason: str | None,
         now: datetime,
     ) -> None:  # fmt: skip
@@ -228,7 +228,7 @@ class SqlWebhookStore:
         async with self._database.write() as connection:
             return (await connection.execute(statement)).rowcount
 
-    async def abandon(self, begun_before: datetime, now: datetime) -> int:
+    async def fail_abandoned(self, begun_before: datetime, now: datetime) -> int:
         lost = (
             _ROWS.c.state == DeliveryState.SENDING,
             _ROWS.c.begun_us < to_us(begun_before),

@@ -61,8 +61,8 @@ _IS_PENDING = _ROWS.c.state == DeliveryState.PENDING
 class Turn:
     """A request for due deliveries."""
 
-    at_most: int
-    but_not: Collection[str]
+    limit: int
+    exclude: Collection[str]
     after: str
     """The operator whose turn was last."""
     left: Callable[[str], int] | None
@@ -75,9 +75,9 @@ async def due_by_turns(
     """Return numbers of due deliveries, in turn, and the operator whose turn was last."""
     after, is_round = turn.after, False
     for _ in range(PAGES_MAX):
-        page, but_not = await _operators(connection, after, turn.but_not), turn.but_not
+        page, exclude = await _operators(connection, after, turn.exclude), turn.exclude
         if len(page) < PAGE:  # then from the start
-            page += await _operators(connection, "", [*but_not, *page]) if after else []
+            page += await _operators(connection, "", [*exclude, *page]) if after else []
             is_round = True
         due = await _due_of(connection, page, now, turn) if page else []
         if due:
@@ -89,7 +89,7 @@ async def due_by_turns(
 
 
 async def _operators(
-    connection: AsyncConnection, after: str, but_not: Collection[str]
+    connection: AsyncConnection, after: str, exclude: Collection[str]
 ) -> list[str]:
     """Return the next operators with pending deliveries, by id, one page of them."""
 
@@ -97,7 +97,7 @@ async def _operators(
         found = select(func.min(_ROWS.c.operator_id)).where(
             _IS_PENDING, _ROWS.c.operator_id > previous
         )
-        return found.where(_ROWS.c.operator_id.not_in(but_not)) if but_not else found
+        return found.where(_ROWS.c.operator_id.not_in(exclude)) if exclude else found
 
     walk = select(
         following(after).scalar_subquery().label("operator_id"), literal(1).label("place")
@@ -123,7 +123,7 @@ async def _due_of(
                 _ROWS.c.wait_until_us <= to_us(now),
             )
             .order_by(_ROWS.c.seq)
-            .limit(turn.at_most)
+            .limit(turn.limit)
             .subquery()
         )
         for operator in operators
@@ -137,7 +137,7 @@ async def _due_of(
         for rank, seq in enumerate(sorted(found[operator]))
         if turn.left is None or rank < turn.left(operator)
     ]
-    return [(seq, operator) for _, _, seq, operator in sorted(ranked)[: turn.at_most]]
+    return [(seq, operator) for _, _, seq, operator in sorted(ranked)[: turn.limit]]
 
 
 NO_CHANGE = EvaluationChange()

@@ -335,7 +335,7 @@ class CallRecord:
     outcome: str = "forwarded"
     answer_headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     """Headers for any answer, such as a session that began."""
-    let_go: "Callable[[], None] | None" = None
+    release: "Callable[[], None] | None" = None
     """Releases the memory that is held for the call; called at the end."""
     refusal: "ServiceError | None" = None
     """Set if its address is over its limit: it is raised unless a valid payment comes."""

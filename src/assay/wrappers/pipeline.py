@@ -310,8 +310,8 @@ class Pipeline:
 
     def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
         """Record how the call ended, and release what it held."""
-        if call_record.let_go is not None:
-            call_record.let_go()
+        if call_record.release is not None:
+            call_record.release()
         self._steps.record.record(call_record, status, response_bytes)
 
     async def _serve(
@@ -519,5 +519,5 @@ class Pipeline:
     def _shares(self, call_record: CallRecord) -> Shares:
         """Return memory for what the call holds back; it is released at its end."""
         shares = self._buffers.shares(caller_of(call_record.incoming.client_address))
-        call_record.let_go = shares.close
+        call_record.release = shares.close
         return shares

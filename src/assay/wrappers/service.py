@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.audit.service import TERMINAL, Actor, note
+from assay.audit.service import TERMINAL, Actor, new_entry
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
@@ -81,7 +81,7 @@ class Endpoints:
         if await self._store.count(operator_id) >= KEPT_MAX:
             raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
         config = self._config(operator_id, new_id(), asked)
-        entry = note(
+        entry = new_entry(
             *(self._clock, actor, "endpoint.created", operator_id, config.id),
             upstream_header=config.auth.header if config.auth else None,
         )
@@ -115,7 +115,7 @@ class Endpoints:
             if not changes:
                 return known
             fields = ", ".join(one.field for one in changes)
-            entry = note(
+            entry = new_entry(
                 *(self._clock, actor, "endpoint.changed", operator_id, config_id), fields=fields
             )
             result = await self._store.change(config, changes, entry)
@@ -128,14 +128,14 @@ class Endpoints:
         raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
 
     async def history(
-        self, operator_id: str, config_id: str, at_most: int, offset: int
+        self, operator_id: str, config_id: str, limit: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
         """Return a wrapper's revisions, newest first, and how many there are.
 
         Raises `EndpointNotFound`.
         """
         await self._find(operator_id, config_id)
-        return await self._store.history(operator_id, config_id, at_most, offset)
+        return await self._store.history(operator_id, config_id, limit, offset)
 
     async def owner_for_admin(self, config_id: str) -> str:
         """Return the id of a wrapper's operator. Raises `EndpointNotFound`."""
@@ -183,7 +183,7 @@ class Endpoints:
 
     async def deactivate(self, operator_id: str, config_id: str, actor: Actor = TERMINAL) -> None:
         """Stop a wrapper at once. Raises `EndpointNotFound`."""
-        entry = note(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
+        entry = new_entry(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
         if not await self._store.deactivate(operator_id, config_id, entry):
             raise _not_found()
         self.changes += 1
@@ -199,7 +199,7 @@ class Endpoints:
         for config_id, secret in old:
             opened = self._secrets.open(secret, _place(config_id))
             resealed = self._secrets.seal(opened, _place(config_id))
-            entry = note(self._clock, actor, "endpoint.resealed", operator_id, config_id)
+            entry = new_entry(self._clock, actor, "endpoint.resealed", operator_id, config_id)
             await self._store.reseal(operator_id, config_id, secret, resealed, entry)
         self.changes += 1
         return len(old)

@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.audit.service import ActorKind, AuditEntry
-from assay.audit.store import write_note
+from assay.audit.store import record
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
@@ -130,14 +130,14 @@ class SqlWrapperStore:
         self._database = database
 
     async def add(
-        self, config: WrapperConfig, route_key: str, note: AuditEntry | None = None
+        self, config: WrapperConfig, route_key: str, entry: AuditEntry | None = None
     ) -> bool:
         """Store; return False if an active config of the operator has the same route key."""
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
                 await connection.execute(insert(wrappers).values(values))
-                await _write_revision(connection, config, (), note)
+                await _write_revision(connection, config, (), entry)
         except IntegrityError:
             if route_key in await self._keys(config.operator_id):
                 return False
@@ -187,7 +187,7 @@ class SqlWrapperStore:
         return await _configs(rows)
 
     async def deactivate(
-        self, operator_id: str, config_id: str, note: AuditEntry | None = None
+        self, operator_id: str, config_id: str, entry: AuditEntry | None = None
     ) -> bool:
         """Deactivate a config; return whether the operator has it."""
         statement = (
@@ -204,13 +204,13 @@ class SqlWrapperStore:
                 return False
             if is_changed:
                 change = FieldChange("active", before=True, after=False)
-                await _write_revision(connection, config_of(row), [change], note)
+                await _write_revision(connection, config_of(row), [change], entry)
             else:
-                await write_note(connection, note)
+                await record(connection, entry)
         return True
 
     async def change(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
+        self, config: WrapperConfig, changes: Sequence[FieldChange], entry: AuditEntry
     ) -> ChangeResult:
         """Replace a config by its next revision.
 
@@ -231,7 +231,7 @@ class SqlWrapperStore:
             async with self._database.write() as connection:
                 if (await connection.execute(statement)).one_or_none() is None:
                     return "stale"
-                await _write_revision(connection, config, changes, note)
+                await _write_revision(connection, config, changes, entry)
         except IntegrityError:
             if key in await self._keys(config.operator_id):
                 return "overlaps"
@@ -239,12 +239,12 @@ class SqlWrapperStore:
         return "changed"
 
     async def history(
-        self, operator_id: str, config_id: str, at_most: int, offset: int
+        self, operator_id: str, config_id: str, limit: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
         """Return the revisions of the operator's config, newest first, and how many there are."""
         mine = _revisions_of(operator_id, config_id)
         counted = select(func.count()).select_from(wrapper_revisions).where(*mine)
-        page = _REVISIONS.where(*mine).limit(at_most).offset(offset)
+        page = _REVISIONS.where(*mine).limit(limit).offset(offset)
         async with self._database.read() as connection:
             total = (await connection.execute(counted)).scalar_one()
             ordered = page.order_by(wrapper_revisions.c.revision.desc())
@@ -315,7 +315,7 @@ class SqlWrapperStore:
         config_id: str,
         old: bytes,
         new: bytes,
-        note: AuditEntry | None = None,
+        entry: AuditEntry | None = None,
     ) -> None:
         """Replace a sealed secret wherever the operator's config has it."""
         async with self._database.write() as connection:
@@ -329,7 +329,7 @@ class SqlWrapperStore:
                 done = await connection.execute(statement.values(upstream_auth_secret=new))
                 changed += done.rowcount
             if changed:
-                await write_note(connection, note)
+                await record(connection, entry)
 
     async def _keys(self, operator_id: str) -> Sequence[str | None]:
         statement = select(wrappers.c.route_key).where(wrappers.c.operator_id == operator_id)
@@ -359,10 +359,10 @@ async def _write_revision(
     connection: AsyncConnection,
     config: WrapperConfig,
     changes: Sequence[FieldChange],
-    note: AuditEntry | None,
+    entry: AuditEntry | None,
 ) -> None:
     """Write the revision, the end of the one before, and a line of the audit trail."""
-    at_us = to_us(config.created_at if note is None else note.at)
+    at_us = to_us(config.created_at if entry is None else entry.at)
     before = update(wrapper_revisions).where(
         *_revisions_of(config.operator_id, config.id), wrapper_revisions.c.until_us.is_(None)
     )
@@ -371,13 +371,13 @@ async def _write_revision(
         **values_of(config),
         "wrapper_id": config.id,
         "at_us": at_us,
-        "actor_kind": "" if note is None else note.actor.kind,
-        "actor_id": None if note is None else note.actor.operator_id,
-        "action": "endpoint.created" if note is None else note.action,
+        "actor_kind": "" if entry is None else entry.actor.kind,
+        "actor_id": None if entry is None else entry.actor.operator_id,
+        "action": "endpoint.created" if entry is None else entry.action,
         "changes": json.dumps(changes),
     }
     await connection.execute(insert(wrapper_revisions).values(values))
-    await write_note(connection, note)
+    await record(connection, entry)
 
 
 REMOVE: Final = text(
@@ -387,7 +387,7 @@ REMOVE: Final = text(
     " AND r.revision > 1 AND r.revision <= w.revision - :kept"
     " WHERE w.revision > :kept AND r.until_us < :before_us"
     " AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.wrapper_id = r.wrapper_id"
-    " AND p.wrapper_revision = r.revision AND p.wrapper_revision > 1) LIMIT :at_most)"
+    " AND p.wrapper_revision = r.revision AND p.wrapper_revision > 1) LIMIT :limit)"
 )
 """The last condition about payments is that of their index: most are of a first revision."""
 
@@ -398,13 +398,13 @@ class SqlOldRevisions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def remove(self, kept: int, before: datetime, at_most: int) -> int:
+    async def remove(self, kept: int, before: datetime, limit: int) -> int:
         """Remove revisions that ended before then; return how many.
 
         The first and the `kept` newest of each wrapper stay, and every one that a payment was
         claimed under.
         """
-        values = {"kept": kept, "before_us": to_us(before), "at_most": at_most}
+        values = {"kept": kept, "before_us": to_us(before), "limit": limit}
         async with self._database.write() as connection:
             await self._database.lock(connection, "retention of revisions")
             return (await connection.execute(REMOVE, values)).rowcount

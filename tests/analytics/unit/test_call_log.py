@@ -43,7 +43,7 @@ class Store:
         if fate == "cut":
             raise asyncio.CancelledError
 
-    async def recent(self, operator_id: str, at_most: int) -> Sequence[CallLogEntry]:
+    async def recent(self, operator_id: str, limit: int) -> Sequence[CallLogEntry]:
         raise NotImplementedError
 
 

@@ -348,8 +348,8 @@ def test_a_store_that_comes_and_goes_is_tried_again_ever_more_seldom() -> None:
         quota_lease, lost_at, pauses = world.nodes[0].quota_lease, 0.0, list[float]()
         for tenths in range(3000):
             world.clock.now_s = tenths / 10
-            world.window.gone = not quota_lease.is_alone
-            if not quota_lease.is_alone:
+            world.window.gone = not quota_lease.is_local
+            if not quota_lease.is_local:
                 if tenths:
                     pauses.append(round(world.clock.now_s - lost_at, 1))
                 await world.call(0)

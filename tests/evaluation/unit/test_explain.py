@@ -95,7 +95,7 @@ def test_a_finding_is_worth_exactly_what_the_score_becomes_without_it() -> None:
         after = value_of(behaviour(**put_right), REVIEWS, WALLET)
         assert by_slug[name].cause.score_after == after
         assert by_slug[name].points == round(after - found.value, 2)
-        assert not by_slug[name].cause.at_most
+        assert not by_slug[name].cause.is_upper_bound
     assert improve[0].points == max(one.points for one in improve)
 
 
@@ -185,7 +185,7 @@ def test_what_the_next_rung_asks_for_is_worth_up_to_its_ceiling() -> None:
     why = explained([Cause("minor_one", "m", "do", "docs", 74)], 74.0, asks, before_ceiling=80.0)
     (only,) = why.improve
     assert (only.cause.slug, only.points, only.cause.score_after) == ("visits", 6.0, 80.0)
-    assert only.cause.at_most
+    assert only.cause.is_upper_bound
     (first, second) = explained(
         [Cause("critical", "c", "do", "docs", 50, is_cap=True)], 34.99, asks, before_ceiling=90.0
     ).improve

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.sqlite import dialect
 from assay.accounts.model import Operator, Plan, Role
 from assay.accounts.ports import SignUp
 from assay.accounts.store_operators import SqlOperatorStore
-from assay.audit.service import TERMINAL, note
+from assay.audit.service import TERMINAL, new_entry
 from assay.audit.store import SqlAuditStore
 from assay.common.ids import new_id
 from assay.db.engine import Database
@@ -93,7 +93,7 @@ async def claimed(ledger: SqlLedgerStore, made: LedgerEntry, budget: GasTerms) -
 
 
 async def credit(database: Database, operator_id: str, amount: int, clock: FrozenClock) -> int:
-    told = note(clock, TERMINAL, "gas.credited", operator_id)
+    told = new_entry(clock, TERMINAL, "gas.credited", operator_id)
     return await SqlGasStore(database).credit_for_admin(operator_id, COIN, amount, told)
 
 

@@ -260,7 +260,7 @@ async def test_of_many_askers_each_unfinished_payment_has_one(ledger: SqlLedgerS
     for number in range(20):
         await open_entry(ledger, f"0x{number}")
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(leased(ledger, due(at_most=7))) for _ in range(6)]
+        tasks = [group.create_task(leased(ledger, due(limit=7))) for _ in range(6)]
     found = [nonce for task in tasks for nonce in task.result()]
     assert len(found) == len(set(found)) == 20
 
@@ -271,7 +271,7 @@ async def test_nobodys_second_payment_comes_before_anybodys_first(ledger: SqlLed
     late = Look(CLOCK.now())
     await open_entry(ledger, "0xb1", payer="0x" + "b1" * 20, look=late)
     await open_entry(ledger, "0xb2", payer="0x" + "b2" * 20, look=late)
-    first = await leased(ledger, due(at_most=3))
+    first = await leased(ledger, due(limit=3))
     assert {"0xb1", "0xb2"} < first
     assert len(await leased(ledger, due(of_payer=4))) == 4
 
@@ -281,7 +281,7 @@ async def test_each_network_has_its_own_unfinished_payments(ledger: SqlLedgerSto
     for number in range(3):
         await open_entry(ledger, f"0x{number}")
     await open_entry(ledger, "0x9", network="eip155:1", look=Look(CLOCK.now()))
-    assert await leased(ledger, due(at_most=1, network="eip155:1")) == {"0x9"}
+    assert await leased(ledger, due(limit=1, network="eip155:1")) == {"0x9"}
     assert await leased(ledger, due(network="eip155:1")) == set()
     assert await leased(ledger, due(network="unknown")) == set()
     assert await leased(ledger, due()) == {"0x0", "0x1", "0x2"}

@@ -43,9 +43,9 @@ async def moved(ledger: SqlLedgerStore, made: LedgerEntry, state: PaymentState) 
     return found
 
 
-async def due(watches: SqlWatchStore, after: timedelta, at_most: int = 100) -> list[str]:
+async def due(watches: SqlWatchStore, after: timedelta, limit: int = 100) -> list[str]:
     now = CLOCK.now() + after
-    return [one.id for one in await watches.claim_due(NETWORK, now, now + HOUR, at_most)]
+    return [one.id for one in await watches.claim_due(NETWORK, now, now + HOUR, limit)]
 
 
 async def funnel(database: Database) -> tuple[int, int, int]:

@@ -144,7 +144,7 @@ async def test_what_points_to_a_payment_is_found_without_reading_all_that_could(
     if database.kind == "postgresql":
         return
     async with database.read() as connection:
-        values = {"before_us": 1, "at_most": 1}
+        values = {"before_us": 1, "limit": 1}
         plan = await connection.execute(text(f"EXPLAIN QUERY PLAN {REMOVE.text}"), values)
         steps = [row[3] for row in plan]
     assert not [step for step in steps if step.startswith("SCAN")], steps

@@ -128,11 +128,11 @@ class MemoryLedgerStore:
         return moved
 
     async def claim_due(
-        self, network: str, now: datetime, until: datetime, at_most: int
+        self, network: str, now: datetime, until: datetime, limit: int
     ) -> Sequence[WatchedPayment]:
         rows = {row.id: row for row in self.rows.values() if row.network == network}
         looks = sorted((at, one) for one, at in self.looks.items() if at <= now and one in rows)
-        due = [rows[one] for _, one in looks[:at_most]]
+        due = [rows[one] for _, one in looks[:limit]]
         for row in due:
             self._look_at(row.id, None if row.state in _OPEN else until)
         return [
@@ -172,7 +172,7 @@ class MemoryLedgerStore:
         placed.sort(key=lambda one: (one[0], _moment(one[1]), one[1].id))
         leased = [
             replace(row, lease_until=lease_until, moves=row.moves + 1)
-            for _, row in placed[: due.at_most]
+            for _, row in placed[: due.limit]
         ]
         for row in leased:
             self._write(row)
@@ -216,14 +216,14 @@ class MemoryLedgerStore:
         return len(old)
 
     async def list(
-        self, operator_id: str | None, states: Sequence[PaymentState], at_most: int
+        self, operator_id: str | None, states: Sequence[PaymentState], limit: int
     ) -> Sequence[LedgerEntry]:
         found = [
             row
             for row in self.rows.values()
             if operator_id in {None, row.operator_id} and (not states or row.state in states)
         ]
-        return sorted(found, key=lambda row: row.created_at, reverse=True)[:at_most]
+        return sorted(found, key=lambda row: row.created_at, reverse=True)[:limit]
 
     def _claimed(self, fresh: LedgerEntry, gas: GasTerms | None) -> tuple[LedgerEntry, bool]:
         """The entry, new, taken over, or as somebody else has it; and whether it is ours."""

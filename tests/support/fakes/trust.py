@@ -185,8 +185,8 @@ class NoBlobs:
     async def remove(self, uri: str) -> None:
         del uri
 
-    async def trim(self, bytes_max: int, at_most: int) -> int:
-        del bytes_max, at_most
+    async def trim(self, bytes_max: int, limit: int) -> int:
+        del bytes_max, limit
         return 0
 
 

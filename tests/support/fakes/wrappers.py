@@ -15,13 +15,13 @@ class MemoryWrapperStore:
         self.rows: dict[str, WrapperConfig] = {}
         self.past: list[Revision] = []
 
-    async def add(self, config: WrapperConfig, key: str, note: AuditEntry | None = None) -> bool:
+    async def add(self, config: WrapperConfig, key: str, entry: AuditEntry | None = None) -> bool:
         for one in self.rows.values():
             same = route_key(one.method, one.path) == key
             if one.active and same and one.operator_id == config.operator_id:
                 return False
         self.rows[config.id] = config
-        self._written(config, (), note)
+        self._written(config, (), entry)
         return True
 
     async def find(self, operator_id: str, config_id: str) -> WrapperConfig | None:
@@ -33,7 +33,7 @@ class MemoryWrapperStore:
         return None if known is None else known.operator_id
 
     async def change(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry
+        self, config: WrapperConfig, changes: Sequence[FieldChange], entry: AuditEntry
     ) -> ChangeResult:
         if self.rows[config.id].revision != config.revision - 1:
             return "stale"
@@ -42,18 +42,18 @@ class MemoryWrapperStore:
         if config.active and key in {route_key(c.method, c.path) for c in others}:
             return "overlaps"
         self.rows[config.id] = config
-        self._written(config, changes, note)
+        self._written(config, changes, entry)
         return "changed"
 
     async def history(
-        self, operator_id: str, config_id: str, at_most: int, offset: int
+        self, operator_id: str, config_id: str, limit: int, offset: int
     ) -> tuple[Sequence[Revision], int]:
         found = [
             one
             for one in reversed(self.past)
             if (one.config.operator_id, one.config.id) == (operator_id, config_id)
         ]
-        return found[offset : offset + at_most], len(found)
+        return found[offset : offset + limit], len(found)
 
     async def revision(self, operator_id: str, config_id: str, number: int) -> WrapperConfig | None:
         found, _ = await self.history(operator_id, config_id, len(self.past), 0)
@@ -82,13 +82,13 @@ class MemoryWrapperStore:
         return [c for c in self.rows.values() if c.operator_id == operator_id and c.active]
 
     async def deactivate(
-        self, operator_id: str, config_id: str, note: AuditEntry | None = None
+        self, operator_id: str, config_id: str, entry: AuditEntry | None = None
     ) -> bool:
         known = self.rows.get(config_id)
         if known is None or known.operator_id != operator_id:
             return False
         self.rows[config_id] = replace(known, active=False, revision=known.revision + 1)
-        self._written(self.rows[config_id], (), note)
+        self._written(self.rows[config_id], (), entry)
         return True
 
     async def sealed(self, operator_id: str) -> Sequence[tuple[str, bytes]]:
@@ -101,22 +101,22 @@ class MemoryWrapperStore:
         config_id: str,
         old: bytes,
         new: bytes,
-        note: AuditEntry | None = None,
+        entry: AuditEntry | None = None,
     ) -> None:
-        del note
+        del entry
         known = await self.find(operator_id, config_id)
         if known and known.auth and known.auth.sealed_secret == old:
             self.rows[config_id] = replace(known, auth=UpstreamAuth(known.auth.header, new))
 
     def _written(
-        self, config: WrapperConfig, changes: Sequence[FieldChange], note: AuditEntry | None
+        self, config: WrapperConfig, changes: Sequence[FieldChange], entry: AuditEntry | None
     ) -> None:
-        at = config.created_at if note is None else note.at
+        at = config.created_at if entry is None else entry.at
         self.past = [
             replace(one, until=at) if one.config.id == config.id and one.until is None else one
             for one in self.past
         ]
-        actor = None if note is None else note.actor
-        action = "endpoint.created" if note is None else note.action
+        actor = None if entry is None else entry.actor
+        action = "endpoint.created" if entry is None else entry.action
         kind, who = (None, None) if actor is None else (actor.kind, actor.operator_id)
         self.past.append(Revision(config, at, None, kind, who, action, changes))

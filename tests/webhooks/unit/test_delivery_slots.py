@@ -12,9 +12,9 @@ from assay.webhooks.delivery import (
 def _begin_all(slots: DeliverySlots, accounts: list[str]) -> list[str]:
     """Begin whatever may begin, as a store would that has work of every account."""
     begun: list[str] = []
-    while (at_most := slots.batch()) > 0:
+    while (limit := slots.batch()) > 0:
         full = set(slots.full())
-        batch = [one for one in accounts if one not in full and slots.left(one)][:at_most]
+        batch = [one for one in accounts if one not in full and slots.left(one)][:limit]
         if not batch:
             break
         for one in batch:

@@ -353,7 +353,7 @@ class BudgetedExchange:
         denial = None if rules.holds_private else classify(address)
         if denial is not None and denial.is_own_network and self._policy.allow_private:
             self._is_exempt = True
-            await self._let_go()
+            await self._release()
         elif self._any_network:
             await self._claim(f"gateway {network_of(address)}", rules.gateway)
         elif self._consents_at(address):
@@ -460,7 +460,7 @@ class BudgetedExchange:
         consent = None if self._any_network else self._consent
         return is_reserved and consent is not None and consent.given_for != use.agent
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         claims, self._claims = self._claims, ()
         try:
             with suppress(Unavailable):

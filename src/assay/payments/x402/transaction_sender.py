@@ -181,14 +181,14 @@ _ALREADY_SENT = ("already known", "already imported", "known transaction")
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class NonceConflict:
     """The nonce was taken, or the price too low: try again in another batch."""
 
     problem: str
     is_cheap: bool = False
 
 
-def meaning(transaction: str, answer: object) -> str | Undecided | Again:
+def meaning(transaction: str, answer: object) -> str | Undecided | NonceConflict:
     """Return the hash of a sent transaction if a node has it, by the node's answer or error.
 
     Otherwise return why not.
@@ -198,9 +198,9 @@ def meaning(transaction: str, answer: object) -> str | Undecided | Again:
         if any(words in problem for words in _ALREADY_SENT):
             return transaction
         if any(words in problem for words in _NONCE_TROUBLE):
-            return Again(problem)
+            return NonceConflict(problem)
         if any(words in problem for words in _CHEAP):
-            return Again(problem, is_cheap=True)
+            return NonceConflict(problem, is_cheap=True)
         return Undecided(f"not sent: {problem}")  # refused, say without gas
     if isinstance(answer, Unavailable):
         return Undecided(answer.detail or answer.message)
@@ -282,7 +282,7 @@ class _Waiting:
 
     entry: LedgerEntry
     note: Note
-    sent: asyncio.Future[str | Undecided | Again]
+    sent: asyncio.Future[str | Undecided | NonceConflict]
     nonce: int = 0
     raw: str = ""
     transaction: str = ""
@@ -318,7 +318,7 @@ class TransactionSender:
                 problem = problem or "it has had too many nonces"
                 break
             outcome = await self._turn(entry, note, price)
-            if not isinstance(outcome, Again):
+            if not isinstance(outcome, NonceConflict):
                 return outcome
             problem, cheap = outcome.problem, cheap + outcome.is_cheap
             if cheap >= CHEAP_TRIES:
@@ -342,7 +342,9 @@ class TransactionSender:
             return fixed
         (refused,) = await all_results([self._ask("eth_sendRawTransaction", entry.attempt.raw)])
         found = meaning(entry.attempt.transaction, refused)
-        return Undecided(f"not sent: {found.problem}") if isinstance(found, Again) else found
+        return (
+            Undecided(f"not sent: {found.problem}") if isinstance(found, NonceConflict) else found
+        )
 
     async def resend(self, entry: LedgerEntry, note: Note) -> str | Undecided | None:
         """Replace what was signed if it cannot be mined: too cheap now, or behind a gap.
@@ -373,9 +375,15 @@ class TransactionSender:
         await note(SettlementAttempt(one.transaction, one.raw))
         (answer,) = await all_results([self._ask("eth_sendRawTransaction", one.raw)])
         found = meaning(one.transaction, answer)
-        return Undecided(f"not replaced: {found.problem}") if isinstance(found, Again) else found
+        return (
+            Undecided(f"not replaced: {found.problem}")
+            if isinstance(found, NonceConflict)
+            else found
+        )
 
-    async def _turn(self, entry: LedgerEntry, note: Note, price: int) -> str | Undecided | Again:
+    async def _turn(
+        self, entry: LedgerEntry, note: Note, price: int
+    ) -> str | Undecided | NonceConflict:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(entry, note, loop.create_future(), price=price)
         self._queue.append(waiting)
@@ -420,7 +428,7 @@ class TransactionSender:
         refused: list[object] = [*await all_results(asked)]
         for place, one in enumerate(some):
             found = meaning(one.transaction, refused[place])
-            if isinstance(found, Again) and not found.is_cheap:
+            if isinstance(found, NonceConflict) and not found.is_cheap:
                 (refused[place],) = await all_results(
                     [self._ask("eth_sendRawTransaction", one.raw)]
                 )
@@ -476,7 +484,7 @@ class TransactionSender:
         )
 
     async def _close_gaps(
-        self, some: Sequence[_Waiting], outcomes: Sequence[str | Undecided | Again]
+        self, some: Sequence[_Waiting], outcomes: Sequence[str | Undecided | NonceConflict]
     ) -> None:
         """Spend on nothing the nonces that were refused below one that was taken.
 
@@ -520,7 +528,7 @@ def quantity(value: JsonValue) -> int:
         raise ChainUnavailable("The chain gave no number.", detail=ascii(value)[:100]) from None
 
 
-def _answer(one: _Waiting, outcome: str | Undecided | Again | Exception) -> None:
+def _answer(one: _Waiting, outcome: str | Undecided | NonceConflict | Exception) -> None:
     if one.sent.done():
         return
     if isinstance(outcome, Unavailable):

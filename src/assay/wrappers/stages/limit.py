@@ -114,7 +114,7 @@ class SharedLimitStage(LimitStage):
         Below zero, it is over the limit or there is no unit left; `admit` finds out which.
         """
         quota_lease = self._quota_lease
-        if quota_lease.is_alone:
+        if quota_lease.is_local:
             return super().count(config, who)
         room = quota_lease.spend(_key(config, who))
         if room is None:
@@ -135,7 +135,7 @@ class SharedLimitStage(LimitStage):
     ) -> tuple[int, int]:
         left, reset_s = super().count(config, who)
         if left < 0:  # the shared count has lost what this process admitted
-            self._quota_lease.unspend(_key(config, who))
+            self._quota_lease.release(_key(config, who))
             return left, reset_s
         return min(left, room[0]), room[1]
 
