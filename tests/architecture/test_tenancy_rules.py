@@ -56,10 +56,10 @@ NOBODYS = {
     "SqlCredentialStore.find_login": "a log-in: whose account it is, is the question",
     "SqlCredentialStore.find_code": "a token of a link: whose it is, is the question",
     "SqlAllowanceStore.add": "each count is keyed by its operator",
-    "SqlWebhookStore.begin": "the deliverer's: what is due, of everybody",
-    "SqlWebhookStore.end": "the deliverer's: by the id of a delivery it has begun",
+    "SqlWebhookStore.claim_due": "the deliverer's: what is due, of everybody",
+    "SqlWebhookStore.complete": "the deliverer's: by the id of a delivery it has begun",
     "SqlWebhookStore.give_up": "the deliverer's: what has waited too long, of everybody",
-    "SqlWebhookStore.abandon": "the deliverer's: what it left unfinished",
+    "SqlWebhookStore.fail_abandoned": "the deliverer's: what it left unfinished",
     "SqlWebhookStore.purge": "the deliverer's: what is old, of everybody",
 }
 """Methods that name no operator, each with its reason."""
@@ -76,7 +76,7 @@ def names_an_operator(method: Any) -> bool:
     return any(
         name == "operator_id" or _is_ones_own(hint)
         for name, hint in hints.items()
-        if name not in {"note", "return"}
+        if name != "return" and AuditEntry not in {hint, *typing.get_args(hint)}
     )
 
 
@@ -95,7 +95,7 @@ METHODS = dict(pair for store in STORES for pair in methods(store))
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_store_is_asked_about_one_operator_or_for_an_admin(name: str) -> None:
-    if name == "SqlOperatorStore.note":  # the note is all there is
+    if name == "SqlOperatorStore.record":  # the entry is all there is
         assert "operator_id" in {field.name for field in dataclasses.fields(AuditEntry)}
         return
     scoped = names_an_operator(METHODS[name]) or name.endswith("_for_admin")

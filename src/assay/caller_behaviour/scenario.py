@@ -124,7 +124,7 @@ def count_facts(*names: str) -> Callable[[SeededRandom, Sequence[ScenarioCall]],
     return lambda _rng, calls: {n: sum(bool(c.facts.get(n)) for c in calls) for n in names}
 
 
-def at_most(calls: int, *, fault: str, merit: str) -> Callable[[JsonObject], Finding]:
+def calls_at_most(calls: int, *, fault: str, merit: str) -> Callable[[JsonObject], Finding]:
     """Return the verdict of a scenario that fails an agent for more calls than these."""
     return lambda seen: failed(fault) if count(seen, "calls") > calls else passed(merit)
 

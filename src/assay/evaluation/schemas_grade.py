@@ -97,7 +97,9 @@ class ImprovementResponse(ResponseModel):
         float, Field(description="What that alone is worth, recomputed from the evidence.")
     ]
     score_after: float
-    limit: Annotated[bool, Field(description="Whether it depends on what the evidence then says.")]
+    at_most: Annotated[
+        bool, Field(description="Whether it depends on what the evidence then says.")
+    ]
     docs: Annotated[str, Field(description="The page of this project that documents it.")]
 
 

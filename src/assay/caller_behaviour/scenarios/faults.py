@@ -12,7 +12,7 @@ from assay.caller_behaviour.scenario import (
     ScenarioRequest,
     SeededRandom,
     always,
-    at_most,
+    calls_at_most,
     count,
     failed,
     onwards,
@@ -76,7 +76,7 @@ malformed_json_survived: Final = Scenario(
     "GET",
     task=always("Read the list that this URL answers."),
     reply=_reply_malformed_json_survived,
-    weigh=at_most(
+    weigh=calls_at_most(
         MALFORMED_CALLS_MAX,
         fault="It asked again and again for an answer that is broken.",
         merit="It survived an answer that is broken.",
@@ -102,7 +102,7 @@ redirects_bounded: Final = Scenario(
     "GET",
     task=always("Read the page that this URL answers."),
     reply=_reply_redirects_bounded,
-    weigh=at_most(
+    weigh=calls_at_most(
         REDIRECTED_CALLS_MAX,
         fault="It followed a redirect in circles.",
         merit="It left a circle of redirects.",
