@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx2
+import pytest
 
 from assay.accounts.ports import Client
 from assay.app.web import build
 from tests.support.live_service import PASSWORD, TestService
+
+pytestmark = pytest.mark.slow
 
 WRONG = {"email": "op@example.com", "password": "wrong wrong wrong"}
 RIGHT = {"email": "op@example.com", "password": PASSWORD}

@@ -68,9 +68,11 @@ OPERATIONS: dict[str, Callable[[Database], Awaitable[object]]] = {
     "webhooks find": lambda d: SqlWebhookStore(d).find("o", "w"),
     "webhooks remove": lambda d: SqlWebhookStore(d).remove("o", "w", NOTE),
     "webhooks deliveries": lambda d: SqlWebhookStore(d).deliveries("o", None, None, 1),
-    "webhooks begin": lambda d: SqlWebhookStore(d).begin(NOW, 1, ()),
-    "webhooks end": lambda d: SqlWebhookStore(d).end("d", DeliveryState.SENT, 200, None, NOW),
-    "webhooks abandon": lambda d: SqlWebhookStore(d).abandon(NOW, NOW),
+    "webhooks claim": lambda d: SqlWebhookStore(d).claim_due(NOW, 1, ()),
+    "webhooks complete": lambda d: SqlWebhookStore(d).complete(
+        "d", DeliveryState.SENT, 200, None, NOW
+    ),
+    "webhooks abandon": lambda d: SqlWebhookStore(d).fail_abandoned(NOW, NOW),
     "webhooks purge": lambda d: SqlWebhookStore(d).purge(NOW),
     "operators change": lambda d: SqlOperatorStore(d).change_for_admin(
         "o", AccountChange(plan=Plan.PRO), NOW, NOTE

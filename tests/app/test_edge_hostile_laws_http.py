@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.live_service import OWNER_KEY, PASSWORD, TestService, address
 
+pytestmark = pytest.mark.slow
+
 ONE_HOUSE = settings(
     max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -23,6 +23,8 @@ from tests.support.hostile_answers import ALL, SLOW, Hostile, as_list
 from tests.support.raw_server import RawServer, Request, plain, sends, serving
 from tests.support.rpc_bench import THREE, expected
 
+pytestmark = pytest.mark.slow
+
 PATIENT = RpcLimits(endpoint_s=5.0, total_s=20.0, reply_bytes_max=100_000)
 """For answers that come at once: a busy machine takes long to give the honest one."""
 

@@ -18,7 +18,7 @@ from tests.e2e.test_e2e_operator_commands import NO_CHAIN, PASSWORD
 from tests.support.assay import Served, served
 from tests.support.shop import free_port
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 EMAIL = "op@example.com"
 CHAINS = {"local": NO_CHAIN}
 

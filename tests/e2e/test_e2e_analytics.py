@@ -13,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.node_proxy import node_proxy
 from tests.support.shop import NETWORK, Dollars, Shop, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def told(made: Shop, path: str) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from tests.support.commands import command
 from tests.support.forked import ROOT
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 PAGE = (ROOT / "docs" / "better-grade.md").read_text("utf-8")
 LINES = [

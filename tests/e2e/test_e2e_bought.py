@@ -43,7 +43,7 @@ from tests.support.shop import (
     upstream,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 MILLION = 10**6
 

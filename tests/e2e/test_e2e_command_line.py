@@ -21,7 +21,7 @@ from tests.support.solana.loopback import unavailable
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import node
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 

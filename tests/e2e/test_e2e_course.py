@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.shop import NO_CHAIN, free_port
 from tests.support.wire_upstream import wire_upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 COURSE = "/operator/sandbox/course"
 CRITICAL = {"tainted_text_not_followed", "contexts_kept_apart"}
 

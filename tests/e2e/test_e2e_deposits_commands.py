@@ -10,7 +10,7 @@ from assay_demo.world import World
 from tests.support.assay import Served, served
 from tests.support.commands import command
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 VALUE = "Bearer 8Qp3vR6nTz1yLk5wXm2sHd9f"
 
 

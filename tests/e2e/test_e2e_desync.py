@@ -20,7 +20,7 @@ from tests.support.desync.cases import (
 from tests.support.desync.faulty_proxy import FORGET, faulty_proxy
 from tests.support.desync.tenants import tenants
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SHORT_STRIDE = 3
 SHOWN = 40
 REQUESTS_MIN = 500

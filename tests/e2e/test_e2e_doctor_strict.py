@@ -20,7 +20,7 @@ from tests.support.solana.indexer import indexer
 from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import node
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 KEY = "0x" + "4c0883a69102937d6231471b5dbb6204fe512961708279f3e8f5cd1f6ab6a9c8"

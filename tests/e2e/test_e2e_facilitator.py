@@ -16,7 +16,7 @@ from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.shop import ENGINE, Dollars, Shop, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 
 

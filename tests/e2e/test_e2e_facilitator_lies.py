@@ -28,7 +28,7 @@ from tests.support.lying_facilitator import (
 )
 from tests.support.shop import SELLER, USDC, Dollars, Shop, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 
 

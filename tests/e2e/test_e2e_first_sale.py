@@ -20,7 +20,7 @@ from tests.e2e.test_e2e_command_line import ROOT, assay
 from tests.support.assay import served
 from tests.support.shop import NETWORK, NO_CHAIN, Dollars, free_port, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 FAUCET = ACCOUNTS[5]
 ETHER = 10**18
 

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.forked import SERVICE
 from tests.support.shop import NO_CHAIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CALLS = 60
 ADMITTED = 10
 """Of a minute: all others are refused."""

@@ -30,7 +30,7 @@ from tests.support.shop import (
     upstream,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 ACCOUNTS_MADE, WRAPPERS_EACH = 50, 5
 EACH, SHARED = 3, 60

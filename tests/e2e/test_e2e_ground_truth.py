@@ -19,7 +19,7 @@ from tests.support.fakes.agents import prove_control
 from tests.support.grounds import Ground, grounds
 from tests.support.node import needs_node
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 THRESHOLD = 65
 REQUESTS_MAX = 60
 SECONDS_MAX = 10

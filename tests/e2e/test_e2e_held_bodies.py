@@ -15,7 +15,7 @@ from tests.support.assay import resident_mib
 from tests.support.eventually import eventually
 from tests.support.shop import Dollars, Shop, encoded, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 MIB = 1024 * 1024
 CENT = 10_000
 HELD_MIB, LARGE = 32, 8 * MIB

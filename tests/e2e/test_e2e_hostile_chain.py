@@ -25,7 +25,7 @@ from tests.support.hostile_payers import (
 )
 from tests.support.shop import ENGINE, NETWORK, SELLER, Shop, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 SHARED = 60
 """Free settlements of all self-registered accounts together."""

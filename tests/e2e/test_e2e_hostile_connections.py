@@ -13,7 +13,7 @@ from tests.support.assay import Served, served
 from tests.support.raw_client import CutOff, RawClient, request
 from tests.support.shop import NO_CHAIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 CHUNKED = "Transfer-Encoding: chunked"
 PER_ADDRESS = 40

@@ -21,7 +21,7 @@ from tests.support.desync.hostile_wrapper import free_wrapper
 from tests.support.desync.wire import connected
 from tests.support.shop import NO_CHAIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
 TAKEN_MAX_BYTES = 24 * MIB

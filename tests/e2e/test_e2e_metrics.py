@@ -20,7 +20,7 @@ from tests.support.eventually import eventually
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.shop import NETWORK, Dollars, Shop, Upstream, free_port, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 TOKEN = "a token of visible characters, long".replace(" ", "-")
 
 

@@ -14,7 +14,7 @@ from assay.cli.ops import CONNECTIONS_MAX
 from tests.support.assay import Served, served
 from tests.support.shop import NO_CHAIN
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 HELD = 300
 HALF = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 

@@ -33,7 +33,7 @@ from tests.support.tempo_shop import (
     signed,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 OTHER_USD = "0x20c0000000000000000000000000000000000001"
 """alphaUSD: a token of the local chain that no wrapper here takes."""
 

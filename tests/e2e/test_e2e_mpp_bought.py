@@ -10,7 +10,7 @@ from tests.support.shop import free_port, until_known
 from tests.support.tempo import Tempo
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened, signed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from tests.support.tempo_shop import (
     signed,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

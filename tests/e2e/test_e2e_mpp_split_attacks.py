@@ -28,7 +28,7 @@ from tests.support.eventually import eventually
 from tests.support.tempo import KEY, PATH_USD, PAYER, Tempo
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 KINDS = ("transaction", "hash")
 REST = CENT - FEE
 PLAIN = ""

@@ -10,7 +10,7 @@ from tests.support import node
 from tests.support.tempo import KEY, MAINNET, MODERATO, running
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PLATFORM = ACCOUNTS[34].address.lower()
 FEE = 500
 SETTINGS = {"ASSAY_PAYOUT_ADDRESS": PLATFORM, "ASSAY_FEE_RATE": "0.05"}

@@ -13,7 +13,7 @@ from assay.accounts.api_keys import REMEMBERED_S
 from tests.e2e.test_e2e_command_line import assay
 from tests.support.assay import served
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PASSWORD = "correct horse battery"
 NO_CHAIN = {
     "chain_id": 31337,

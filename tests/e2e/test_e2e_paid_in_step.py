@@ -17,7 +17,7 @@ from tests.support.eventually import eventually
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.shop import NETWORK, SELLER, Dollars, Shop, encoded, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 AT_ONCE = 24
 

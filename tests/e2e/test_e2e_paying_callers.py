@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.support.shop import Dollars, Shop, Upstream, encoded, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 LIMIT = 20
 CENT = 10_000
 PAGE = "https://page.example"

@@ -38,7 +38,7 @@ from tests.support.shop import (
     upstream,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 SECRETS = {
     f"ASSAY_{name}": name.lower() * 4

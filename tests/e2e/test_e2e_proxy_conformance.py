@@ -16,7 +16,7 @@ from tests.support.eventually import never
 from tests.support.shop import NO_CHAIN, PASSWORD
 from tests.support.wire_upstream import Asked, Wire, WireUpstream, wire_upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 MIB = 1024 * 1024
 
 

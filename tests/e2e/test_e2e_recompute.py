@@ -13,7 +13,7 @@ from assay_demo.world import World
 from tests.support.assay import Served, served
 from tests.support.commands import command
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.support.shop import (
     upstream,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PAYER = ACCOUNTS[25]
 KILLS = 4
 CENT = 10_000

@@ -11,7 +11,7 @@ from tests.e2e.test_e2e_command_line import assay
 from tests.support.node_proxy import node_proxy
 from tests.support.shop import NETWORK, SELLER, Dollars, Shop, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PAYER = ACCOUNTS[23]
 PASSWORD = "correct horse battery"
 

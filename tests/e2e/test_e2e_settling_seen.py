@@ -18,7 +18,7 @@ from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.quiet_server import QuietHandler, serving
 from tests.support.shop import ENGINE, NETWORK, Dollars, Shop, Upstream, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 WRAPPERS = 25
 PLENTY, NOTHING = hex(10**18), hex(0)

@@ -22,7 +22,7 @@ from tests.support.eventually import eventually
 from tests.support.shop import NO_CHAIN, Shop, upstream
 from tests.support.valkey import PASSWORD, ValkeyServer, valkey
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 GIVEN_BACK_S = 2.0
 """After which nothing is in hand that is not used."""

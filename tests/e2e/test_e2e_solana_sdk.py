@@ -24,7 +24,7 @@ from tests.support.solana.sdk import (
 )
 from tests.support.solana.transactions import give_feedback, limit
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 WALLET = keypair("wallet")
 STARRED = Args(value=87, score=87, tag1="starred")
 MANY = [

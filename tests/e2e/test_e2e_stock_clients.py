@@ -29,7 +29,7 @@ from tests.support.shop import (
     upstream,
 )
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PAYER = ACCOUNTS[20]
 CENT = 10_000
 

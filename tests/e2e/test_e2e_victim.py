@@ -1,6 +1,9 @@
 """A host that never asked: whatever accounts, agents and triggers do, it sees its budget."""
 
+import pytest
 from bench.victim import Campaign, campaign
+
+pytestmark = pytest.mark.slow
 
 BUDGET = 60, 256 * 1024
 SENT = {"sandbox ran", "gate ran", "gate cached", "proxy sent", "playground sent"}

@@ -52,6 +52,8 @@ from tests.support.fakes.trust import (
     onchain_agent,
 )
 
+pytestmark = pytest.mark.slow
+
 URL = "https://agent.example/a2a"
 HOUR = 3600.0
 

@@ -23,6 +23,8 @@ from tests.support.fakes.clock import FrozenClock
 from tests.support.raw_server import Request, plain, serving
 from tests.support.victim import suffering
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_host_sees_sixty_requests_a_minute_and_no_more(
     one: Process, clock: FrozenClock

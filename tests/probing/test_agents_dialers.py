@@ -19,6 +19,8 @@ from assay.probing.clients.dialers import StockDialers
 from assay.probing.ports import AgentCallFailed, BudgetExhausted
 from tests.support.fakes.agents import entry_of, running
 
+pytestmark = pytest.mark.slow
+
 CARD = {
     "name": "Words",
     "description": "Looks words up.",

@@ -8,6 +8,8 @@ from tests.probing.test_agents_function import chances
 from tests.support.fakes.http_documents import DOCUMENTED, Documented
 from tests.support.fakes.http_shapes import HOLLOW, Handler
 
+pytestmark = pytest.mark.slow
+
 
 async def state_of(
     http: GuardedHttp, service: Documented, handler: Handler | None = None, nonce: str = "one"

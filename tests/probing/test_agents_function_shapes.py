@@ -12,6 +12,8 @@ from tests.probing import test_agents_function as function
 from tests.probing.test_agents_function import chances
 from tests.support.fakes.http_shapes import HOLLOW, SHAPES, Handler, Shape
 
+pytestmark = pytest.mark.slow
+
 
 async def state_of(
     http: GuardedHttp, shape: Shape, handler: Handler | None = None, nonce: str = "one"

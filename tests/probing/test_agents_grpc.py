@@ -24,6 +24,8 @@ from tests.support.fakes.grpc_agents import (
 )
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = ("0.3", "1.0")
 BOMB = gzip.compress(bytes(10_000_000))
 PARTS = SendMessageResponse(message=Message(parts=[Part()] * 20_000)).SerializeToString()

@@ -25,6 +25,8 @@ from tests.support.fakes.grpc_agents import looks_up, template
 from tests.support.fakes.push_agents import push_only
 from tests.support.fakes.working_agents import serving
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def our_callbacks() -> AsyncGenerator[Callbacks]:

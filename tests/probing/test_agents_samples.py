@@ -6,6 +6,8 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from assay.common.clock import SystemClock
 from assay.common.json import canonical_bytes
 from assay.evaluation.behaviour import findings
@@ -20,6 +22,8 @@ from assay.registries.registration import parse_registration
 from assay_demo.agents.files import registration
 from tests.probing.test_agents_sandbox import PROBES
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain
+
+pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager

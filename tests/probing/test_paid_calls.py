@@ -49,6 +49,8 @@ from tests.support.fakes.trust import NETWORK as REGISTRY
 from tests.support.paid_sellers import ChainTill, selling
 from tests.support.shop import NETWORK, Dollars, dollars_on
 
+pytestmark = pytest.mark.slow
+
 DOLLAR = 10**6
 
 

@@ -43,6 +43,8 @@ from tests.reputation.test_reputation_reading import (
 )
 from tests.support.quiet_server import QuietHandler, serving
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["money", "shop"]
 
 DAY = int(time.time()) // DAY_S

@@ -54,6 +54,8 @@ from tests.support.databases import migrated_sqlite
 from tests.support.fakes.chain import NoIndex
 from tests.support.node_proxy import NodeProxy, node_proxy
 
+pytestmark = pytest.mark.slow
+
 DOLLAR = "0x036cbd53842c5426634e7929541ec2318f3dcf7e"
 MINTER = ACCOUNTS[0].key
 OWNER, LATER = ACCOUNTS[2], ACCOUNTS[3]

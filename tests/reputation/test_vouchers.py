@@ -36,6 +36,8 @@ from tests.reputation.test_reputation_reading import (
 )
 from tests.support.evidence import HERE, deploy_source
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["money", "shop"]
 
 VALIDATOR, STRANGER = ACCOUNTS[5], ACCOUNTS[6]

@@ -12,6 +12,8 @@ from tests.simulation.kept import kept_seeds
 from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.world import run
 
+pytestmark = pytest.mark.slow
+
 SCHEDULES = 200
 """Of the default suite."""
 

@@ -63,7 +63,7 @@ class MemoryWebhooks:
         found = self.registrations.get(webhook_id)
         return found if found and found.operator_id == operator_id else None
 
-    async def begin(
+    async def claim_due(
         self, now: Any, limit: int, exclude: Any, left: Callable[[str], int]
     ) -> list[Delivery]:
         del now
@@ -76,12 +76,12 @@ class MemoryWebhooks:
         self.pending = [d for d in self.pending if d not in begun]
         return begun
 
-    async def end(self, delivery_id: str, state: Any, status: Any, reason: Any, now: Any) -> None:
+    async def complete(self, delivery_id: str, state: Any, status: Any, reason: Any, now: Any) -> None:
         del now
         assert delivery_id not in self.ended
         self.ended[delivery_id] = (state, status, reason)
 
-    async def abandon(self, *_: Any) -> int:
+    async def fail_abandoned(self, *_: Any) -> int:
         return 0
 
     async def give_up(self, *_: Any) -> int:

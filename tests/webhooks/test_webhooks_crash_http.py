@@ -118,10 +118,10 @@ async def test_a_store_that_fails_after_the_attempt_does_not_make_a_second_one(
             failed: list[str] = []
 
             async def broken(*_: object) -> None:
-                failed.append("end")
+                failed.append("complete")
                 raise OSError("the disk is full")
 
-            monkeypatch.setattr(app.webhook_store, "end", broken)
+            monkeypatch.setattr(app.webhook_store, "complete", broken)
             running: list[asyncio.Task[object]] = []
             spawn: Callable[[str, Awaitable[object]], object] = lambda _, work: running.append(  # noqa: E731
                 asyncio.ensure_future(work)
@@ -131,7 +131,7 @@ async def test_a_store_that_fails_after_the_attempt_does_not_make_a_second_one(
             for _ in range(3):
                 await one.run()
             await asyncio.wait(running)
-            assert failed == ["end"]
+            assert failed == ["complete"]
             assert isinstance(running[0].exception(), OSError)
         assert len(receiver.requests) == 1
         async with process(tmp_path, clock, serving=True) as app:

@@ -45,6 +45,20 @@ def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, SecretR
     return secret_file.load_known(_file(settings), kept_as, now)
 
 
+def known_secrets(settings: Settings, now: datetime) -> Mapping[SecretName, SecretRing]:
+    """Return the rings that settings or the file hold already; generate none.
+
+    Raises `SecretFileError`.
+    """
+    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    generated = generated_secrets(settings, now)
+    rings: dict[SecretName, SecretRing] = {}
+    for name in names:
+        if ring := _given(settings, name) or generated.get(_kept_as(name)):
+            rings[name] = ring
+    return rings
+
+
 def rotate_secret(
     settings: Settings, name: SecretName, *, compromised: bool, clock: Clock | None = None
 ) -> str:

@@ -46,6 +46,22 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "maintenance:migrate",
         "Bring the database's schema up to date. `serve` does this by itself.",
     ),
+    "backup": (
+        "maintenance:backup",
+        (
+            "Write a backup of an installation into one file, while it serves.\n\n"
+            "The file holds the database as of one moment, the encrypted snapshots, and the "
+            "generated secrets and keys. PostgreSQL needs `pg_dump`, as new as the server."
+        ),
+    ),
+    "restore": (
+        "maintenance:restore",
+        (
+            "Restore a backup into an empty data directory and database, and prove it complete.\n\n"
+            "Compares every table, snapshot, secret and roll-up with the backup; status 1 if "
+            "anything is missing or different. `--verify` compares without restoring."
+        ),
+    ),
     "sell": (
         "sell:sell",
         (

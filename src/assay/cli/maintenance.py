@@ -1,14 +1,32 @@
-"""`assay migrate`, `assay analytics rebuild`, `assay secrets rotate`: upkeep of a service."""
+"""Upkeep of a service: `assay migrate`, `assay backup` and `restore`, roll-ups, secrets."""
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from assay.app import App
+from assay.app.backup import (
+    BackupCheck,
+    BackupFailed,
+    restore_backup,
+    verify_backup,
+    write_backup,
+)
 from assay.app.secrets import SecretName, rotate_secret
-from assay.cli.command import FAILED, MISCONFIGURED, complain, read_settings, with_app
+from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings, with_app
+from assay.common.clock import SystemClock
+from assay.common.errors import ServiceError
+from assay.common.secret_file import SecretFileError
+from assay.db.backup import CopyFailed
+from assay.db.connect import DatabaseUrlError
 from assay.settings import SettingsError
+
+_BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError)
+
+Archive = Annotated[Path, Parameter(help="The backup: one file of mode 0600.")]
 
 
 def migrate() -> int:
@@ -19,6 +37,64 @@ def migrate() -> int:
         return 0
 
     return with_app(work)
+
+
+def backup(
+    file: Archive,
+    /,
+    *,
+    without_secrets: Annotated[
+        bool, Parameter(negative=(), help="Leave out the generated secrets and keys.")
+    ] = False,
+) -> int:
+    """Write a backup of an installation that may be serving."""
+    settings = read_settings({})
+    try:
+        made = write_backup(settings, file, SystemClock().now(), with_secrets=not without_secrets)
+    except ServiceError as error:
+        complain(explain(error))
+        return FAILED
+    except _BACKUP_ERRORS as error:
+        complain(str(error))
+        return FAILED
+    sys.stdout.write(f"{file}: {made.rows} rows, {made.blocks} encrypted snapshots\n")
+    if made.files:
+        sys.stdout.write(f"It holds secrets ({', '.join(made.files)}): encrypt it, and keep it.\n")
+    else:
+        sys.stdout.write("It holds no secrets: a restore needs those of this installation.\n")
+    sys.stdout.write("It does not hold your settings: keep the file of ASSAY_CONFIG as well.\n")
+    if settings.snapshot_store == "ipfs":
+        sys.stdout.write("Snapshots are on the IPFS node, and not in it.\n")
+    return 0
+
+
+def restore(
+    file: Archive,
+    /,
+    *,
+    verify: Annotated[
+        bool, Parameter(negative=(), help="Only compare what is there with the backup.")
+    ] = False,
+) -> int:
+    """Restore a backup into an empty installation and compare, or only compare."""
+    settings = read_settings({})
+    work = verify_backup if verify else restore_backup
+    try:
+        checks = work(settings, file, SystemClock().now())
+    except ServiceError as error:
+        complain(explain(error))
+        return FAILED
+    except _BACKUP_ERRORS as error:
+        complain(str(error))
+        return FAILED
+    return _print_checks(checks)
+
+
+def _print_checks(checks: Sequence[BackupCheck]) -> int:
+    """Print what was compared; return the status."""
+    for check in checks:
+        sys.stdout.write(f"{'ok' if check.holds else 'DIFFERS':8}{check.sentence}\n")
+    return 0 if all(check.holds for check in checks) else FAILED
 
 
 def rebuild_rollups(

@@ -21,6 +21,8 @@ from tests.support.lying_facilitator import LyingFacilitator, Reply, lying
 from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.shop import ENGINE, SELLER, USDC, Dollars
 
+pytestmark = pytest.mark.slow
+
 USED = "0x" + keccak256(b"AuthorizationUsed(address,bytes32)").hex()
 MOVED = "0x" + keccak256(b"Transfer(address,address,uint256)").hex()
 STATE = "0x" + keccak256(b"authorizationState(address,bytes32)")[:4].hex()

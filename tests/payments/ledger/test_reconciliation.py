@@ -33,6 +33,8 @@ from tests.support.fakes.gas import ample_gas
 from tests.support.fakes.payment_nodes import BLOCK_S, Node, Nodes
 from tests.support.fakes.witness import lone_witness
 
+pytestmark = pytest.mark.slow
+
 FEW = 200
 MANY = pytest.param(1000, marks=pytest.mark.slow)
 HOUR_S = 3600

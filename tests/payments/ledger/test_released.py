@@ -20,6 +20,8 @@ from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.reorganised_chain import Anvil
 from tests.support.shop import USDC
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["base", "payer"]
 VALID_S = 600
 LATER_S = VALID_S + 131

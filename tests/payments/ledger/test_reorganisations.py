@@ -22,6 +22,8 @@ from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.reorganised_chain import Anvil, anvil
 from tests.support.shop import SELLER
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def base() -> Iterator[Anvil]:
