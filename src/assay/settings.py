@@ -161,6 +161,15 @@ class Settings(BaseSettings):
             " unset: it is not served."
         ),
     ] = None
+    unready_s: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=600,
+            description="Seconds for which a process that was asked to stop still answers, while"
+            " `/readyz` says 503; longer than your balancer takes to notice.",
+        ),
+    ] = 0
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None

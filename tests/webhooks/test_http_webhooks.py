@@ -76,7 +76,9 @@ class MemoryWebhooks:
         self.pending = [d for d in self.pending if d not in begun]
         return begun
 
-    async def complete(self, delivery_id: str, state: Any, status: Any, reason: Any, now: Any) -> None:
+    async def complete(
+        self, delivery_id: str, state: Any, status: Any, reason: Any, now: Any
+    ) -> None:
         del now
         assert delivery_id not in self.ended
         self.ended[delivery_id] = (state, status, reason)

@@ -70,6 +70,7 @@ from assay.app.payments import (
     take_up_key,
     watch_settling_forever,
 )
+from assay.app.readiness import ReadinessCheck
 from assay.app.reputation import (
     ReputationParts,
     index_forever,
@@ -187,6 +188,7 @@ class App:
     on_crowd: Callable[[str, int, int], None]
     """Called with an untrusted address that holds most connections, its count, and the total."""
     database: Database
+    readiness: ReadinessCheck
     quota_lease: QuotaLease | None
     networks: Networks
     operators: Operators
@@ -329,6 +331,7 @@ async def assemble(
         app = _compose(settings, clock, log, rules, outside, stack, tasks)
         tasks.spawn("flush", flush_forever(app.flush, log))
         if serving:
+            tasks.spawn("loop lag", app.readiness.lag.measure_forever())
             await _serve_beside(app, outside, tasks)
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.costs.close)
@@ -617,6 +620,9 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         request_log=RequestLog(log, settings.log_format, settings.log_level),
         on_crowd=CrowdNotice(settings.data_dir, log, clock),
         database=database,
+        readiness=ReadinessCheck(
+            *(database, clock, outside.quota_lease, wrapped.settling, outside.rpc.endpoints)
+        ),
         quota_lease=outside.quota_lease,
         networks=networks,
         operators=accounts.operators,

@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from assay import __version__
 from assay.app import App
+from assay.app.readiness import LoopLag
 from assay.chains.evm.rpc_endpoint import RpcEndpoint
 from assay.common.clock import Clock
 from assay.common.errors import Unavailable
@@ -45,6 +46,7 @@ class MetricsSource:
     rules: GasRules
     endpoints: Mapping[tuple[str, str], RpcEndpoint]
     counts: SqlPaymentCounts
+    lag: LoopLag
     clock: Clock
 
 
@@ -95,6 +97,8 @@ class MetricsPage:
         source = self._source
         build = {"version": source.version}
         yield InfoMetricFamily("assay_build", "The version that runs.", value=build)
+        text = "How late the event loop was at most in the last five seconds."
+        yield _gauge("assay_loop_lag_seconds", text, source.lag.most_s())
         yield from _key(source)
         yield from _facilitator(source.settling)
         if source.writing is not None:
@@ -243,6 +247,7 @@ def metrics_page(app: App) -> MetricsPage:
             rules=app.gas.rules,
             endpoints=app.rpc.endpoints,
             counts=SqlPaymentCounts(app.database),
+            lag=app.readiness.lag,
             clock=app.clock,
         )
     )

@@ -12,11 +12,18 @@ from fastapi.responses import PlainTextResponse
 
 from assay import __version__
 from assay.accounts.auth import public
+from assay.app.readiness import ReadinessCheck
 from assay.chains.networks import Networks
 from assay.common.clock import Clock, iso
+from assay.common.errors import Unavailable
 from assay.gate.decision_token import DecisionTokens
 from assay.server.route import route, service
-from assay.server.schemas import DiscoveryResponse, HealthResponse, JwksResponse
+from assay.server.schemas import (
+    DiscoveryResponse,
+    HealthResponse,
+    JwksResponse,
+    ProcessResponse,
+)
 
 router = APIRouter(tags=["Health and discovery"])
 
@@ -40,7 +47,38 @@ class PublicFacts:
 )
 async def health(request: Request) -> HealthResponse:
     """Show whether the service is up, and which chains it knows."""
-    return _health(request)
+    return await _health(request)
+
+
+@route(
+    router,
+    "GET",
+    "/livez",
+    operation="livez",
+    auth=public,
+    answers=ProcessResponse,
+)
+async def livez() -> ProcessResponse:
+    """Show that the process answers, whatever else is down. Beyond the specification."""
+    return ProcessResponse()
+
+
+@route(
+    router,
+    "GET",
+    "/readyz",
+    operation="readyz",
+    auth=public,
+    answers=ProcessResponse,
+)
+async def readyz(request: Request) -> ProcessResponse:
+    """Show whether the process can serve: 503 if callers should go to another one.
+
+    Beyond the specification.
+    """
+    if not (await service(request, ReadinessCheck).read()).is_ready:
+        raise Unavailable("This process cannot serve now.", retry_after_s=1)
+    return ProcessResponse()
 
 
 @route(
@@ -53,7 +91,7 @@ async def health(request: Request) -> HealthResponse:
 )
 async def api_health(request: Request) -> HealthResponse:
     """Show the same for the public site."""
-    return _health(request)
+    return await _health(request)
 
 
 @route(
@@ -121,8 +159,9 @@ def _next_january_or_july(now: datetime) -> datetime:
     return datetime(earliest.year + (month == 1), month, 1, tzinfo=UTC)
 
 
-def _health(request: Request) -> HealthResponse:
+async def _health(request: Request) -> HealthResponse:
     networks = service(request, Networks)
+    found = await service(request, ReadinessCheck).read()
     return HealthResponse(
         ok=True,
         status="ok",
@@ -130,4 +169,5 @@ def _health(request: Request) -> HealthResponse:
         supported_chains=list(networks.slugs),
         default_chain=networks.default.slug,
         timestamp=iso(service(request, Clock).now()),
+        degraded=[*(name for name in found.reasons if name == "database"), *found.degraded],
     )

@@ -116,6 +116,7 @@ def services(app: App) -> dict[type[object], object]:
         ),
         course.CourseEntrance.at(settings.address, clock, app.quota_lease),
         key_agents.AttestationPlan(settings.upgrade_address),
+        app.readiness,
         health.PublicFacts(settings.address, settings.security_contacts),
         admin.StatsSources(
             *(app.costs, app.call_log, lambda: app.event_outbox.undelivered, app.write_back),

@@ -1,20 +1,23 @@
-"""Uvicorn servers within the process's own loop, and `/metrics` on an address of its own.
+"""Uvicorn servers within the process's own loop, and `/metrics` and `/readyz` on another address.
 
-Only the operator's monitoring uses `/metrics`. Without a token it listens on loopback only, and
+Only the operator's monitoring uses that address. Without a token it listens on loopback only, and
 answers loopback names only: a page in a browser on this machine may reach it by a name that points
 here, and is refused. The server takes few connections, one request on each, and gives each a time.
 """
 
 import asyncio
+import json
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Any, Final, Protocol
+from types import FrameType
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -25,13 +28,38 @@ from assay.app import App
 from assay.settings import Settings, bind_address
 
 
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """What a first signal to stop does before the server stops listening."""
+
+    announce: Callable[[], None]
+    unready_s: float
+    """Seconds until it stops listening."""
+
+
 class Server(uvicorn.Server):
     """A server that says when it answers and when it has ended."""
 
-    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, stopping: Stopping | None = None
+    ) -> None:
         super().__init__(config)
         self._listener = listener
         self._ended = asyncio.Event()
+        self._stopping = stopping
+
+    @override
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        stopping, self._stopping = self._stopping, None
+        if stopping is None:  # a second signal does not wait
+            super().handle_exit(sig, frame)
+            return
+        stopping.announce()
+        if stopping.unready_s:
+            loop = asyncio.get_running_loop()
+            loop.call_later(stopping.unready_s, super().handle_exit, sig, frame)
+        else:
+            super().handle_exit(sig, frame)
 
     @contextmanager
     @override
@@ -147,20 +175,15 @@ def ops_protocol() -> type[OpsProtocol]:
 
 
 PATH: Final = "/metrics"
+READY_PATH: Final = "/readyz"
 BACKLOG: Final = 64
 """Connections that wait to be accepted."""
 
 _Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-class Page(Protocol):
-    """What is served."""
-
-    media_type: str
-
-    async def text(self) -> bytes:
-        """Return the metrics within a bounded time, whatever is down."""
-        ...
+Page = Callable[[], Awaitable[tuple[HTTPStatus, str, bytes]]]
+"""Returns status, media type and body within a bounded time, whatever is down."""
 
 
 @contextmanager
@@ -190,8 +213,12 @@ async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerato
     token = app.settings.ops_token
     secret = None if token is None else token.get_secret_value().encode()
     page = metrics_page(app)
+
+    async def metrics() -> tuple[HTTPStatus, str, bytes]:
+        return HTTPStatus.OK, page.media_type, await page.text()
+
     config = uvicorn.Config(
-        OpsApplication(page, secret),
+        OpsApplication({PATH: metrics, READY_PATH: partial(_readiness, app)}, secret),
         http=ops_protocol(),
         ws="none",
         access_log=False,
@@ -209,6 +236,19 @@ async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerato
         await page.aclose()
 
 
+async def _readiness(app: App) -> tuple[HTTPStatus, str, bytes]:
+    """Return the readiness with what strangers do not learn: the reasons, and what is down."""
+    found = await app.readiness.read()
+    status = HTTPStatus.OK if found.is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+    shown = {
+        "ready": found.is_ready,
+        "reasons": found.reasons,
+        "degraded": found.degraded,
+        "loopLagS": round(app.readiness.lag.most_s(), 3),
+    }
+    return status, "application/json", json.dumps(shown).encode()
+
+
 def ops_address(settings: Settings) -> str:
     """Return the address that serves metrics."""
     return f"http://{settings.ops_bind}{PATH}"
@@ -218,7 +258,8 @@ def ops_address(settings: Settings) -> str:
 class OpsApplication:
     """The ASGI application."""
 
-    page: Page
+    pages: Mapping[str, Page]
+    """By path."""
     token: bytes | None
 
     async def __call__(self, scope: Mapping[str, Any], _receive: object, send: _Send) -> None:
@@ -226,8 +267,9 @@ class OpsApplication:
         if scope["type"] != "http":
             return
         status = self._status(scope)
-        body = await self.page.text() if status is HTTPStatus.OK else status.phrase.encode()
-        kind = self.page.media_type if status is HTTPStatus.OK else "text/plain"
+        kind, body = "text/plain", status.phrase.encode()
+        if status is HTTPStatus.OK:
+            status, kind, body = await self.pages[scope["path"]]()
         headers = [
             (b"content-type", kind.encode()),
             (b"content-length", str(len(body)).encode()),
@@ -248,7 +290,7 @@ class OpsApplication:
                 return HTTPStatus.MISDIRECTED_REQUEST
         elif not compare_digest(headers.get(b"authorization", b""), b"Bearer " + self.token):
             return HTTPStatus.UNAUTHORIZED
-        if scope["path"] != PATH:
+        if scope["path"] not in self.pages:
             return HTTPStatus.NOT_FOUND
         return HTTPStatus.OK if scope["method"] in _READS else HTTPStatus.METHOD_NOT_ALLOWED
 

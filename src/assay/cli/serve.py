@@ -19,7 +19,7 @@ from assay.app.protocol import protocol_for
 from assay.app.web import build
 from assay.cli import unsafe_connections
 from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings
-from assay.cli.ops import Server, listen_ops, ops_address, running, serving_ops
+from assay.cli.ops import Server, Stopping, listen_ops, ops_address, running, serving_ops
 from assay.common.errors import ServiceError
 from assay.settings import Settings
 
@@ -163,7 +163,8 @@ async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
         backlog=_backlog(app.settings),
         timeout_graceful_shutdown=DRAIN_S,
     )
-    async with running(Server(config, listener)) as server:
+    stopping = Stopping(app.readiness.drain, app.settings.unready_s)
+    async with running(Server(config, listener, stopping)) as server:
         yield server
 
 

@@ -183,6 +183,12 @@ class Database:
             statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 8004))")
             await connection.execute(statement, {"name": name})
 
+    async def revision(self) -> str:
+        """Return the schema's revision. Raises like `read`."""
+        async with self.read() as connection:
+            found = await connection.execute(text("SELECT version_num FROM alembic_version"))
+            return str(found.scalar_one())
+
     async def ping(self) -> None:
         """Check that the database answers. Raises `Unavailable`."""
         async with self.read() as connection:

@@ -15,7 +15,9 @@ from typing import Final, Protocol
 from assay.common.addresses import caller_of, network_around
 from assay.common.errors import TooMany
 
-ALWAYS_ANSWERED: Final = frozenset({b"/operator/health", b"/api/health", b"/.well-known/jwks.json"})
+ALWAYS_ANSWERED: Final = frozenset(
+    {b"/operator/health", b"/api/health", b"/livez", b"/readyz", b"/.well-known/jwks.json"}
+)
 """Paths exempt from the connection caps: each is a constant answer to a GET or HEAD."""
 
 PROVISIONAL_MAX: Final = 64

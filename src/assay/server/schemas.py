@@ -180,6 +180,20 @@ class HealthResponse(ResponseModel):
     supported_chains: list[str]
     default_chain: str
     timestamp: Timestamp
+    degraded: Annotated[
+        list[str],
+        Field(
+            description="What does not work at the moment: `database`, `valkey`, `facilitator`,"
+            " `schema`, `rpc:<network>`. Absent if everything works.",
+            exclude_if=lambda names: not names,
+        ),
+    ] = []
+
+
+class ProcessResponse(ResponseModel):
+    """The process answers."""
+
+    ok: bool = True
 
 
 class DiscoveryResponse(ResponseModel):
