@@ -28,7 +28,7 @@ class Budget:
 
 BUDGETS: Mapping[str, Budget] = {
     "files": Budget(270, 425),
-    "code lines": Budget(30_000, 72_500),
+    "code lines": Budget(30_000, 73_100),
     f"functions over {FUNCTION_LINES} lines": Budget(0, 1),
     f"files over {FILE_LINES} lines": Budget(0, 3),
     "protocols": Budget(30, 96),

@@ -99,6 +99,8 @@ BEYOND = {
     ("delete", "/operator/key/{agentAddress}/session"),
     ("get", "/.well-known/jwks.json"),
     ("get", "/.well-known/security.txt"),
+    ("get", "/livez"),
+    ("get", "/readyz"),
     ("get", "/operator/sandbox/course"),
     ("post", "/operator/sandbox/course"),
     ("get", "/operator/sandbox/bait/{word}"),

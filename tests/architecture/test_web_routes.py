@@ -35,6 +35,8 @@ AUTH: Mapping[str, Auth] = {
     "GET /api/health": public,
     "GET /.well-known/jwks.json": public,
     "GET /.well-known/security.txt": public,
+    "GET /livez": public,
+    "GET /readyz": public,
     "GET /operator/agent/{agentId}": api_key(Scope.EVALUATE),
     "GET /operator/agent/{agentId}/snapshot": public_within(Scope.EVALUATE),
     "GET /operator/agent/{agentId}/liveness": public_within(Scope.EVALUATE),

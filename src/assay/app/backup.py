@@ -14,16 +14,15 @@ import tarfile
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Final, Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import IO, Final
 
 from assay import __version__
 from assay.analytics.store_rollups import SqlRollupProof
+from assay.app.schemas_backup import BackupManifest
 from assay.app.secrets import SecretName, known_secrets
 from assay.common.clock import iso
 from assay.db.backup import (
@@ -51,28 +50,6 @@ _SCRYPT: Final = {"n": 2**14, "r": 8, "p": 1, "dklen": 16}
 
 class BackupFailed(RuntimeError):
     """The backup cannot be written or used; the message says why, and what to do."""
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    rows: int
-    digest: str
-
-
-class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: Literal[1]
-    version: str
-    created_at: str
-    database: Literal["sqlite", "postgresql"]
-    revision: str | None
-    tables: dict[str, _Table]
-    blocks: int
-    files: list[str]
-    salt: str
-    secrets: dict[SecretName, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +141,16 @@ def verify_backup(settings: Settings, archive: Path, now: datetime) -> Sequence[
 
 def _manifest(
     settings: Settings, content: DatabaseContent, blocks: int, files: list[str], now: datetime
-) -> _Manifest:
+) -> BackupManifest:
     salt = secrets.token_bytes(16)
     rings = known_secrets(settings, now)
-    return _Manifest(
+    return BackupManifest(
         format=_FORMAT,
         version=__version__,
         created_at=iso(now),
         database=content.kind,
         revision=content.revision,
-        tables={name: _Table(**asdict(table)) for name, table in content.tables.items()},
+        tables=dict(content.tables),
         blocks=blocks,
         files=files,
         salt=salt.hex(),
@@ -185,7 +162,7 @@ def _fingerprint(secret: str, salt: bytes) -> str:
     return hashlib.scrypt(secret.encode(), salt=salt, **_SCRYPT).hex()
 
 
-def _check_tables(manifest: _Manifest, content: DatabaseContent) -> Sequence[BackupCheck]:
+def _check_tables(manifest: BackupManifest, content: DatabaseContent) -> Sequence[BackupCheck]:
     wrong: list[str] = []
     for name, table in manifest.tables.items():
         found = content.tables.get(name)
@@ -210,7 +187,9 @@ _LOST: Final[Mapping[SecretName, str]] = {
 }
 
 
-def _check_secrets(manifest: _Manifest, settings: Settings, now: datetime) -> Sequence[BackupCheck]:
+def _check_secrets(
+    manifest: BackupManifest, settings: Settings, now: datetime
+) -> Sequence[BackupCheck]:
     """Compare secrets by fingerprint; one that was rotated since is still a member of its ring."""
     salt, rings = bytes.fromhex(manifest.salt), known_secrets(settings, now)
     wrong = [
@@ -252,7 +231,7 @@ async def _rollups(settings: Settings) -> Mapping[str, int]:
         await database.close()
 
 
-def _check_blocks(tar: tarfile.TarFile, manifest: _Manifest, folder: Path) -> BackupCheck:
+def _check_blocks(tar: tarfile.TarFile, manifest: BackupManifest, folder: Path) -> BackupCheck:
     names = [one.name for one in tar if one.name.startswith(f"{_BLOCKS}/")]
     if len(names) != manifest.blocks:
         raise BackupFailed(
@@ -273,7 +252,7 @@ def _is_block(path: Path) -> bool:
         return False
 
 
-def _require_same_kind(settings: Settings, manifest: _Manifest) -> None:
+def _require_same_kind(settings: Settings, manifest: BackupManifest) -> None:
     kind = "sqlite" if settings.database.startswith("sqlite:") else "postgresql"
     if kind != manifest.database:
         raise BackupFailed(
@@ -312,12 +291,13 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     tar.addfile(member, BytesIO(data))
 
 
-def _read_manifest(tar: tarfile.TarFile, archive: Path) -> _Manifest:
+def _read_manifest(tar: tarfile.TarFile, archive: Path) -> BackupManifest:
     try:
-        manifest = _Manifest.model_validate_json(_bytes_of(tar, _MANIFEST, _MANIFEST_BYTES_MAX))
-    except ValidationError as error:
-        problem = error.errors(include_input=False, include_url=False)[0]["msg"]
-        raise BackupFailed(f"cannot use the manifest of {archive}: {problem}") from None
+        manifest = BackupManifest.model_validate_json(
+            _bytes_of(tar, _MANIFEST, _MANIFEST_BYTES_MAX)
+        )
+    except ValueError:
+        raise BackupFailed(f"{archive} has a manifest that this version cannot read") from None
     if not set(manifest.files) <= set(FILES):
         raise BackupFailed(f"{archive} names files that no backup holds")
     return manifest

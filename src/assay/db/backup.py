@@ -13,7 +13,7 @@ import struct
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -51,7 +51,7 @@ class DatabaseContent:
 
     kind: DatabaseKind
     revision: str | None
-    tables: Mapping[str, TableDigest] = field(default_factory=dict[str, TableDigest])
+    tables: Mapping[str, TableDigest]
 
 
 async def copy_database(url: str, target: Path) -> DatabaseContent:
@@ -156,7 +156,7 @@ def _place(copy: Path, path: Path) -> None:
 
 def _content_of_file(path: Path) -> DatabaseContent:
     if not path.exists():
-        return DatabaseContent("sqlite", None)
+        return DatabaseContent("sqlite", None, {})
     try:
         with closing(sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)) as connection:
             connection.execute("BEGIN")
