@@ -94,6 +94,7 @@ async def settle_and_be_killed(url: str, digest: str, at: str) -> None:
     await ledger.move(entry, PaymentState.SETTLED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["before", "counted", "committed"])
 async def test_a_move_and_the_count_of_it_survive_a_kill_together_or_not_at_all(
     database: Database, database_url: str, clock: FrozenClock, at: str

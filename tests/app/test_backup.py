@@ -405,6 +405,7 @@ def test_a_missing_program_is_named_with_what_to_install(
     assert names(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_what_was_paid_before_the_backup_survives_a_kill(
     made: Installation, tmp_path: Path
 ) -> None:
@@ -429,6 +430,7 @@ def test_what_was_paid_before_the_backup_survives_a_kill(
     assert left <= other.ids("payments")
 
 
+@pytest.mark.slow
 def test_a_backup_that_is_killed_leaves_no_file_of_that_name(
     made: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

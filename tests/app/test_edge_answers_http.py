@@ -62,6 +62,7 @@ async def token(service: TestService) -> dict[str, str]:
     return headers
 
 
+@pytest.mark.slow
 async def test_an_operator_that_does_not_read_holds_a_sixteenth(
     service: TestService, token: dict[str, str]
 ) -> None:

@@ -44,6 +44,7 @@ async def test_a_contract_that_burns_gas_opens_no_breaker_of_the_node(
         assert [r.data for r in await bench.rpc.call(network, THREE)] == expected()
 
 
+@pytest.mark.slow
 async def test_a_node_that_does_one_thing_at_a_time_is_not_blamed_for_a_contract(
     bench: Bench,
 ) -> None:

@@ -73,6 +73,7 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
         assert (await connection.execute(text("SELECT count(*) FROM state"))).scalar() == 0
 
 
+@pytest.mark.slow
 async def test_real_processes_that_start_at_once_all_start(empty_database_url: str) -> None:
     code = (
         "import asyncio, sys\n"

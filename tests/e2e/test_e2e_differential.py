@@ -19,7 +19,7 @@ from tests.support.desync.differential import (
 )
 from tests.support.desync.grammar import stream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SEED = int(os.environ.get("DIFFERENTIAL_SEED", "12"))  # noqa: TID251
 SECONDS = float(os.environ.get("DIFFERENTIAL_SECONDS", "120"))  # noqa: TID251
 SHORT_STREAMS = 250

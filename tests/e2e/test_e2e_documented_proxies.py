@@ -26,7 +26,7 @@ from tests.support.reverse_proxies import running
 from tests.support.shop import NO_CHAIN
 from tests.support.wire_upstream import Asked, Wire, wire_upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CALLER, OTHER = "127.0.0.9", "127.0.0.10"
 """Loopback addresses that no proxy has: the page trusts 127.0.0.1 and ::1 alone."""
 

@@ -17,7 +17,7 @@ from tests.support.shop import free_port, until_known
 from tests.support.tempo import Tempo
 from tests.support.tempo_shop import CENT, TempoShop, credential_parts, header_of, opened, signed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 ROUNDS = 3
 SEND = "eth_sendRawTransactionSync"
 POINTS: dict[str, Callable[[Stage, str], None]] = {

@@ -22,7 +22,7 @@ from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.support.tempo import MODERATO, PATH_USD, PAYER, Tempo
 from tests.support.tempo_shop import TempoShop, opened
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 OTHER_USD = "0x20c0000000000000000000000000000000000001"
 PRICE = 0.000001
 AT_ONCE = 8

@@ -10,7 +10,7 @@ import pytest
 from tests.support.tempo import Tempo
 from tests.support.tempo_shop import credential_parts, header_of, opened, signed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 async def test_a_padded_credential_is_paid_with_and_its_padding_kept_nowhere(

@@ -17,7 +17,7 @@ from tests.support.node_proxy import NodeProxy, node_proxy
 from tests.support.tempo import Tempo
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 NOWHERE = "http://127.0.0.1:9"
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.support.shop import Dollars, encoded, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 USUAL = 1024
 """The hard limit of open files of many a system."""

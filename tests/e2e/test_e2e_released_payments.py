@@ -23,7 +23,7 @@ from tests.support.cases import first_then_slow
 from tests.support.lying_facilitator import SUBMITS, LyingFacilitator, lying
 from tests.support.shop import Dollars, Shop, Upstream, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 SOON = {"ASSAY_SETTLEMENT_S": "1", "ASSAY_SETTLEMENT_LEASE_S": "1"}
 

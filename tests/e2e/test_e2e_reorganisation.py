@@ -12,7 +12,7 @@ from tests.support.eventually import eventually
 from tests.support.reorganised_chain import Anvil, anvil
 from tests.support.shop import SELLER, free_port, receipt, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 
 

@@ -14,7 +14,7 @@ from tests.support.solana.registry import Registry
 from tests.support.solana.rpc import node
 from tests.support.solana.sdk import sdk_read, sdk_transactions
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 WALLET = keypair("writer")
 SCORES = (0, 1, 35, 64, 65, 87, 99, 100)
 

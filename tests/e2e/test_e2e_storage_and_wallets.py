@@ -16,7 +16,7 @@ from tests.support.assay import Served, operator, served, session, sign
 from tests.support.chain import LocalChain
 from tests.support.postgres import postgres
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.test_e2e_payment_attacks import fresh_account
 from tests.support.shop import Dollars, Upstream, shop, upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CENT = 10_000
 ROWS = 6
 

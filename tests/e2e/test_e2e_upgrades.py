@@ -17,7 +17,7 @@ from tests.support.raw_client import request
 from tests.support.shop import NO_CHAIN
 from tests.support.wire_upstream import wire_upstream
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 HIDDEN = "GET {inside} HTTP/1.1\r\nHost: x\r\n\r\n"
 TOKENS = ["h2c", "websocket", "foo", "TLS/1.0, h2c", ""]

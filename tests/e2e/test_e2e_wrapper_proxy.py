@@ -915,6 +915,7 @@ def test_an_answer_that_breaks_off_ends_and_never_looks_whole(
     assert time.monotonic() - begun < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*LANES, "HEAD"])
 @pytest.mark.parametrize("when", ["at once", "later"])
 @pytest.mark.parametrize(
@@ -1491,6 +1492,7 @@ def test_a_head_of_ours_has_a_bound(door: Door, own: Room) -> None:
     assert resident_mib(door.pid) - before < 24
 
 
+@pytest.mark.slow
 def test_a_head_of_ours_has_its_time(own: Room) -> None:
     """Both are waited for at once."""
     starts = {"nothing": b"", "half a head": b"GET /operator/health HTTP/1.1\r\nHost: x\r\nX-"}

@@ -32,6 +32,8 @@ from tests.support.fakes.working_agents import (
 )
 from tests.support.live_service import STRANGER_KEY, TestService, address, refused
 
+pytestmark = pytest.mark.slow
+
 PATH = "/operator/agent/7/credentials"
 KEY = "eip155:31337/7"
 

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.same_everywhere import digest
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

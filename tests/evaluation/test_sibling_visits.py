@@ -29,6 +29,8 @@ from tests.evaluation.test_visit_simulation import (
 from tests.support.fakes.ladder import proven
 from tests.support.fakes.trust import NETWORK, OWNER, Subject, onchain_agent
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = "https://other.example/a2a"
 STRANGER = "0x" + "5" * 40
 IDS = ("7", "8", "9")

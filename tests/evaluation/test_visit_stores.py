@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import insert, select
 
 from assay.common.ids import new_id
@@ -318,6 +319,7 @@ async def test_a_full_host_delays_no_other_host_s_agents(database: Database) -> 
     assert "quiet.example" in made
 
 
+@pytest.mark.slow
 async def test_an_enrolled_agent_reaches_rung_two_in_days_beside_100_000_ids(
     database: Database,
 ) -> None:

@@ -20,6 +20,8 @@ from tests.support.live_service import (
 )
 from tests.support.raw_server import RawServer, Request, plain, serving
 
+pytestmark = pytest.mark.slow
+
 ANOTHER_URL = "http://127.0.0.1:8099/"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.gate.test_gate_budget_http import HOST_FILE, hosted, triggered
 from tests.support.live_service import TestService, start_test_service
 
+pytestmark = pytest.mark.slow
+
 AGENTS = tuple("23456789")
 SHARED, ALL = 30, 60
 """Requests a minute that a host gets: of what anybody triggers, and in all."""

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from assay.common.egress_budget import BudgetRules, Ceiling, EgressUse, UseClass, egress_use
 from assay.control.proofs import HostFiles
 from assay.db.engine import Database
@@ -13,6 +15,8 @@ from tests.support.egress_process import OK, Process
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.trust import NETWORK, WALLET, onchain_agent
 from tests.support.victim import suffering
+
+pytestmark = pytest.mark.slow
 
 CID = "bafkreih" + "a" * 51
 

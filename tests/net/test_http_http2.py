@@ -24,6 +24,8 @@ from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.grpc_agents import Hostile, hostile_server
 from tests.support.fakes.scripted_resolver import ScriptedResolver
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(connect_s=1.0, total_s=1.5, body_bytes_max=64 * 1024, header_bytes_max=16 * 1024)
 HEAD = [(":status", "200"), ("content-type", "application/grpc")]
 OK = frame.SettingsFrame(0).serialize()

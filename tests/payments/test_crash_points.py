@@ -58,6 +58,7 @@ def cut(made: Sale, fault: Fault) -> tuple[Process, Process]:
     return first, made.process()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sold", "kind"), CUTS)
 def test_who_comes_again_is_served_and_pays_once(folder: Path, sold: str, kind: FaultKind) -> None:
     terms = SOLD[sold]

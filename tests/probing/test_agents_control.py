@@ -34,6 +34,8 @@ from tests.support.fakes.agents import Agent, Behaviour, registration_file, runn
 from tests.support.fakes.control import FILE, naming
 from tests.support.fakes.trust import NETWORK, OWNER, WALLET, FakeChain, NoBlobs
 
+pytestmark = pytest.mark.slow
+
 LEAK = (
     " "
     + ec.generate_private_key(ec.SECP256R1())

@@ -16,6 +16,8 @@ from tests.probing.test_agents_sandbox import declaring, failed, visit
 from tests.support.fakes.disguised_agents import Disguised, disguised_agents
 from tests.support.fakes.working_agents import serving
 
+pytestmark = pytest.mark.slow
+
 
 async def visited(http: GuardedHttp, agent: Disguised) -> Evidence:
     state = MemorySharedState(SystemClock())

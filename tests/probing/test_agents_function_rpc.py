@@ -7,6 +7,8 @@ from tests.probing import test_agents_function as function
 from tests.probing.test_agents_function import chances
 from tests.support.fakes.http_rpc import HOLLOW, Result, RpcService, services, ways
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [*services()]
 DISCOVERY = {
     *("rpc.discover", "initialize", "server/discover"),

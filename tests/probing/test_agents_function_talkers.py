@@ -6,6 +6,8 @@ from assay.net.egress.client import GuardedHttp
 from tests.probing import test_agents_function as function
 from tests.support.fakes.http_talkers import HOLLOW, TALKERS, Says, Talker, eggs
 
+pytestmark = pytest.mark.slow
+
 
 async def state_of(http: GuardedHttp, talker: Talker, reply: Says, nonce: str = "one") -> str:
     app = talker.app(reply)

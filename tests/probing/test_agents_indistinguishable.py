@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from bench.unannounced import Ground, bought, features, visited
 
+pytestmark = pytest.mark.slow
+
 CHANCE = 7
 
 

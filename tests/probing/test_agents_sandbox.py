@@ -231,6 +231,7 @@ async def test_a_service_that_never_answers_does_not_hold_the_visit_up(http: Gua
     assert "unfinished" in dict(evidence.data["probes"]).values()  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 async def test_keeping_one_service_silent_does_not_hide_what_another_gave_away(
     http: GuardedHttp,
 ) -> None:

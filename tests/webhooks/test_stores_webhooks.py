@@ -413,6 +413,7 @@ async def test_an_evaluation_is_stored_with_one_batch_and_the_rest_follows(
     assert await counts(database, whose) == [each] * 5
 
 
+@pytest.mark.slow
 async def test_processes_that_tell_at_once_tell_each_registration_once(database: Database) -> None:
     whose = await many_registrations(database, 6, AT_ONCE)
     await evaluated(database)

@@ -12,6 +12,8 @@ from assay.webhooks.model import DeliveryState
 from tests.support.live_service import TestService, start_test_service
 from tests.support.raw_server import RawServer, Request, keeps_open, plain, serving
 
+pytestmark = pytest.mark.slow
+
 OTHERS = ("a@example.com", "b@example.com", "c@example.com")
 
 

@@ -23,6 +23,7 @@ async def test_active_and_inactive_configs_are_counted(store: SqlWrapperStore) -
     assert await store.count("two", is_active=True) == 0
 
 
+@pytest.mark.slow
 async def test_reading_many_active_configs_holds_up_nobody(
     store: SqlWrapperStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,8 @@ from tests.support.live_service import (
 )
 from tests.support.wire_upstream import Asked, Play, Wire, WireUpstream, wire_upstream
 
+pytestmark = pytest.mark.slow
+
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 

@@ -61,6 +61,7 @@ async def opened(folder: Path) -> AsyncGenerator[tuple[Shop, ServerState]]:
                     cast("Any", connection).transport.abort()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("last", ["close", "keep-alive"])
 async def test_an_answer_left_unread_holds_its_connection_for_a_bounded_time(

@@ -12,6 +12,8 @@ from assay.net.egress import dial
 from tests.support.live_service import TestService, refused, start_test_service
 from tests.support.raw_server import RawServer, keeps_open, plain, serving
 
+pytestmark = pytest.mark.slow
+
 PAYOUT = "0x" + "ab" * 20
 
 

@@ -4,10 +4,14 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.live_service import refused
 from tests.support.solana.endpoints import KINDS, zoo
 from tests.support.solana.live_service import SolanaTestService, open_solana
 from tests.support.solana.loopback import Answer, Fault, garbage, hang, hang_up, status
+
+pytestmark = pytest.mark.slow
 
 BETTER = {"mcp-session", "a2a-agent-card"}
 """Alive by today's protocols; the registry's own SDK reports them dead."""

@@ -234,6 +234,7 @@ def fill(name: str, keys: int | None = None) -> None:
     assert grown < RSS_MAX_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILLS)
 def test_keys_beyond_the_bound_are_not_kept(name: str) -> None:
     fill(name)
@@ -305,6 +306,7 @@ async def allowances(keys: int) -> None:
 ASYNC = (load_cache, confirm_sessions, shared_state, allowances)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ASYNC, ids=lambda work: work.__name__)
 async def test_keys_beyond_the_bound_are_not_kept_by_what_waits(work: Any) -> None:
     await work(SOME)

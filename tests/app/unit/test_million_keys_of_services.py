@@ -303,6 +303,7 @@ SLOW = {"gate_answers", "gate_memory", "leases_nobody_answers", "quota_lease", "
 """Take minutes together with their own bounds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FILLS if name not in SLOW])
 async def test_services_keep_no_keys_beyond_their_bounds(name: str) -> None:
     await fill(name, None)

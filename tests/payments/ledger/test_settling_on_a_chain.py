@@ -25,6 +25,8 @@ from tests.support.fakes.gas import ample_gas
 from tests.support.fee_chain import FeeChain, fee_chain
 from tests.support.node_proxy import NodeProxy, node_proxy
 
+pytestmark = pytest.mark.slow
+
 NETWORK_ID, CENT, GWEI = "eip155:84532", 10_000, 10**9
 ENGINE, PAYER, SELLER = ACCOUNTS[0], ACCOUNTS[7], ACCOUNTS[30]
 REQUIREMENT = {

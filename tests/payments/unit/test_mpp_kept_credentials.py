@@ -70,6 +70,7 @@ def test_what_is_kept_takes_no_more_than_its_bound() -> None:
         kept_of(sized(rest + 1))
 
 
+@pytest.mark.slow
 @given(payload=st.dictionaries(st.text(max_size=9), _JSON, max_size=5))
 def test_what_is_submitted_says_what_was_read(payload: dict[str, Any]) -> None:
     credential = Credential(ECHO, payload | PAYLOAD, "did:key:z")

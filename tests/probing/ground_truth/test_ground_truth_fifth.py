@@ -23,6 +23,8 @@ from tests.ground_truth.fifth_answers import CALLED, PAGES, SAID
 from tests.probing.ground_truth.test_ground_truth_fourth import by_a2a, by_http
 from tests.support.ground_truth_agents import endpoints_of
 
+pytestmark = pytest.mark.slow
+
 SPECS = {spec.name: spec for spec in (*HONEST, *BAD)}
 endpoints = partial(endpoints_of, SPECS)
 
