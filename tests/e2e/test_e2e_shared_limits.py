@@ -190,13 +190,37 @@ def assay(*words: str, folder: Path, **settings: str) -> subprocess.CompletedPro
     return command(*words, environment=made | {"PATH": "/usr/bin:/bin", "COLUMNS": "200"})
 
 
-def test_serving_does_not_begin_without_the_store_and_other_commands_do(tmp_path: Path) -> None:
+def degraded(server: Served) -> list[str]:
+    answer = httpx2.get(f"{server.address}/operator/health", timeout=20, trust_env=False)
+    return answer.json().get("degraded", [])
+
+
+def test_processes_start_without_the_store_and_share_their_limits_once_it_is_there(
+    tmp_path: Path,
+) -> None:
+    store = ValkeyServer()
+    store.kill()
+    try:
+        with two_processes(tmp_path, store) as pair:
+            assert pair.said("the shared state is out of reach") == [1, 1]
+            assert ["valkey" in degraded(server) for server in pair.servers] == [True, True]
+            urls = pair.paths(pair.shop.wrap("/alone", 0, rateLimit=5))
+            assert [statuses(many(url, 8))[200] for url in urls] == [5, 5]
+            store.start()
+            eventually(lambda: pair.said("limits are shared again") == [1, 1])
+            assert ["valkey" in degraded(server) for server in pair.servers] == [False, False]
+            fresh = pair.paths(pair.shop.wrap("/shared", 0, rateLimit=20))
+            assert statuses(spread(fresh, 30))[200] <= 20
+            logged = "".join(server.said() for server in pair.servers)
+            assert PASSWORD not in logged
+    finally:
+        store.stop()
+
+
+def test_commands_that_serve_nothing_need_no_store(tmp_path: Path) -> None:
     url = f"valkey://:{PASSWORD}@127.0.0.1:9/0"
-    done = assay("serve", folder=tmp_path, ASSAY_STATE_URL=url)
-    assert done.returncode == 1
-    assert "The shared state at 127.0.0.1:9 (ASSAY_STATE_URL) cannot be used." in done.stderr
-    assert PASSWORD not in done.stdout + done.stderr
-    assert assay("accounts", "list", folder=tmp_path, ASSAY_STATE_URL=url).returncode == 0
+    done = assay("accounts", "list", folder=tmp_path, ASSAY_STATE_URL=url)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_url_of_another_kind_is_refused_with_a_sentence(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ async def shared_limits(
 ) -> QuotaLease | None:
     """Return the quota leases of this process; None if it counts limits by itself.
 
-    A process that serves must have reached the server once: raises `Unavailable` otherwise, and
-    `StateUrlError` for an unusable URL.
+    A process that serves starts without the server as well, and counts by itself until it answers.
+    Raises `StateUrlError` for an unusable URL.
     """
     if settings.state_url is None:
         return None
@@ -62,20 +62,9 @@ async def shared_limits(
 
     quota_lease = QuotaLease(window, clock, changed)
     if serving:
-        await _reach(window)
+        await quota_lease.begin()
         stack.push_async_callback(quota_lease.close)
     return quota_lease
-
-
-async def _reach(window: ValkeyWindow) -> None:
-    try:
-        await window.check()
-    except Unavailable as error:
-        raise Unavailable(
-            f"The shared state at {window.place} (ASSAY_STATE_URL) cannot be used.",
-            detail=error.detail,
-            retry_after_s=error.retry_after_s,
-        ) from error
 
 
 KIB = 1024

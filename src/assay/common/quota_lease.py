@@ -190,6 +190,13 @@ class QuotaLease:
         """Raise `Unavailable` unless the shared count answers."""
         await self._window.check()
 
+    async def begin(self) -> None:
+        """Ask the shared count once, before `run`; without it this process begins by itself."""
+        try:
+            await self.check()
+        except Unavailable as error:
+            self._lose(error)
+
     async def run(self) -> None:
         """Ask for waiting requests and return unused units, for ever."""
         while True:
