@@ -161,6 +161,16 @@ class Settings(BaseSettings):
             " unset: it is not served."
         ),
     ] = None
+    keep_alive_s: Annotated[
+        int,
+        Field(
+            ge=5,
+            le=3600,
+            description="Seconds for which an unused connection of a proxy in"
+            " `ASSAY_TRUSTED_PROXIES` stays open; longer than the proxy keeps it. Other callers'"
+            " stay open for 5.",
+        ),
+    ] = 75
     unready_s: Annotated[
         float,
         Field(

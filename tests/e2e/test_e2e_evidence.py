@@ -19,7 +19,7 @@ from tests.support.chain import LocalChain, local_chain
 from tests.support.evidence import VECTOR, Attestations, SelfRegistry, deploy_router
 from tests.support.shop import until_known
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SCHEMA, OTHER_SCHEMA = "0x" + "ab" * 32, "0x" + "cd" * 32
 FIRST_OWNER = 29
 ATTESTER, ANYBODY = ACCOUNTS[30], ACCOUNTS[31]

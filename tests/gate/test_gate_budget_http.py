@@ -20,6 +20,8 @@ from tests.support.live_service import OWNER_KEY, TestService, address, refused,
 from tests.support.raw_server import RawServer, Request, plain, serving
 from tests.support.victim import suffering
 
+pytestmark = pytest.mark.slow
+
 JSON = "Content-Type: application/json"
 HOST_FILE = 1
 """The host's own file, read once in three hours of the reserved half: whom does it name first?"""

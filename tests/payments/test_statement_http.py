@@ -22,6 +22,8 @@ from assay.payments.watcher import plan_of
 from tests.support.fakes.calls import claimed, payment
 from tests.support.live_service import TestService, start_test_service
 
+pytestmark = pytest.mark.slow
+
 PLATFORM = "0x" + "aa" * 20
 OWN = "0x" + "cc" * 20
 

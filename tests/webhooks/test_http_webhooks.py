@@ -29,6 +29,8 @@ from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.scripted_resolver import ScriptedResolver
 from tests.support.raw_server import Respond, keeps_open, plain, sends, serving
 
+pytestmark = pytest.mark.slow
+
 NAME = "hooks.example"
 CLOCK = FrozenClock()
 BOX = SecretBox.from_secrets("s" * 32)

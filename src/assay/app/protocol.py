@@ -37,9 +37,13 @@ class FastProtocol(ServerProtocol[FastCycle]):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        if not self._application.believes_proxies:
-            client = self._application.client_of(self.client, ())
+        application = self._application
+        if not application.believes_proxies:
+            client = application.client_of(self.client, ())
             self._caller = client, anonymous_at(client)
+        elif self.client is not None and application.trusts(self.client[0]):
+            # A proxy sends its next request on a connection that it holds to be open.
+            self.timeout_keep_alive = application.app.settings.keep_alive_s
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:

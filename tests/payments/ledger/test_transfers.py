@@ -37,6 +37,8 @@ from tests.support.fakes.calls import PAYER, claimed, counted_ledger, payment
 from tests.support.fakes.ledger_moves import moved_on
 from tests.support.token_chain import raised
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     """The process ends here."""
