@@ -238,6 +238,24 @@ def test_nothing_that_exists_is_overwritten(made: Installation, tmp_path: Path) 
     assert "99" in made.ids("operators")
 
 
+def test_a_file_system_without_hard_links_takes_a_backup(
+    on_sqlite: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("assay.app.backup.os.link", refuse)
+    write_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)
+    assert holds(verify_backup(on_sqlite.settings, tmp_path / "b.tar", NOW))
+    with pytest.raises(BackupFailed, match="exists already"):
+        write_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)
+
+
+def test_a_folder_that_cannot_be_written_is_named(on_sqlite: Installation, tmp_path: Path) -> None:
+    with pytest.raises(BackupFailed, match="cannot write into"):
+        write_backup(on_sqlite.settings, tmp_path / "none/b.tar", NOW)
+
+
 def test_other_secrets_in_the_data_directory_are_kept(
     on_sqlite: Installation, tmp_path: Path
 ) -> None:

@@ -93,7 +93,7 @@ def write_backup(
             manifest = _manifest(settings, content, blocks, files, now)
             _add(tar, _MANIFEST, manifest.model_dump_json(indent=1).encode())
         try:
-            os.link(partial, archive)
+            _name(partial, archive)
         except OSError as error:
             raise BackupFailed(f"cannot write {archive}: {error.strerror}") from error
     return BackupSummary(sum(one.rows for one in manifest.tables.values()), blocks, files)
@@ -137,6 +137,23 @@ def verify_backup(settings: Settings, archive: Path, now: datetime) -> Sequence[
         *_check_secrets(manifest, settings, now),
         *_check_rollups(settings, content),
     ]
+
+
+def _name(partial: Path, archive: Path) -> None:
+    """Give a complete file its name, unless something has it. Raises `OSError`."""
+    try:
+        os.link(partial, archive)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links, such as many a network drive
+        if archive.exists():
+            raise
+        partial.rename(archive)
+    folder = os.open(archive.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _manifest(

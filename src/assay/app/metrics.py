@@ -14,11 +14,12 @@ from decimal import Decimal
 from typing import Final
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from assay import __version__
+from assay.analytics.log import CallLog
 from assay.app import App
 from assay.app.readiness import LoopLag
 from assay.chains.evm.rpc_endpoint import RpcEndpoint
@@ -47,6 +48,7 @@ class MetricsSource:
     endpoints: Mapping[tuple[str, str], RpcEndpoint]
     counts: SqlPaymentCounts
     lag: LoopLag
+    calls: CallLog
     clock: Clock
 
 
@@ -99,6 +101,7 @@ class MetricsPage:
         yield InfoMetricFamily("assay_build", "The version that runs.", value=build)
         text = "How late the event loop was at most in the last five seconds."
         yield _gauge("assay_loop_lag_seconds", text, source.lag.most_s())
+        yield from _call_log(source.calls)
         yield from _key(source)
         yield from _facilitator(source.settling)
         if source.writing is not None:
@@ -133,6 +136,17 @@ def _by_network(name: str, text: str, values: Mapping[str, float]) -> GaugeMetri
     for network, value in sorted(values.items()):
         family.add_metric([network], value)
     return family
+
+
+def _call_log(calls: CallLog) -> Iterator[Metric]:
+    text = "Calls that this process has answered and that are not in the database yet."
+    yield _gauge("assay_call_log_waiting_rows", text, calls.waiting)
+    text = "Calls that this process did not keep, since it began."
+    lost = CounterMetricFamily("assay_call_log_lost_rows", text, labels=["reason"])
+    lost.add_metric(["full"], calls.dropped)
+    lost.add_metric(["refused"], calls.refused)
+    lost.add_metric(["quota"], calls.over_quota)
+    yield lost
 
 
 def _key(source: MetricsSource) -> Iterator[GaugeMetricFamily]:
@@ -248,6 +262,7 @@ def metrics_page(app: App) -> MetricsPage:
             endpoints=app.rpc.endpoints,
             counts=SqlPaymentCounts(app.database),
             lag=app.readiness.lag,
+            calls=app.call_log,
             clock=app.clock,
         )
     )
