@@ -9,7 +9,6 @@ Every caller keeps one connection. Status 1 if a call failed.
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -23,11 +22,12 @@ def main() -> int:
     parser.add_argument("--restarts", type=int, default=50)
     parser.add_argument("--calls", type=float, default=200, help="A second, of all callers.")
     asked = parser.parse_args()
-    began_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         made = rolling_restarts(Path(folder) / "data", asked.restarts, asked.calls)
-    took_s = time.monotonic() - began_s
-    print(f"{made.restarts} restarts, {made.answers.total()} calls in {took_s:.0f} s")
+    calls, calling_s = made.answers.total(), made.calling_s
+    print(
+        f"{made.restarts} restarts, {calls} calls in {calling_s:.0f} s ({calls / calling_s:.0f}/s)"
+    )
     print(f"{made.failed} failed: {dict(made.answers)}")
     return 1 if made.failed else 0
 
