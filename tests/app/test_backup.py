@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -23,7 +24,7 @@ from assay.app.backup import (
     write_backup,
 )
 from assay.app.secrets import rotate_secret, secret_rings
-from assay.db.backup import CopyFailed
+from assay.db.backup import CopyFailed, _without_password
 from assay.evaluation.blobs import cid_v1_raw
 from assay.settings import Settings
 from tests.support.databases import lent_postgresql, migrated_sqlite
@@ -376,6 +377,34 @@ def test_a_backup_is_of_one_kind_of_database(made: Installation, tmp_path: Path)
     url = None if made.url else "postgresql://127.0.0.1:1/none"
     with pytest.raises(BackupFailed, match="ASSAY_DATABASE_URL"):
         restore_backup(Settings(data_dir=tmp_path / "c", database_url=url), tmp_path / "b.tar", NOW)
+
+
+@pytest.mark.parametrize(
+    ("url", "without"),
+    [
+        ("postgresql:///db?host=/run/pg&password=x", "postgresql:///db?host=/run/pg&{0}"),
+        ("postgresql://u:x@[::1]:5432/db?sslmode=a", "postgresql://u@[::1]:5432/db?sslmode=a&{0}"),
+        ("postgres://u:x@h1:1,h2:2/db", "postgres://u@h1:1,h2:2/db?{0}"),
+        ("postgresql://u:x@/db?host=%2Ftmp", "postgresql://u@/db?host=%2Ftmp&{0}"),
+        ("postgresql://:x@h/db", "postgresql://h/db?{0}"),
+        (
+            "postgresql://h/db?options=-c%20a%3Db&password=x",
+            "postgresql://h/db?options=-c%20a%3Db&{0}",
+        ),
+    ],
+)
+def test_every_form_of_a_url_keeps_all_but_its_password(
+    tmp_path: Path, url: str, without: str
+) -> None:
+    file = tmp_path / "p"
+    assert _without_password(url, file) == without.format(f"passfile={quote(str(file), safe='')}")
+    assert file.read_text() == "*:*:*:*:x\n"
+
+
+@pytest.mark.parametrize("url", ["postgresql://h/db", "postgresql://u@/db?host=/tmp"])
+def test_a_url_without_a_password_is_passed_as_it_is(tmp_path: Path, url: str) -> None:
+    assert _without_password(url, tmp_path / "p") == url
+    assert not (tmp_path / "p").exists()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -289,14 +289,20 @@ def _without_password(url: str, file: Path) -> str:
 
     Source: PostgreSQL manual, sections 34.1.2 (`passfile`) and 34.16.
     """
-    parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    password = options.pop("password", "") or unquote(parts.password or "")
+    head, _, query = url.partition("?")
+    scheme, _, rest = head.partition("://")
+    authority, slash, path = rest.partition("/")
+    credentials, _, host = authority.rpartition("@")
+    user, _, own = credentials.partition(":")
+    options = [option for option in query.split("&") if option]
+    kept = [option for option in options if not option.startswith("password=")]
+    given = [option.removeprefix("password=") for option in options if option not in kept]
+    password = unquote(given[-1] if given else own)
     if not password:
         return url
     escaped = password.replace("\\", "\\\\").replace(":", "\\:")
     file.touch(0o600)
     file.write_text(f"*:*:*:*:{escaped}\n", "utf-8")
-    user, at, host = parts.netloc.rpartition("@")
-    query = urlencode(options | {"passfile": str(file)})
-    return parts._replace(netloc=user.partition(":")[0] + at + host, query=query).geturl()
+    where = f"{user}@{host}" if user else host
+    query = "&".join([*kept, f"passfile={quote(str(file), safe='')}"])
+    return f"{scheme}://{where}{slash}{path}?{query}"
