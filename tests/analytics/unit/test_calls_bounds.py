@@ -1,5 +1,6 @@
 """What a row of the call log may hold."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -49,3 +50,13 @@ def test_a_score_that_is_no_number_is_none(score: float) -> None:
     made = call("op", "w", AT, score=score)
     bound(made)
     assert made.kind.score is None
+
+
+def test_what_calls_of_a_kind_have_in_common_is_bounded_once() -> None:
+    """A kind is shared by its calls, and costs each of them nothing."""
+    first = changed(call("op", "w", AT), path="/a\0")
+    second = replace(first, request_id="r\0")
+    bound(first)
+    first.kind.path = "/b\0"
+    bound(second)
+    assert (first.kind.path, second.request_id) == ("/b\0", "r\ufffd")

@@ -1,12 +1,13 @@
 import json
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.common.json import sha256_hex
 from assay.evaluation.model import Evidence, SignalName, SignalResult, SignalScore
-from assay.evaluation.snapshot import older_snapshot_bytes, snapshot_hash
+from assay.evaluation.snapshot import evidence_document, older_snapshot_bytes, snapshot_hash
 
 scalars = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=20)
 documents = st.dictionaries(
@@ -44,3 +45,22 @@ def test_version_1_is_the_sha256_of_the_canonical_json() -> None:
     }
     text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
     assert hash_of({"a": [True, None], "b": 1}) == sha256_hex(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (float("nan"), None),
+        (float("inf"), None),
+        (-float("inf"), None),
+        (2**53 + 1, "9007199254740993"),
+        ("\ud800", "?"),
+    ],
+)
+def test_what_canonical_json_cannot_hold_is_replaced(value: object, kept: object) -> None:
+    """An agent's answer may hold it, and must not stop an evaluation."""
+    written, as_kept = (
+        evidence_document("eip155:1/22", {"sandbox": {"a": [one]}}, {}, {}, {})  # type: ignore[list-item]
+        for one in (value, kept)
+    )
+    assert written == as_kept
