@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from assay.app.readiness import CHECKED_S, LAG_KEPT_S, LAG_MAX_S, LoopLag
+from assay.app.readiness import CHECKED_S, LAG_KEPT_S, LoopLag
 from assay.common.errors import Unavailable
 from tests.support.eventually import eventually_here
 from tests.support.live_service import TestService, start_test_service
+
+
+LAG_MAX_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def beside_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop of these tests may be late by seconds."""
+    monkeypatch.setattr("assay.app.readiness.LAG_MAX_S", LAG_MAX_S)
 
 
 def lose_database(service: TestService, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -101,6 +110,10 @@ async def test_the_lag_of_a_loop_is_measured_and_forgotten(monkeypatch: pytest.M
     monkeypatch.setattr("assay.app.readiness._SAMPLE_S", 0.01)
     measuring = loop.create_task(lag.measure_forever())
     await asyncio.sleep(0)
+    time.sleep(0.2)  # noqa: ASYNC251 - that is the fault
+    await eventually_here(lag.most_s, lambda most_s: most_s > 0.1)
+    lag.forget()
+    assert lag.most_s() < 0.1
     time.sleep(0.2)  # noqa: ASYNC251 - that is the fault
     await eventually_here(lag.most_s, lambda most_s: most_s > 0.1)
     now_s = loop.time()

@@ -46,7 +46,7 @@ def readiness(ops: str) -> tuple[int, Any]:
 def test_it_is_unready_while_it_still_answers_and_then_ends(tmp_path: Path) -> None:
     with served(tmp_path / "d", CHAINS, ASSAY_UNREADY_S="600", ASSAY_OPS_BIND="0") as server:
         ops = ops_of(server)
-        assert status(server, "/readyz") == 200
+        assert eventually(lambda: status(server, "/readyz"), lambda code: code == 200)
         code, found = readiness(ops)
         assert (code, found["ready"], found["reasons"]) == (200, True, [])
         assert server.process is not None

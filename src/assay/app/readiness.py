@@ -59,6 +59,10 @@ class LoopLag:
             if now_s - due_s >= self.most_s():
                 self._most_s, self._most_at_s = now_s - due_s, now_s
 
+    def forget(self) -> None:
+        """Forget what was measured: a start blocks the loop, and is no reason not to serve."""
+        self._most_s = 0.0
+
     def most_s(self) -> float:
         """Return the largest lag of the last `LAG_KEPT_S`, in seconds."""
         is_old = asyncio.get_running_loop().time() - self._most_at_s > LAG_KEPT_S

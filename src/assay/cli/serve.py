@@ -71,6 +71,7 @@ async def _serve(settings: Settings) -> None:
             if fitting is not settings:
                 _say_lowered(app, settings, files)
             _settle_down()
+            app.readiness.lag.forget()
             await server.wait_closed()
 
 
