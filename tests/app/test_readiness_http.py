@@ -13,7 +13,6 @@ from assay.common.errors import Unavailable
 from tests.support.eventually import eventually_here
 from tests.support.live_service import TestService, start_test_service
 
-
 LAG_MAX_S = 60.0
 
 
