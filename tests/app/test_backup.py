@@ -180,6 +180,55 @@ def test_what_is_missing_or_changed_is_named(
     assert sentence in said(checks)
 
 
+@pytest.mark.parametrize("name", ["assay.db-wal", "assay.db-shm", "assay.db-journal"])
+def test_nothing_is_restored_beside_the_log_of_another_database(
+    on_sqlite: Installation, tmp_path: Path, name: str
+) -> None:
+    """SQLite would replay it into the restored one."""
+    write_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)
+    other = elsewhere(on_sqlite, tmp_path)
+    other.folder.mkdir()
+    (other.folder / name).touch()
+    with pytest.raises(CopyFailed, match=name):
+        restore_backup(other.settings, tmp_path / "b.tar", NOW)
+    assert names(other.folder) == {name}
+
+
+def test_a_damaged_snapshot_is_counted_and_left_out(
+    on_sqlite: Installation, tmp_path: Path
+) -> None:
+    on_sqlite.block(b"second").write_bytes(b"SECOND")
+    (on_sqlite.folder / "blocks/.being-written").touch()
+    summary = write_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)
+    assert (summary.blocks, summary.damaged) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["settling.key", "sell.json"])
+@pytest.mark.parametrize("with_secrets", [True, False])
+def test_a_key_file_that_is_missing_or_another_is_named(
+    on_sqlite: Installation, tmp_path: Path, name: str, *, with_secrets: bool
+) -> None:
+    (on_sqlite.folder / name).write_text("ab" * 32)
+    write_backup(on_sqlite.settings, tmp_path / "b.tar", NOW, with_secrets=with_secrets)
+    assert holds(verify_backup(on_sqlite.settings, tmp_path / "b.tar", NOW))
+    (on_sqlite.folder / name).write_text("cd" * 32)
+    sentence = f"{name} is missing or not the backup's"
+    assert said(verify_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)) == sentence
+    (on_sqlite.folder / name).unlink()
+    assert said(verify_backup(on_sqlite.settings, tmp_path / "b.tar", NOW)) == sentence
+
+
+def test_an_older_secret_that_seals_something_has_to_be_there(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    migrated_sqlite(folder / "assay.db")
+    both = Settings(data_dir=folder, snapshot_secret=["5" * 64, "4" * 64])  # type: ignore[arg-type]
+    write_backup(both, tmp_path / "b.tar", NOW)
+    newer = Settings(data_dir=folder, snapshot_secret=["5" * 64])  # type: ignore[arg-type]
+    assert "the snapshot secret" in said(verify_backup(newer, tmp_path / "b.tar", NOW))
+    assert holds(verify_backup(both, tmp_path / "b.tar", NOW))
+
+
 def test_a_snapshot_that_is_missing_or_damaged_is_counted(
     on_sqlite: Installation, tmp_path: Path
 ) -> None:
@@ -321,6 +370,7 @@ def renamed(old: str, new: str) -> Callable[[tarfile.TarInfo, bytes], tuple[Any,
     [
         (renamed("^blocks/.*", "blocks/../../out"), "damaged"),
         (renamed("^blocks/.*", "blocks/" + "b" * 5_000), "damaged"),
+        (renamed("^blocks/.*", "blocks//dev/zero"), "damaged"),
         (renamed(r"^secrets\.json$", "other.json"), "damaged|secrets.json"),
         (lambda m, d: (m, d.replace(b'"secrets.json"', b'"../out"')), "no backup holds"),
         (lambda m, d: (m, d.replace(b'"format": 1', b'"format": 2')), "manifest"),

@@ -8,6 +8,7 @@ without a manifest is incomplete.
 import asyncio
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import tarfile
@@ -23,7 +24,7 @@ from typing import IO, Final
 from assay import __version__
 from assay.analytics.store_rollups import SqlRollupProof
 from assay.app.schemas_backup import BackupManifest
-from assay.app.secrets import SecretName, known_secrets
+from assay.app.secrets import SEALING, SecretName, known_secrets
 from assay.common.clock import iso
 from assay.db.backup import (
     DatabaseContent,
@@ -40,6 +41,7 @@ FILES: Final = ("secrets.json", "settling.key", "test-payer.key", "test-payout.k
 """Files of the data directory that hold secrets, those of `assay sell` included."""
 
 _FORMAT: Final = 1
+_CID: Final = re.compile(r"[a-z2-7]{50,70}")
 _DATABASE, _BLOCKS, _MANIFEST = "database", "blocks", "manifest.json"
 _MANIFEST_BYTES_MAX: Final = 1024 * 1024
 _FILE_BYTES_MAX: Final = 1024 * 1024
@@ -58,6 +60,8 @@ class BackupSummary:
 
     rows: int
     blocks: int
+    damaged: int
+    """Snapshots whose content is not what their name says; the backup leaves them out."""
     files: Sequence[str]
 
 
@@ -88,7 +92,7 @@ def write_backup(
             tar.add(copy, _DATABASE)
             copy.unlink()
             # After the database: a row's block is older than the row.
-            blocks = _add_blocks(tar, settings.data_dir / _BLOCKS)
+            blocks, damaged = _add_blocks(tar, settings.data_dir / _BLOCKS)
             files = _add_files(tar, settings.data_dir) if with_secrets else []
             manifest = _manifest(settings, content, blocks, files, now)
             _add(tar, _MANIFEST, manifest.model_dump_json(indent=1).encode())
@@ -96,7 +100,8 @@ def write_backup(
             _name(partial, archive)
         except OSError as error:
             raise BackupFailed(f"cannot write {archive}: {error.strerror}") from error
-    return BackupSummary(sum(one.rows for one in manifest.tables.values()), blocks, files)
+    rows = sum(one.rows for one in manifest.tables.values())
+    return BackupSummary(rows, blocks, damaged, files)
 
 
 def restore_backup(settings: Settings, archive: Path, now: datetime) -> Sequence[BackupCheck]:
@@ -171,8 +176,20 @@ def _manifest(
         blocks=blocks,
         files=files,
         salt=salt.hex(),
-        secrets={name: _fingerprint(ring[0], salt) for name, ring in rings.items()},
+        secrets={
+            name: [_fingerprint(one, salt) for one in (ring if name in SEALING else ring[:1])]
+            for name, ring in rings.items()
+        },
+        keys=_key_fingerprints(settings.data_dir, salt),
     )
+
+
+def _key_fingerprints(folder: Path, salt: bytes) -> dict[str, str]:
+    """Return those of key files; that of the secrets changes with each rotation."""
+    paths = [folder / name for name in FILES[1:]]
+    return {
+        path.name: _fingerprint(path.read_text("utf-8"), salt) for path in paths if path.is_file()
+    }
 
 
 def _fingerprint(secret: str, salt: bytes) -> str:
@@ -209,13 +226,21 @@ def _check_secrets(
 ) -> Sequence[BackupCheck]:
     """Compare secrets by fingerprint; one that was rotated since is still a member of its ring."""
     salt, rings = bytes.fromhex(manifest.salt), known_secrets(settings, now)
+    present = {name: {_fingerprint(one, salt) for one in ring} for name, ring in rings.items()}
     wrong = [
         name
-        for name, fingerprint in manifest.secrets.items()
-        if not any(_fingerprint(one, salt) == fingerprint for one in rings.get(name, ()))
+        for name, fingerprints in manifest.secrets.items()
+        if not present.get(name, set()).issuperset(fingerprints)
     ]
-    if wrong:
+    keys = _key_fingerprints(settings.data_dir, salt)
+    lost = [name for name, one in manifest.keys.items() if keys.get(name) != one]
+    if wrong or lost:
         return [
+            *(
+                BackupCheck(holds=False, sentence=f"{name} is missing or not the backup's")
+                for name in lost
+            ),
+        ] + [
             BackupCheck(holds=False, sentence=f"the {name} secret is not the backup's: {lost}")
             for name, lost in _LOST.items()
             if name in wrong
@@ -278,21 +303,25 @@ def _require_same_kind(settings: Settings, manifest: BackupManifest) -> None:
         )
 
 
-def _add_blocks(tar: tarfile.TarFile, folder: Path) -> int:
-    count = 0
+def _add_blocks(tar: tarfile.TarFile, folder: Path) -> tuple[int, int]:
+    """Add all snapshots; return how many, and how many were damaged."""
+    count, damaged = 0, 0
     if not folder.is_dir():
-        return 0
+        return 0, 0
     with os.scandir(folder) as found:
-        names = [entry.name for entry in found if entry.is_file(follow_symlinks=False)]
+        files = [entry.name for entry in found if entry.is_file(follow_symlinks=False)]
+    names = [name for name in files if _CID.fullmatch(name)]  # the others are being written
     for name in names:
         try:
             block = (folder / name).read_bytes()
         except FileNotFoundError:  # retention removed it meanwhile
             continue
-        if cid_v1_raw(block) == name:  # otherwise it is still being written
+        if cid_v1_raw(block) == name:
             _add(tar, f"{_BLOCKS}/{name}", block)
             count += 1
-    return count
+        else:
+            damaged += 1
+    return count, damaged
 
 
 def _add_files(tar: tarfile.TarFile, folder: Path) -> list[str]:
@@ -336,10 +365,13 @@ def _restore_blocks(tar: tarfile.TarFile, folder: Path) -> None:
     folder.mkdir(exist_ok=True, mode=0o700)
     for member in tar:
         place, _, name = member.name.partition("/")
-        if place != _BLOCKS or _is_block(folder / name):
+        if place != _BLOCKS:
             continue
-        data = _bytes_of(tar, member.name, _BLOCK_BYTES_MAX)
-        if cid_v1_raw(data) != name:  # also keeps a name from leading out of the folder
+        is_named = _CID.fullmatch(name) is not None  # no other name is looked for on the disk
+        if is_named and _is_block(folder / name):
+            continue
+        data = _bytes_of(tar, member.name, _BLOCK_BYTES_MAX) if is_named else b""
+        if cid_v1_raw(data) != name:
             raise BackupFailed(f"the snapshot {name[:80]!r} of the backup is damaged")
         with _scratch(folder.parent) as scratch:
             with _written(scratch / name) as file:
@@ -361,7 +393,8 @@ def _member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
         member = tar.getmember(name)
     except KeyError:
         raise BackupFailed(f"the backup is incomplete: it has no {name[:80]}") from None
-    file = tar.extractfile(member) if member.isreg() else None  # a link may lead anywhere
+    is_plain = member.isreg() and not member.issparse()  # a link may lead anywhere
+    file = tar.extractfile(member) if is_plain else None
     if file is None:
         raise BackupFailed(f"{name[:80]} of the backup is no file")
     return file

@@ -24,5 +24,7 @@ class BackupManifest(BaseModel):
     """How many encrypted snapshots."""
     files: list[str]
     salt: str
-    secrets: dict[SecretName, str]
-    """Fingerprints, made with the salt."""
+    secrets: dict[SecretName, list[str]]
+    """Fingerprints, made with the salt: of the secret in use, and of all that seal stored data."""
+    keys: dict[str, str]
+    """Fingerprints of key files, whether or not the backup holds them."""

@@ -16,7 +16,7 @@ KEPT: Final = timedelta(days=1)
 """How long a previous secret verifies: longer than anything that it signed is valid."""
 
 _SIGNING: Final[tuple[SecretName, ...]] = ("jwt", "session", "signing", "payment")
-_SEALING: Final[tuple[SecretName, ...]] = ("snapshot", "upstream")
+SEALING: Final[tuple[SecretName, ...]] = ("snapshot", "upstream")
 """Secrets that protect stored data: a previous one is kept while it seals something."""
 
 _SETTINGS: Final[Mapping[SecretName, str]] = {"upstream": "upstream_secrets"}
@@ -24,7 +24,7 @@ _SETTINGS: Final[Mapping[SecretName, str]] = {"upstream": "upstream_secrets"}
 
 def secret_rings(settings: Settings, now: datetime) -> Mapping[SecretName, SecretRing]:
     """Return every ring, the secret in use first. Raises `SecretFileError`."""
-    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    names: Sequence[SecretName] = (*_SIGNING, *SEALING)
     rings: dict[SecretName, SecretRing] = {name: _given(settings, name) for name in names}
     missing: list[SecretName] = [name for name in names if not rings[name]]
     if missing:
@@ -40,7 +40,7 @@ def generated_secrets(settings: Settings, now: datetime) -> Mapping[str, SecretR
 
     Raises `SecretFileError`.
     """
-    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    names: Sequence[SecretName] = (*_SIGNING, *SEALING)
     kept_as = [_kept_as(name) for name in names if not _given(settings, name)]
     return secret_file.load_known(_file(settings), kept_as, now)
 
@@ -50,7 +50,7 @@ def known_secrets(settings: Settings, now: datetime) -> Mapping[SecretName, Secr
 
     Raises `SecretFileError`.
     """
-    names: Sequence[SecretName] = (*_SIGNING, *_SEALING)
+    names: Sequence[SecretName] = (*_SIGNING, *SEALING)
     generated = generated_secrets(settings, now)
     rings: dict[SecretName, SecretRing] = {}
     for name in names:

@@ -1,5 +1,6 @@
 """Upkeep of a service: `assay migrate`, `assay backup` and `restore`, roll-ups, secrets."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,17 @@ from assay.db.backup import CopyFailed
 from assay.db.connect import DatabaseUrlError
 from assay.settings import SettingsError
 
-_BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError)
+_BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError, OSError)
+
+
+def _clean_up_when_stopped() -> None:
+    """Let SIGTERM end the command like Ctrl-C, so that no copy and no password is left behind."""
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
 
 Archive = Annotated[Path, Parameter(help="The backup: one file of mode 0600.")]
 
@@ -48,6 +59,7 @@ def backup(
     ] = False,
 ) -> int:
     """Write a backup of an installation that may be serving."""
+    _clean_up_when_stopped()
     settings = read_settings({})
     try:
         made = write_backup(settings, file, SystemClock().now(), with_secrets=not without_secrets)
@@ -58,6 +70,8 @@ def backup(
         complain(str(error))
         return FAILED
     sys.stdout.write(f"{file}: {made.rows} rows, {made.blocks} encrypted snapshots\n")
+    if made.damaged:
+        complain(f"{made.damaged} snapshots are damaged on the disk, and not in the backup")
     if made.files:
         sys.stdout.write(f"It holds secrets ({', '.join(made.files)}): encrypt it, and keep it.\n")
     else:
@@ -65,7 +79,7 @@ def backup(
     sys.stdout.write("It does not hold your settings: keep the file of ASSAY_CONFIG as well.\n")
     if settings.snapshot_store == "ipfs":
         sys.stdout.write("Snapshots are on the IPFS node, and not in it.\n")
-    return 0
+    return FAILED if made.damaged else 0
 
 
 def restore(
@@ -77,6 +91,7 @@ def restore(
     ] = False,
 ) -> int:
     """Restore a backup into an empty installation and compare, or only compare."""
+    _clean_up_when_stopped()
     settings = read_settings({})
     work = verify_backup if verify else restore_backup
     try:

@@ -47,17 +47,20 @@ class Server(uvicorn.Server):
         self._listener = listener
         self._ended = asyncio.Event()
         self._stopping = stopping
+        self._waiting: asyncio.TimerHandle | None = None
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         stopping, self._stopping = self._stopping, None
         if stopping is None:  # a second signal does not wait
+            if self._waiting is not None:
+                self._waiting.cancel()
             super().handle_exit(sig, frame)
             return
         stopping.announce()
         if stopping.unready_s:
             loop = asyncio.get_running_loop()
-            loop.call_later(stopping.unready_s, super().handle_exit, sig, frame)
+            self._waiting = loop.call_later(stopping.unready_s, super().handle_exit, sig, frame)
         else:
             super().handle_exit(sig, frame)
 

@@ -65,6 +65,8 @@ async def copy_database(url: str, target: Path) -> DatabaseContent:
     database = await Database.open(url)
     try:
         async with database.snapshot(COPY_S) as connection:
+            for limit in ("idle_in_transaction_session_timeout", "statement_timeout"):
+                await connection.execute(text(f"SET LOCAL {limit} = 0"))  # it idles meanwhile
             exported = await connection.execute(text("SELECT pg_export_snapshot()"))
             await _run(
                 "pg_dump",
@@ -104,8 +106,8 @@ async def restore_database(url: str, copy: Path) -> None:
 async def require_empty(url: str) -> None:
     """Raise `CopyFailed` if there is anything in the database at `url`."""
     path = _sqlite_path(url)
-    if path is not None and await asyncio.to_thread(path.exists):
-        raise CopyFailed(f"there is a database at {path} already: move it away first")
+    if path is not None:
+        await asyncio.to_thread(_require_no_file, path)
     if path is None and (await describe_database(url)).tables:
         raise CopyFailed("the database has tables already: name an empty one in ASSAY_DATABASE_URL")
 
@@ -117,6 +119,7 @@ async def describe_database(url: str) -> DatabaseContent:
     database = await Database.open(url)
     try:
         async with database.snapshot(COPY_S) as connection:
+            await connection.execute(text("SET LOCAL statement_timeout = 0"))
             return await _content(connection)
     finally:
         await database.close()
@@ -144,9 +147,21 @@ def _copy_sqlite(path: Path, target: Path) -> DatabaseContent:
     return _content_of_file(target)
 
 
+def _require_no_file(path: Path) -> None:
+    """Raise `CopyFailed` if there is a database, or the log of one: SQLite would replay it."""
+    for name in ("", "-wal", "-shm", "-journal"):
+        found = path.with_name(path.name + name)
+        if found.exists():
+            raise CopyFailed(
+                f"there is a database at {found} already: move {path.name} away with all files"
+                " whose names begin like that"
+            )
+
+
 def _place(copy: Path, path: Path) -> None:
     """Move a copy to where the database belongs, unless there is one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _require_no_file(path)
     try:
         os.link(copy, path)
     except FileExistsError:

@@ -187,7 +187,7 @@ class Database:
         """Return the schema's revision. Raises like `read`."""
         async with self.read() as connection:
             found = await connection.execute(text("SELECT version_num FROM alembic_version"))
-            return str(found.scalar_one())
+            return str(found.scalar_one_or_none())
 
     async def ping(self) -> None:
         """Check that the database answers. Raises `Unavailable`."""
