@@ -5,37 +5,29 @@ from datetime import UTC, datetime
 import pytest
 
 from assay.analytics import log as call_log
-from assay.app.metrics import metrics_page
 from assay.common.errors import Unavailable
 from tests.support.fakes.calls import call
 from tests.support.live_service import TestService
+from tests.support.scraped import scraped
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 LOST = "assay_call_log_lost_rows_total"
-
-
-async def scraped(service: TestService) -> dict[str, float]:
-    page = metrics_page(service.app)
-    lines = (await page.text()).decode().splitlines()
-    await page.aclose()
-    found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
-    return {name: float(value) for name, _, value in found}
 
 
 async def test_a_scrape_says_how_far_the_call_log_is_behind_and_what_it_lost(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = service.app.call_log
-    found = await scraped(service)
+    found = await scraped(service.app)
     assert found["assay_call_log_waiting_rows"] == 0
     assert {found[f'{LOST}{{reason="{why}"}}'] for why in ("full", "refused", "quota")} == {0}
     for number in range(3):
         log.add(call("op", "w", AT, path=f"/{number}"))
-    assert (await scraped(service))["assay_call_log_waiting_rows"] == 3
+    assert (await scraped(service.app))["assay_call_log_waiting_rows"] == 3
     monkeypatch.setattr(log, "_waiting", type(log._waiting)(log._waiting, maxlen=3))
     monkeypatch.setattr(call_log, "WAITING_MAX", 3)
     log.add(call("op", "w", AT, path="/3"))
-    assert (await scraped(service))[f'{LOST}{{reason="full"}}'] == 1
+    assert (await scraped(service.app))[f'{LOST}{{reason="full"}}'] == 1
 
 
 async def test_rows_that_a_database_does_not_take_now_wait(
@@ -50,13 +42,13 @@ async def test_rows_that_a_database_does_not_take_now_wait(
         log.add(call("op", "w", AT, path="/1"))
         with pytest.raises(Unavailable):
             await log.flush()
-        assert (await scraped(service))["assay_call_log_waiting_rows"] == 1
+        assert (await scraped(service.app))["assay_call_log_waiting_rows"] == 1
     await log.flush()
-    assert (await scraped(service))["assay_call_log_waiting_rows"] == 0
+    assert (await scraped(service.app))["assay_call_log_waiting_rows"] == 0
 
 
 async def test_a_scrape_says_how_late_the_loop_was(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service.app.readiness.lag, "most_s", lambda: 1.5)
-    assert (await scraped(service))["assay_loop_lag_seconds"] == 1.5
+    assert (await scraped(service.app))["assay_loop_lag_seconds"] == 1.5

@@ -11,17 +11,9 @@ import pytest
 
 from tests.support.assay import Served, served
 from tests.support.eventually import eventually
+from tests.support.shop import NO_CHAIN
 
 pytestmark = pytest.mark.e2e
-
-CHAINS = {
-    "local": {
-        "chain_id": 31337,
-        "rpc_urls": ["http://127.0.0.1:9"],
-        "identity_registry": "0x" + "11" * 20,
-        "reputation_registry": "0x" + "22" * 20,
-    }
-}
 
 
 def status(server: Served, path: str) -> int:
@@ -44,7 +36,7 @@ def readiness(ops: str) -> tuple[int, Any]:
 
 
 def test_it_is_unready_while_it_still_answers_and_then_ends(tmp_path: Path) -> None:
-    with served(tmp_path / "d", CHAINS, ASSAY_UNREADY_S="600", ASSAY_OPS_BIND="0") as server:
+    with served(tmp_path / "d", NO_CHAIN, ASSAY_UNREADY_S="600", ASSAY_OPS_BIND="0") as server:
         ops = ops_of(server)
         assert eventually(lambda: status(server, "/readyz"), lambda code: code == 200)
         code, found = readiness(ops)
@@ -61,12 +53,12 @@ def test_it_is_unready_while_it_still_answers_and_then_ends(tmp_path: Path) -> N
 
 
 def test_it_ends_by_itself_once_that_time_is_over(tmp_path: Path) -> None:
-    with served(tmp_path / "d", CHAINS, ASSAY_UNREADY_S="0.5") as server:
+    with served(tmp_path / "d", NO_CHAIN, ASSAY_UNREADY_S="0.5") as server:
         assert server.stop() == 0
 
 
 def test_strangers_learn_no_reason(tmp_path: Path) -> None:
-    with served(tmp_path / "d", CHAINS, ASSAY_UNREADY_S="600") as server:
+    with served(tmp_path / "d", NO_CHAIN, ASSAY_UNREADY_S="600") as server:
         assert server.process is not None
         server.process.send_signal(signal.SIGTERM)
         assert eventually(lambda: status(server, "/readyz"), lambda code: code == 503)

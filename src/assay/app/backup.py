@@ -8,7 +8,6 @@ without a manifest is incomplete.
 import asyncio
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import tarfile
@@ -34,14 +33,13 @@ from assay.db.backup import (
     restore_database,
 )
 from assay.db.engine import HEAD, Database
-from assay.evaluation.blobs import cid_v1_raw
+from assay.evaluation.blobs import CID, cid_v1_raw
 from assay.settings import Settings
 
 FILES: Final = ("secrets.json", "settling.key", "test-payer.key", "test-payout.key", "sell.json")
 """Files of the data directory that hold secrets, those of `assay sell` included."""
 
 _FORMAT: Final = 1
-_CID: Final = re.compile(r"[a-z2-7]{50,70}")
 _DATABASE, _BLOCKS, _MANIFEST = "database", "blocks", "manifest.json"
 _MANIFEST_BYTES_MAX: Final = 1024 * 1024
 _FILE_BYTES_MAX: Final = 1024 * 1024
@@ -234,17 +232,14 @@ def _check_secrets(
     ]
     keys = _key_fingerprints(settings.data_dir, salt)
     lost = [name for name, one in manifest.keys.items() if keys.get(name) != one]
-    if wrong or lost:
-        return [
-            *(
-                BackupCheck(holds=False, sentence=f"{name} is missing or not the backup's")
-                for name in lost
-            ),
-        ] + [
-            BackupCheck(holds=False, sentence=f"the {name} secret is not the backup's: {lost}")
-            for name, lost in _LOST.items()
-            if name in wrong
-        ]
+    sentences = [f"{name} is missing or not the backup's" for name in lost]
+    sentences += [
+        f"the {name} secret is not the backup's: {loss}"
+        for name, loss in _LOST.items()
+        if name in wrong
+    ]
+    if sentences:
+        return [BackupCheck(holds=False, sentence=sentence) for sentence in sentences]
     return [
         BackupCheck(holds=True, sentence=f"all {len(manifest.secrets)} secrets are the backup's")
     ]
@@ -310,7 +305,7 @@ def _add_blocks(tar: tarfile.TarFile, folder: Path) -> tuple[int, int]:
         return 0, 0
     with os.scandir(folder) as found:
         files = [entry.name for entry in found if entry.is_file(follow_symlinks=False)]
-    names = [name for name in files if _CID.fullmatch(name)]  # the others are being written
+    names = [name for name in files if CID.fullmatch(name)]  # the others are being written
     for name in names:
         try:
             block = (folder / name).read_bytes()
@@ -363,17 +358,17 @@ def _restore_file(tar: tarfile.TarFile, name: str, path: Path) -> None:
 
 def _restore_blocks(tar: tarfile.TarFile, folder: Path) -> None:
     folder.mkdir(exist_ok=True, mode=0o700)
-    for member in tar:
-        place, _, name = member.name.partition("/")
-        if place != _BLOCKS:
-            continue
-        is_named = _CID.fullmatch(name) is not None  # no other name is looked for on the disk
-        if is_named and _is_block(folder / name):
-            continue
-        data = _bytes_of(tar, member.name, _BLOCK_BYTES_MAX) if is_named else b""
-        if cid_v1_raw(data) != name:
-            raise BackupFailed(f"the snapshot {name[:80]!r} of the backup is damaged")
-        with _scratch(folder.parent) as scratch:
+    with _scratch(folder.parent) as scratch:
+        for member in tar:
+            place, _, name = member.name.partition("/")
+            if place != _BLOCKS:
+                continue
+            is_named = CID.fullmatch(name) is not None  # no other name is looked for on the disk
+            if is_named and _is_block(folder / name):
+                continue
+            data = _bytes_of(tar, member.name, _BLOCK_BYTES_MAX) if is_named else b""
+            if cid_v1_raw(data) != name:
+                raise BackupFailed(f"the snapshot {name[:80]!r} of the backup is damaged")
             with _written(scratch / name) as file:
                 file.write(data)
             (scratch / name).replace(folder / name)

@@ -2,9 +2,9 @@
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -27,17 +27,28 @@ from assay.settings import SettingsError
 
 _BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError, OSError)
 
+Archive = Annotated[Path, Parameter(help="The backup: one file of mode 0600.")]
 
-def _clean_up_when_stopped() -> None:
-    """Let SIGTERM end the command like Ctrl-C, so that no copy and no password is left behind."""
+Done = TypeVar("Done")
+
+
+def _done(work: Callable[[], Done]) -> Done | None:
+    """Return the result of work on a backup, or say why there is none.
+
+    SIGTERM ends it like Ctrl-C, so that no copy and no password is left behind.
+    """
 
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
-
-
-Archive = Annotated[Path, Parameter(help="The backup: one file of mode 0600.")]
+    try:
+        return work()
+    except ServiceError as error:
+        complain(explain(error))
+    except _BACKUP_ERRORS as error:
+        complain(str(error))
+    return None
 
 
 def migrate() -> int:
@@ -59,15 +70,9 @@ def backup(
     ] = False,
 ) -> int:
     """Write a backup of an installation that may be serving."""
-    _clean_up_when_stopped()
-    settings = read_settings({})
-    try:
-        made = write_backup(settings, file, SystemClock().now(), with_secrets=not without_secrets)
-    except ServiceError as error:
-        complain(explain(error))
-        return FAILED
-    except _BACKUP_ERRORS as error:
-        complain(str(error))
+    settings, now = read_settings({}), SystemClock().now()
+    made = _done(lambda: write_backup(settings, file, now, with_secrets=not without_secrets))
+    if made is None:
         return FAILED
     sys.stdout.write(f"{file}: {made.rows} rows, {made.blocks} encrypted snapshots\n")
     if made.damaged:
@@ -91,18 +96,10 @@ def restore(
     ] = False,
 ) -> int:
     """Restore a backup into an empty installation and compare, or only compare."""
-    _clean_up_when_stopped()
-    settings = read_settings({})
+    settings, now = read_settings({}), SystemClock().now()
     work = verify_backup if verify else restore_backup
-    try:
-        checks = work(settings, file, SystemClock().now())
-    except ServiceError as error:
-        complain(explain(error))
-        return FAILED
-    except _BACKUP_ERRORS as error:
-        complain(str(error))
-        return FAILED
-    return _print_checks(checks)
+    checks = _done(lambda: work(settings, file, now))
+    return FAILED if checks is None else _print_checks(checks)
 
 
 def _print_checks(checks: Sequence[BackupCheck]) -> int:

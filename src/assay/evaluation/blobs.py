@@ -17,7 +17,7 @@ from assay.common.keyring import SecretBox
 IPFS_S = 10.0
 """Time limit of a node for one block."""
 
-_CID = re.compile(r"[a-z2-7]{50,70}")
+CID = re.compile(r"[a-z2-7]{50,70}")
 _ASSOCIATED = b"assay.snapshot"
 _PUT = {"cid-codec": "raw", "mhtype": "sha2-256", "pin": "true"}
 
@@ -57,7 +57,7 @@ class LocalSnapshotBlobs:
 
     async def remove(self, uri: str) -> None:
         cid = uri.removeprefix("ipfs://")
-        if _CID.fullmatch(cid):
+        if CID.fullmatch(cid):
             await asyncio.to_thread(self._remove, self._folder / cid)
 
     async def trim(self, bytes_max: int, limit: int) -> int:
