@@ -12,7 +12,7 @@ from assay.common.clock import SystemClock
 from assay.common.json import canonical_bytes
 from assay.control.identity import Control
 from assay.evaluation.behaviour import findings, summary
-from assay.evaluation.model import Evidence
+from assay.evaluation.model import Evidence, SignalScore
 from assay.evaluation.ports import SignalDependencies, Sources
 from assay.evaluation.signals.sandbox import REQUESTS_MAX, SIGNAL
 from assay.net.egress.client import GuardedHttp
@@ -161,16 +161,19 @@ async def test_a_secret_that_leaked_is_not_kept_in_the_evidence(http: GuardedHtt
 async def test_an_agent_that_fails_now_and_then_is_worth_less_than_a_steady_one(
     http: GuardedHttp,
 ) -> None:
-    """Which of the calls made at once fails is chance; over a few visits, none of it is."""
+    """Which of the calls made at once fails is chance: it is visited until both were seen."""
+    visits: list[Evidence] = []
+    weighed: list[SignalScore] = []
     async with running(Behaviour(fails_every=3)) as agent:
-        visits = [await visit(http, subject(agent)) for _ in range(5)]
-        while not any("steady_answers" in failed(evidence) for evidence in visits):
-            assert len(visits) < 20  # failures use up the requests of some visits
+        while len(visits) < 5 or not (
+            any("steady_answers" in failed(evidence) for evidence in visits)
+            and any(one.value > 0 for one in weighed)
+        ):
+            assert len(visits) < 30  # failures use up the requests of some visits
             visits.append(await visit(http, subject(agent)))
-    weighed = [SIGNAL.weigh(evidence, PROBES) for evidence in visits]
+            weighed.append(SIGNAL.weigh(visits[-1], PROBES))
     assert {one.cap for one in weighed} == {None}
     assert sum(one.value for one in weighed) / len(weighed) < 95
-    assert any(one.value > 0 for one in weighed)
 
 
 async def test_an_agent_that_wants_payment_first_is_not_blamed_for_it(http: GuardedHttp) -> None:

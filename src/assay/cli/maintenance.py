@@ -29,10 +29,10 @@ _BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError, O
 
 Archive = Annotated[Path, Parameter(help="The backup: one file of mode 0600.")]
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
-def _done(work: Callable[[], Done]) -> Done | None:
+def _done(work: Callable[[], Result]) -> Result | None:
     """Return the result of work on a backup, or say why there is none.
 
     SIGTERM ends it like Ctrl-C, so that no copy and no password is left behind.
