@@ -162,6 +162,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
             await connection.exec_driver_sql("DROP TRIGGER audit_keeps_update")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN scopes")
             await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN expires_us")
+            await connection.exec_driver_sql("ALTER TABLE api_keys DROP COLUMN gate_policies")
             for table in (
                 *("dashboard_sessions", "account_codes", "recovery_codes", "login_origins"),
                 *("call_id_key", "egress_usage", "daily_costs", "earlier_keys"),

@@ -94,6 +94,7 @@ CREATE TABLE api_keys (
     created_us bigint NOT NULL,
     scopes text DEFAULT 'evaluate gate proxy webhooks'::text NOT NULL,
     expires_us bigint,
+    gate_policies text DEFAULT ''::text NOT NULL,
     CONSTRAINT api_keys_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES operators(id),
     CONSTRAINT api_keys_pkey PRIMARY KEY (id),
     CONSTRAINT api_keys_key_hash_key UNIQUE (key_hash)

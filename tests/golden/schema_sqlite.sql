@@ -102,7 +102,7 @@ CREATE TABLE api_keys (
 	label TEXT,
 	revoked BOOLEAN NOT NULL,
 	last_used_us BIGINT,
-	created_us BIGINT NOT NULL, scopes TEXT DEFAULT 'evaluate gate proxy webhooks' NOT NULL, expires_us BIGINT,
+	created_us BIGINT NOT NULL, scopes TEXT DEFAULT 'evaluate gate proxy webhooks' NOT NULL, expires_us BIGINT, gate_policies TEXT DEFAULT '' NOT NULL,
 	PRIMARY KEY (id),
 	FOREIGN KEY(operator_id) REFERENCES operators (id),
 	UNIQUE (key_hash)

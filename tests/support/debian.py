@@ -13,6 +13,7 @@ INSTALL_S = 300
 
 _PACKAGES = {
     "nginx": ("nginx",),
+    "caddy": ("caddy",),
     "haproxy": ("haproxy", "liblua5.3-0", "libopentracing1", "libopentracing-c-wrapper0"),
 }
 """By program: its package, and those of its libraries that a small Debian lacks."""
@@ -32,11 +33,14 @@ class Program:
 
 
 @cache
-def program(name: str) -> Program:
-    """The program of that name; unpacks its package the first time."""
+def program(name: str, *, unpacked: bool = False) -> Program:
+    """The program of that name; unpacks its package the first time.
+
+    `unpacked` asks for Debian's own, whatever else of that name is on the path.
+    """
     system = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])  # noqa: TID251
     found = shutil.which(name, path=system)
-    if found is not None:
+    if found is not None and not unpacked:
         return Program(found)
     folder = TOOLS / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +50,8 @@ def program(name: str) -> Program:
             _unpack(name, folder)
             (folder / "unpacked").touch()
     libraries = os.pathsep.join(str(p) for p in sorted((folder / "root/usr/lib").glob("*-linux-*")))
-    return Program(str(folder / "root/usr/sbin" / name), libraries)
+    [own] = (folder / "root/usr").glob(f"*bin/{name}")
+    return Program(str(own), libraries)
 
 
 def _unpack(name: str, folder: Path) -> None:

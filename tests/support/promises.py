@@ -35,6 +35,9 @@ SCOPES: Mapping[str, str] = {
     "DELETE /operator/agent/{agentId}/visits": "evaluate",
     "GET /operator/visits": "evaluate",
     "POST /operator/gate/{agentId}": "gate",
+    "GET /gate/check": "gate",
+    "GET /gate/check/{policy}": "gate",
+    "GET /gate/refusal/{policy}": "gate",
     "POST /operator/webhooks/register": "webhooks",
     "GET /operator/webhooks": "webhooks",
     "GET /operator/webhooks/deliveries": "webhooks",
@@ -78,6 +81,8 @@ def promises_of(
 
     def statuses(method: str, path: str) -> frozenset[int] | None:
         """Of the template that fits best; None for a path that is in no document."""
+        # At the check for proxies, GET stands for every method.
+        method = "GET" if path.startswith("/gate/") else method
         for pattern, methods in _documented(app):
             if pattern.fullmatch(path):
                 return methods.get(method, frozenset({405, 413, 408, 429, 400}))

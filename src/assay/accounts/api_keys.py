@@ -122,12 +122,15 @@ _SECRET_CHARS = 43
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembered:
+class ValidKey:
+    """A key that was accepted, as far as it is remembered."""
+
     key_id: str
     operator: Operator
     until_s: float
     scopes: frozenset[Scope]
     expires_at: datetime | None
+    gate_policies: str
 
 
 class ApiKeys:
@@ -141,7 +144,7 @@ class ApiKeys:
         self._store = store
         self._operators = operators
         self._clock = clock
-        self._memory: OrderedDict[bytes, _Remembered] = OrderedDict()
+        self._memory: OrderedDict[bytes, ValidKey] = OrderedDict()
         self._last_used: dict[str, datetime] = {}
         self._changes = 0
 
@@ -197,6 +200,20 @@ class ApiKeys:
             raise ApiKeyNotFound("You have no API key of this id.")
         self.forget(operator_id)
 
+    async def set_gate_policies(
+        self, operator_id: str, key_id: str, policies: str, actor: Actor
+    ) -> None:
+        """Replace the gate's policies of a key, at once here. Raises `ApiKeyNotFound`.
+
+        Other processes go by the former ones for at most `REMEMBERED_S` seconds.
+        """
+        entry = new_entry(
+            self._clock, actor, "key.gate_policies_set", operator_id, key_id, policies=policies
+        )
+        if not await self._store.set_gate_policies(operator_id, key_id, policies, entry):
+            raise ApiKeyNotFound("You have no API key of this id.")
+        self.forget(operator_id)
+
     def authenticate_cached(self, digest: bytes) -> Operator | None:
         """Return the operator of a key's digest, if it is remembered. No I/O."""
         known = self._recall(digest)
@@ -214,7 +231,13 @@ class ApiKeys:
     async def authenticate(
         self, key: str, scope: Scope | None = None, digest: bytes | None = None
     ) -> Operator:
-        """Return the operator of a key, if the key was issued for `scope`.
+        """Return the operator of a key; see `find`."""
+        return (await self.find(key, scope, digest)).operator
+
+    async def find(
+        self, key: str, scope: Scope | None = None, digest: bytes | None = None
+    ) -> ValidKey:
+        """Return a valid key, if it was issued for `scope`.
 
         `digest` is the key's digest, if the caller has computed it already.
 
@@ -231,9 +254,9 @@ class ApiKeys:
                 f"This API key was not issued for {scope}: issue one with that scope.",
                 scope=scope.value,
             )
-        return known.operator
+        return known
 
-    def _recall(self, digest: bytes) -> _Remembered | None:
+    def _recall(self, digest: bytes) -> ValidKey | None:
         """Return what is remembered of a key, if that is still in force."""
         known = self._memory.get(digest)
         if known is None or known.until_s <= self._clock.monotonic_s():
@@ -244,7 +267,7 @@ class ApiKeys:
         self._last_used[known.key_id] = now
         return known
 
-    async def _look_up(self, key: str, digest: bytes) -> _Remembered:
+    async def _look_up(self, key: str, digest: bytes) -> ValidKey:
         changes = self._changes
         refused = self._refused.find(digest, self._clock.monotonic_s())
         if refused is not None:
@@ -262,7 +285,7 @@ class ApiKeys:
             self._remember(digest, known)
         return known
 
-    async def _ask(self, key: str, digest: bytes) -> _Remembered:
+    async def _ask(self, key: str, digest: bytes) -> ValidKey:
         """Return what the store knows of a valid key. Raises like `authenticate`."""
         found = await self._store.find_by_hash(digest.hex())
         owner = await self._operators.find(found.operator_id) if found else None
@@ -273,7 +296,7 @@ class ApiKeys:
             raise InvalidCredentials("A valid operator API key is needed.")
         require_active(owner)
         until = self._clock.monotonic_s() + REMEMBERED_S
-        return _Remembered(found.id, owner, until, found.scopes, found.expires_at)
+        return ValidKey(found.id, owner, until, found.scopes, found.expires_at, found.gate_policies)
 
     def forget(self, operator_id: str) -> None:
         """Ask the store again about this operator's keys, plan and role."""
@@ -294,7 +317,7 @@ class ApiKeys:
             self._last_used = batch | self._last_used
             raise
 
-    def _remember(self, digest: bytes, known: _Remembered) -> None:
+    def _remember(self, digest: bytes, known: ValidKey) -> None:
         self._memory[digest] = known
         self._memory.move_to_end(digest)
         while len(self._memory) > _REMEMBERED_MAX:

@@ -123,6 +123,8 @@ class ApiKey:
     scopes: frozenset[Scope] = DEFAULT_SCOPES
     expires_at: datetime | None = None
     """When the key ends; None: never."""
+    gate_policies: str = ""
+    """The gate's policies as JSON, which the gate checks and reads; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,6 +332,7 @@ class SqlApiKeyStore:
             "created_us": to_us(key.created_at),
             "scopes": " ".join(sorted(key.scopes)),
             "expires_us": None if key.expires_at is None else to_us(key.expires_at),
+            "gate_policies": key.gate_policies,
         }
         async with self._database.write() as connection:
             if limit is not None and not await self._make_room(connection, key, limit):
@@ -391,10 +392,21 @@ class SqlApiKeyStore:
 
         Revoking twice is no error.
         """
+        return await self._change(operator_id, key_id, {"revoked": True}, entry)
+
+    async def set_gate_policies(
+        self, operator_id: str, key_id: str, policies: str, entry: AuditEntry | None = None
+    ) -> bool:
+        """Replace a key's policies; return False if this operator has none with this id."""
+        return await self._change(operator_id, key_id, {"gate_policies": policies}, entry)
+
+    async def _change(
+        self, operator_id: str, key_id: str, values: Mapping[str, object], entry: AuditEntry | None
+    ) -> bool:
         statement = (
             update(api_keys)
             .where(api_keys.c.operator_id == operator_id, api_keys.c.id == key_id)
-            .values(revoked=True)
+            .values(values)
             .returning(api_keys.c.id)
         )
         async with self._database.write() as connection:
@@ -434,6 +446,7 @@ def _key(row: RowMapping) -> ApiKey:
         created_at=from_us(row["created_us"]),
         scopes=frozenset(map(Scope, row["scopes"].split())),
         expires_at=None if expires is None else from_us(expires),
+        gate_policies=row["gate_policies"],
     )
 
 

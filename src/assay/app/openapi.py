@@ -12,6 +12,7 @@ from assay.admin import schemas as admin
 from assay.app import App
 from assay.evaluation import schemas_visits as service_credentials
 from assay.gate import routes as gate
+from assay.gate import routes_check as gate_check
 from assay.gate.schemas import GateRequest, GateResponse
 from assay.key_agents import schemas as key_agents
 from assay.personhood import schemas as personhood
@@ -127,6 +128,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         servers=[{"url": app.settings.address}],
     )
     made["paths"][gate.GateHandler.route] = {"post": gate.operation()}
+    made["paths"] |= gate_check.operations()
     made["paths"][WRAPPED] = endpoints.operations()
     for item in made["paths"].values():
         for operation in item.values():

@@ -23,7 +23,10 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
 from assay.evaluation import routes_visits as visits
+from assay.gate import routes_check as gate_check
+from assay.gate.model import COLD_PER_MINUTE
 from assay.gate.routes import GateHandler, GateHandlerDependencies
+from assay.gate.routes_check import GateCheckHandler
 from assay.key_agents import routes as key_agents
 from assay.payments import routes as statement
 from assay.personhood import routes as personhood
@@ -31,6 +34,7 @@ from assay.playground import routes as proxy
 from assay.probing.routes_callbacks import CallbackHandler
 from assay.server import docs
 from assay.server.errors import envelope, error_headers, fault, status_of
+from assay.server.rate_limits import rate_limit
 from assay.server.request_context import exchange_of, note_detail
 from assay.server.route import provide, service
 from assay.webhooks import routes as webhooks
@@ -44,7 +48,11 @@ def build(app: App) -> Application:
         app,
         framework(app),
         (
-            _gate(app),
+            GateHandler(_gate(app)),
+            GateCheckHandler(
+                _gate(app),
+                rate_limit("gate cold", COLD_PER_MINUTE, app.clock, app.quota_lease),
+            ),
             ScenarioHandler(app.course, app.settings.course_elsewhere_url),
             CallbackHandler(app.callbacks),
         ),
@@ -66,6 +74,7 @@ def framework(app: App) -> FastAPI:
         personhood.router,
         course.router,
         accounts.router,
+        gate_check.router,
         admin.account_router,
         endpoints.router,
         analytics.router,
@@ -100,8 +109,9 @@ def services(app: App) -> dict[type[object], object]:
     parts = (
         *(app.account_data, app.admin, app.allowance, app.analytics, app.api_keys, app.baits),
         *(app.challenges, app.costs, app.course, app.decision_tokens, app.endpoints),
-        *(app.explainer, app.identity, app.key_profiles, app.liveness, app.logins, app.networks),
-        *(app.operators, app.passwords, app.personhoods, app.playground, app.profiles, app.proxy),
+        *(app.explainer, app.gate, app.identity, app.key_profiles, app.liveness, app.logins),
+        *(app.networks, app.operators, app.passwords, app.personhoods, app.playground),
+        *(app.profiles, app.proxy),
         *(app.resolver, app.second_factors, app.sessions, app.sign_ups, app.statements),
         *(app.subjects, app.transfer_pages, app.visits.credentials, app.visits.enrolments),
         *(app.webhooks, AdminRule(needs_totp=settings.admin_totp == "required")),
@@ -126,20 +136,18 @@ def services(app: App) -> dict[type[object], object]:
     return {Clock: clock, Log: app.log, **{type(one): one for one in parts}}
 
 
-def _gate(app: App) -> GateHandler:
-    return GateHandler(
-        GateHandlerDependencies(
-            gate=app.gate,
-            keys=app.api_keys,
-            identity=app.identity,
-            networks=app.networks,
-            tokens=app.decision_tokens,
-            write_back=app.write_back,
-            clock=app.clock,
-            body_bytes_max=app.settings.body_bytes_max,
-            takes_asserted=app.settings.identity_proof == "asserted",
-            writes_every_answer=app.settings.solana_feedback_on == "every-gate",
-        )
+def _gate(app: App) -> GateHandlerDependencies:
+    return GateHandlerDependencies(
+        gate=app.gate,
+        keys=app.api_keys,
+        identity=app.identity,
+        networks=app.networks,
+        tokens=app.decision_tokens,
+        write_back=app.write_back,
+        clock=app.clock,
+        body_bytes_max=app.settings.body_bytes_max,
+        takes_asserted=app.settings.identity_proof == "asserted",
+        writes_every_answer=app.settings.solana_feedback_on == "every-gate",
     )
 
 

@@ -38,6 +38,7 @@ Action = Literal[
     "recovery_code.used",
     "key.issued",
     "key.revoked",
+    "key.gate_policies_set",
     "gas.credited",
     "endpoint.created",
     "endpoint.changed",

@@ -6,7 +6,9 @@ Only this module builds the members of a denial, for the gate, wrappers and the 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Self
 
+from assay.common.errors import Forbidden
 from assay.common.json import JsonObject, JsonValue, is_object
 from assay.evaluation.model import Evaluation, Score, SignalName, TierRoute
 from assay.evaluation.scoring import ScoringPolicy, grade_score, lacks_knowledge
@@ -72,6 +74,19 @@ def denial_message(decision: Decision, asks: str) -> str:
     lacks = decision.denial_reason == INSUFFICIENT_EVIDENCE
     known = " Nothing is known against it, but too little is known of it." if lacks else ""
     return f"{said}; {asks} asks for {decision.min_score:g} points.{known}"
+
+
+class Denied(Forbidden):
+    """The agent did not pass; the extras say what would change it."""
+
+    code = "trust_denied"
+
+    @classmethod
+    def of(cls, decision: Decision, asks: str = "the wrapper") -> Self:
+        """Return the refusal for a denial, with all its extras; `asks` names who denies."""
+        refusal = cls(denial_message(decision, asks))
+        refusal.extras = {**denial(decision)}
+        return refusal
 
 
 INCONCLUSIVE_REUSE = timedelta(minutes=5)

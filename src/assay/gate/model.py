@@ -30,6 +30,11 @@ LOW_SCORE = "low_score"
 """Denial reason if something is known against the agent."""
 
 
+COLD_PER_MINUTE = 10
+"""Requests a minute of an unproven agent that `coldStart` lets in slowly, for each account or
+wrapper."""
+
+
 @dataclass(frozen=True, slots=True)
 class GateInput:
     """The body of a gate call, with its defaults; an empty `signals` means every base signal."""
@@ -43,6 +48,15 @@ class GateInput:
     def ttl(self) -> timedelta:
         """Return the reuse window, at most `TTL_MAX`: a longer one only makes dates overflow."""
         return timedelta(milliseconds=min(self.ttl_ms, TTL_MAX / timedelta(milliseconds=1)))
+
+
+@dataclass(frozen=True, slots=True)
+class GatePolicy:
+    """What a proxy's check asks; callers may raise `minScore`, never lower it."""
+
+    input: GateInput = field(default_factory=GateInput)
+    chain: str | None = None
+    """The chain of agents whose caller names none; None: the service's default."""
 
 
 @dataclass(frozen=True, slots=True)

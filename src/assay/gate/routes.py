@@ -7,7 +7,7 @@ in memory is answered from memory, whole answers included.
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
@@ -55,6 +55,56 @@ _Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
 """It includes the score: a proven human changes the meaning of the same evaluation."""
 
 
+class Rendered(NamedTuple):
+    """A decision as JSON, and the decision token in it."""
+
+    body: bytes
+    token: str
+
+
+class Renderer:
+    """Renders decisions; cached ones once for `ANSWER_REUSED_S`."""
+
+    def __init__(self, tokens: DecisionTokens, clock: Clock) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._answers: OrderedDict[_Key, tuple[Rendered, float]] = OrderedDict()
+
+    def render(
+        self, decision: Decision, caller: GateCaller, request: GateInput, number: int | None = None
+    ) -> Rendered:
+        """Return the decision as JSON; `number` is the sequential id of the request."""
+        if not decision.cached:
+            return self._render(decision, caller, number)
+        now = self._clock.monotonic_s()
+        key = (
+            decision.evaluation.id,
+            decision.score.value,
+            decision.cached_reason,
+            caller.operator.id,
+            caller.agent_address,
+            caller.proven,
+            request,
+            number,
+        )
+        known = self._answers.get(key)
+        if known is not None and known[1] > now:
+            return known[0]
+        rendered = self._render(decision, caller, number)
+        self._answers[key] = (rendered, now + ANSWER_REUSED_S)
+        self._answers.move_to_end(key)
+        if len(self._answers) > _ANSWERS_MAX:
+            self._answers.popitem(last=False)
+        return rendered
+
+    def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> Rendered:
+        token = self._tokens.issue(
+            decision, caller.operator.id, caller.agent_address, self._clock.now()
+        )
+        shape = gate(decision, token, proven=caller.proven, number=number)
+        return Rendered(shape.model_dump_json(by_alias=True).encode(), token)
+
+
 @dataclass(frozen=True, slots=True)
 class GateHandlerDependencies:
     """What the gate's operation uses."""
@@ -72,6 +122,12 @@ class GateHandlerDependencies:
     """Whether an agent that names its address is accepted without proof."""
     writes_every_answer: bool
 
+    def write_back_cached(self, decision: Decision) -> None:
+        """Write back an answer from the cache, if asked to; evaluations are as they end."""
+        subject = decision.subject
+        if decision.cached and self.writes_every_answer and self.write_back and subject.agent:
+            self.write_back.offer(subject.network.slug, subject.agent_id, decision.evaluation.score)
+
 
 class GateHandler:
     """Answers POST /operator/gate/{agentId}."""
@@ -81,7 +137,7 @@ class GateHandler:
 
     def __init__(self, needs: GateHandlerDependencies) -> None:
         self._needs = needs
-        self._answers: OrderedDict[_Key, tuple[bytes, float]] = OrderedDict()
+        self._renderer = Renderer(needs.tokens, needs.clock)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one gate call; refusals are raised."""
@@ -100,17 +156,9 @@ class GateHandler:
         decision = gatekeeper.check_cached(caller, network, agent_id, request)
         if decision is None:
             decision = await gatekeeper.check(caller, network, agent_id, request)
-        if decision.cached and self._needs.writes_every_answer:
-            self._write_back(decision)
+        self._needs.write_back_cached(decision)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
-        await answer(send, 200, self._rendered(decision, caller, request, number))
-
-    def _write_back(self, decision: Decision) -> None:
-        """Write back an answer from the cache; evaluations are written back as they end."""
-        subject = decision.subject
-        write_back = self._needs.write_back
-        if write_back is not None and subject.agent is not None:
-            write_back.offer(subject.network.slug, subject.agent_id, decision.evaluation.score)
+        await answer(send, 200, self._renderer.render(decision, caller, request, number).body)
 
     async def _caller(self, exchange: RequestContext) -> GateCaller:
         """Return the operator by its key, and the agent by session, signature or allowed claim."""
@@ -131,46 +179,13 @@ class GateHandler:
         query: bytes = scope["query_string"]
         if not query and "x-chain" not in exchange.headers:
             return networks.default
-        named = _last_fields(query).get("chain")
+        named = last_fields(query).get("chain")
         if named is None:
             named = exchange.headers.get("x-chain", networks.default.slug)
         return networks.by_slug(named[:_CHAIN_CHARS_MAX])
 
-    def _rendered(
-        self, decision: Decision, caller: GateCaller, request: GateInput, number: int | None
-    ) -> bytes:
-        if not decision.cached:
-            return self._render(decision, caller, number)
-        now = self._needs.clock.monotonic_s()
-        key = (
-            decision.evaluation.id,
-            decision.score.value,
-            decision.cached_reason,
-            caller.operator.id,
-            caller.agent_address,
-            caller.proven,
-            request,
-            number,
-        )
-        known = self._answers.get(key)
-        if known is not None and known[1] > now:
-            return known[0]
-        body = self._render(decision, caller, number)
-        self._answers[key] = (body, now + ANSWER_REUSED_S)
-        self._answers.move_to_end(key)
-        if len(self._answers) > _ANSWERS_MAX:
-            self._answers.popitem(last=False)
-        return body
 
-    def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> bytes:
-        token = self._needs.tokens.issue(
-            decision, caller.operator.id, caller.agent_address, self._needs.clock.now()
-        )
-        shape = gate(decision, token, proven=caller.proven, number=number)
-        return shape.model_dump_json(by_alias=True).encode()
-
-
-def _last_fields(query: bytes) -> Mapping[str, str]:
+def last_fields(query: bytes) -> Mapping[str, str]:
     """Return a query's fields; the last of equal names counts, as at every other operation."""
     text = query.decode("latin-1")
     try:

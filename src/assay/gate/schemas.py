@@ -3,7 +3,7 @@
 Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
 """
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, TypeAdapter
 
@@ -23,7 +23,7 @@ from assay.evaluation.schemas_grade import (
 )
 from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.gate.decision import denial, valid_until, was_rechecked
-from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput
+from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput, GatePolicy
 from assay.liveness.schemas import SequentialId
 from assay.registries.schemas import ChainResponse, FileProblemResponse, FileProblems, chain
 from assay.server.schemas import CachedReason, RequestModel, ResponseModel, Timestamp
@@ -50,6 +50,66 @@ class GateRequest(RequestModel):
         """Return the body as the gate takes it."""
         signals = frozenset(self.trust_signals)
         return GateInput(self.min_score, self.ttl_ms, signals, self.cold_start)
+
+
+class GatePolicyRequest(GateRequest):
+    """A policy of a proxy's check; absent members have the gate's defaults."""
+
+    chain: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            description="The chain of agents whose caller names none: slug or CAIP-2 identifier.",
+        ),
+    ] = None
+
+    def policy(self) -> GatePolicy:
+        """Return the policy as the check takes it."""
+        return GatePolicy(self.request(), self.chain)
+
+
+PolicyName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+
+
+class GatePoliciesRequest(RequestModel):
+    """All policies of an API key, by name."""
+
+    policies: Annotated[dict[PolicyName, GatePolicyRequest], Field(max_length=20)]
+
+
+class GatePolicyResponse(ResponseModel):
+    """A policy of a proxy's check."""
+
+    min_score: float
+    ttl_ms: float
+    trust_signals: list[SignalName]
+    cold_start: str | None
+    chain: str | None
+
+
+class GatePoliciesResponse(ResponseModel):
+    """All policies of an API key, by name."""
+
+    policies: dict[str, GatePolicyResponse]
+
+    @classmethod
+    def of(cls, found: GatePoliciesRequest) -> Self:
+        """Return the policies as a response."""
+        shown = {
+            name: GatePolicyResponse(
+                min_score=one.min_score,
+                ttl_ms=one.ttl_ms,
+                trust_signals=list(one.trust_signals),
+                cold_start=one.cold_start,
+                chain=one.chain,
+            )
+            for name, one in found.policies.items()
+        }
+        return cls(policies=shown)
+
+    def stored(self) -> str:
+        """Return the policies as JSON that `GatePoliciesRequest` reads."""
+        return self.model_dump_json(by_alias=True)
 
 
 DenialReason = Annotated[

@@ -153,19 +153,27 @@ class Gate:
         self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
 
     def check_cached(
-        self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
+        self,
+        caller: GateCaller,
+        network: Network,
+        agent_id: str,
+        request: GateInput,
+        *,
+        metered: bool = True,
     ) -> Decision | None:
         """Return the decision if everything it takes is in memory, else None. No I/O, no waiting.
 
-        Raises the same refusals as `check`.
+        Raises the same refusals as `check`. What is not `metered` does not count against the
+        allowance.
         """
         decision = self.assess_cached(network, canonical_agent_id(network, agent_id), request)
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
         require_control(caller.agent_address, decision.subject, caller.contract)
-        reservation = self._needs.allowance.reserve_cached(caller.operator)
-        return None if reservation is None else self._recorded(caller, decision)
+        if metered and self._needs.allowance.reserve_cached(caller.operator) is None:
+            return None
+        return self._recorded(caller, decision)
 
     def assess_cached(self, network: Network, agent_id: str, request: GateInput) -> Decision | None:
         """Return the unmetered decision from memory, else None. No I/O, waiting or refusals.
@@ -200,9 +208,17 @@ class Gate:
             return await self._decision_on(subject, request, agent_id)
 
     async def check(
-        self, caller: GateCaller, network: Network, agent_id: str, request: GateInput
+        self,
+        caller: GateCaller,
+        network: Network,
+        agent_id: str,
+        request: GateInput,
+        *,
+        metered: bool = True,
     ) -> Decision:
         """Return the decision; evaluate if there is nothing to reuse.
+
+        What is not `metered` does not count against the allowance.
 
         Raises, in this order: `InvalidRequest` (id, signal not offered), `PlanRequired`,
         `AgentNotFound` / `ChainUnavailable`, `IdentityMismatch`, `MonthlyLimitExceeded`,
@@ -214,14 +230,15 @@ class Gate:
         account = caller.operator.id
         subject = await self._found(network, agent_id, account)
         require_control(caller.agent_address, subject, caller.contract)
-        reservation = await needs.allowance.reserve(caller.operator)
+        reservation = await needs.allowance.reserve(caller.operator) if metered else None
         try:
             # If a bare header is accepted, it is accepted here too: else no gate of that service
             # could ever use the reserved half. The bounds by account and agent still apply.
             with egress_use(_use_for(subject, account, has_control=True)):
                 return self._recorded(caller, await self._decision_on(subject, request, agent_id))
         except BaseException:
-            needs.allowance.release(reservation)
+            if reservation is not None:
+                needs.allowance.release(reservation)
             raise
 
     def _recorded(self, caller: GateCaller, decision: Decision) -> Decision:

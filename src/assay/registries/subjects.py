@@ -12,6 +12,7 @@ from datetime import datetime
 from assay.chains.model import Family, Network, is_address
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
+from assay.common.errors import InvalidRequest, Problem
 from assay.registries.model import AgentNotFound, OnchainAgent, Subject, parse_agent_id
 from assay.registries.ports import ChainReader
 
@@ -22,6 +23,22 @@ def canonical_agent_id(network: Network, agent_id: str) -> str:
     Raises `InvalidRequest`.
     """
     return agent_id.lower() if is_address(agent_id) else parse_agent_id(network, agent_id)
+
+
+def named_agent_id(network: Network, named: str | None, address: str | None) -> str | None:
+    """Return the agent that `x-agent-id` names, else the key agent of an EVM address; else None.
+
+    Raises `InvalidRequest` for an invalid id.
+    """
+    if not named:
+        return address if address is not None and is_address(address) else None
+    try:
+        return canonical_agent_id(network, named)
+    except InvalidRequest as error:
+        problem = Problem(("header", "x-agent-id"), error.message)
+        raise InvalidRequest(
+            "The header x-agent-id is not an agent id.", details=[problem]
+        ) from None
 
 
 def key_agent(network: Network, address: str) -> Subject:

@@ -54,6 +54,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "note_not_found": 404,
         "webhook_not_found": 404,
         "not_enrolled": 404,
+        "gate_policy_not_found": 404,
         "credential_not_found": 404,
         "method_not_allowed": 405,
         "request_timeout": 408,

@@ -13,10 +13,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from assay.common.errors import Conflict, Forbidden, NotFound, ServiceError, TooLarge, TooMany
+from assay.common.errors import Conflict, NotFound, ServiceError, TooLarge, TooMany
 from assay.common.http_heads import HeaderPairs
-from assay.gate.decision import denial, denial_message
-from assay.gate.model import ColdStart, Decision, GateInput
+from assay.gate.decision import Denied
+from assay.gate.model import ColdStart, GateInput
 from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
 from assay.payments.model import ClaimedPayment, LedgerEntry, ProtocolName, Quote
@@ -101,19 +101,11 @@ class EndpointOverlaps(Conflict):
     code = "endpoint_overlaps"
 
 
-class TrustDenied(Forbidden):
-    """The agent did not pass (interface.md#wrapper-errors); the extras say what would change it."""
+class TrustDenied(Denied):
+    """The agent did not pass (interface.md#wrapper-errors)."""
 
-    code = "trust_denied"
     known: "AdmittedAgent | None" = None
     """The agent, for the call log."""
-
-    @classmethod
-    def of(cls, decision: Decision) -> "TrustDenied":
-        """Return the refusal for a denial, with all its extras."""
-        refusal = cls(denial_message(decision, "the wrapper"))
-        refusal.extras = {**denial(decision)}
-        return refusal
 
 
 class RateLimitExceeded(TooMany):

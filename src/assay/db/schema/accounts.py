@@ -60,6 +60,8 @@ api_keys = Table(
     # Names separated by spaces, in alphabetical order.
     Column("scopes", Text, nullable=False, server_default="evaluate gate proxy webhooks"),
     Column("expires_us", BigInteger),
+    # JSON, as the gate writes it.
+    Column("gate_policies", Text, nullable=False, server_default=""),
     Index("ix_api_keys_operator", "operator_id", "created_us"),
 )
 

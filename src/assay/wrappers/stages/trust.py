@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from assay.chains.model import Network, is_address
 from assay.chains.networks import Networks
-from assay.common.errors import InvalidRequest, Problem, ServiceError
+from assay.common.errors import ServiceError
 from assay.evaluation.schedule import EnrolmentHolder, Enrolments
-from assay.gate.model import Decision, GateInput
+from assay.gate.model import COLD_PER_MINUTE, Decision, GateInput
 from assay.gate.service import Asker, Gate
 from assay.identity.model import (
     AgentHeaders,
@@ -20,7 +20,7 @@ from assay.identity.model import (
 )
 from assay.identity.service import AgentIdentity, agent_address
 from assay.registries.model import Subject, subject_key
-from assay.registries.subjects import canonical_agent_id
+from assay.registries.subjects import named_agent_id
 from assay.wrappers.model import (
     AdmittedAgent,
     AuthorizedRequest,
@@ -30,9 +30,6 @@ from assay.wrappers.model import (
     RoutedRequest,
     TrustDenied,
 )
-
-COLD_PER_MINUTE = 10
-"""Requests a minute and wrapper of an unproven agent that is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ class TrustStage:
             return None
         try:
             network = self._network(incoming)
-            agent_id = _agent_id(network, incoming, address)
+            agent_id = named_agent_id(network, incoming.agent_id, address)
         except ServiceError:
             return None
         if agent_id is None:
@@ -146,7 +143,7 @@ class TrustStage:
         incoming = matched.incoming
         network = self._network(incoming)
         address, proven, session, contract = await self._address(matched, payer)
-        agent_id = _agent_id(network, incoming, address)
+        agent_id = named_agent_id(network, incoming.agent_id, address)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
         request = matched.route.gate_request
@@ -236,22 +233,6 @@ def _slowed(matched: RoutedRequest, decision: Decision) -> RoutedRequest:
     limit = min(matched.config.rate_limit or COLD_PER_MINUTE, COLD_PER_MINUTE)
     config = replace(matched.config, rate_limit=limit)
     return RoutedRequest(matched.incoming, replace(matched.route, config=config))
-
-
-def _agent_id(network: Network, incoming: InboundRequest, address: str | None) -> str | None:
-    """Return the named agent, else the key agent of an EVM address; else None.
-
-    Raises `InvalidRequest` for an invalid id.
-    """
-    if incoming.agent_id:
-        try:
-            return canonical_agent_id(network, incoming.agent_id)
-        except InvalidRequest as error:
-            problem = Problem(("header", "x-agent-id"), error.message)
-            raise InvalidRequest(
-                "The header x-agent-id is not an agent id.", details=[problem]
-            ) from None
-    return address if address is not None and is_address(address) else None
 
 
 def _known(
