@@ -161,6 +161,13 @@ class Settings(BaseSettings):
             " unset: it is not served."
         ),
     ] = None
+    ext_authz_bind: Annotated[
+        str | None,
+        Field(
+            description="Separate address of Envoy's `ext_authz` over gRPC: `9001` (loopback) or"
+            " `10.0.0.5:9001`, without TLS; unset: it is not served. Needs the extra `envoy`."
+        ),
+    ] = None
     keep_alive_s: Annotated[
         int,
         Field(
@@ -1006,6 +1013,14 @@ class Settings(BaseSettings):
         if not ip_address(host).is_loopback and info.data.get("ops_token") is None:
             raise ValueError("is not loopback, so ASSAY_OPS_TOKEN has to be set too")
         return value
+
+    @field_validator("ext_authz_bind")
+    @classmethod
+    def _ext_authz_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        host, port = bind_address(value)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -8,16 +8,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx2
 import pytest
 from eth_account import Account
 from typing_extensions import override
 
+from assay.cli.ext_authz import messages
 from assay_demo.world import World
 from tests.support.assay import Served, operator, served, session, sign
 from tests.support.eventually import eventually
 from tests.support.raw_client import RawClient
 from tests.support.recipes import PROXIES, Gated, proxy
+from tests.support.reverse_proxies import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -88,10 +91,11 @@ class Office:
     key: str
     lenient_key: str
     world: World
+    grpc: int
 
     @property
     def gated(self) -> Gated:
-        return Gated(int(self.service.address.rpartition(":")[2]), self.key)
+        return Gated(int(self.service.address.rpartition(":")[2]), self.key, self.grpc)
 
     def agent(self, number: int) -> dict[str, str]:
         """The headers of a demo agent with its session."""
@@ -113,8 +117,10 @@ def set_policies(http: httpx2.Client, email: str, policies: dict[str, Any]) -> N
 @pytest.fixture(scope="module")
 def office(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     folder = tmp_path_factory.mktemp("office")
+    grpc = free_port()
+    bind = {"ASSAY_EXT_AUTHZ_BIND": str(grpc)}
     with (
-        served(folder, {"local": dict(world.network_override)}) as service,
+        served(folder, {"local": dict(world.network_override)}, **bind) as service,
         httpx2.Client(base_url=service.address, timeout=60) as http,
     ):
         key, lenient = (
@@ -123,7 +129,7 @@ def office(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
         )
         set_policies(http, "op@example.com", {"default": {"minScore": 60}})
         set_policies(http, "lenient@example.com", {"default": {"minScore": 0}})
-        yield Office(service, http, key, lenient, world)
+        yield Office(service, http, key, lenient, world, grpc)
 
 
 @pytest.fixture(scope="module", params=list(PROXIES))
@@ -279,7 +285,7 @@ def test_without_assay_nobody_is_let_in(
     for name in PROXIES:
         with (
             subtests.test(name),
-            proxy(name, api.port, Gated(9, office.key), tmp_path / "log") as address,
+            proxy(name, api.port, Gated(9, office.key, 9), tmp_path / "log") as address,
         ):
             answer = httpx2.get(address, headers=agent, timeout=60)
             assert 500 <= answer.status_code <= 503, answer.text
@@ -293,7 +299,7 @@ def test_with_a_wrong_key_nobody_is_let_in(
     office: Office, api: Api, tmp_path: Path, subtests: Any
 ) -> None:
     agent, calls = office.agent(0), len(api.seen)
-    wrong = Gated(office.gated.gate, "svc_op_" + "x" * 43)
+    wrong = Gated(office.gated.gate, "svc_op_" + "x" * 43, office.grpc)
     for name in PROXIES:
         with (
             subtests.test(name),
@@ -333,3 +339,39 @@ def test_the_table_of_proxies_and_agents(
     print(f"{request.node.callspec.id:14}", json.dumps(found))  # noqa: T201
     assert found["no identity"] == 401
     assert set(found.values()) <= {200, 401, 403}
+
+
+def test_a_grpc_check_without_key_agent_or_sense_lets_nobody_in(office: Office) -> None:
+    """Callers of the port itself, who are not Envoy."""
+    made = messages()
+    good = made["CheckRequest"]()
+    for name, value in office.agent(0).items():
+        good.attributes.request.http.headers.add(key=name, value=value)
+    elsewhere = made["CheckRequest"]()
+    elsewhere.CopyFrom(good)
+    elsewhere.attributes.context_extensions.add(key="policy", value="default/../lenient")
+    key = (("authorization", f"Bearer {office.key}"),)
+    tries = [
+        (good, (), 401),
+        (good, (("authorization", "Bearer nonsense"),), 401),
+        (good, (*key, *key), 401),
+        (made["CheckRequest"](), key, 401),
+        (elsewhere, key, 404),
+    ]
+    with grpc.insecure_channel(f"127.0.0.1:{office.grpc}") as channel:
+        check = channel.unary_unary(
+            "/envoy.service.auth.v3.Authorization/Check",
+            request_serializer=lambda raw: raw,
+            response_deserializer=made["CheckResponse"].FromString,
+        )
+        for asked, metadata, status in tries:
+            answer = check(asked.SerializeToString(), metadata=metadata, timeout=60)
+            assert answer.status.code == 7
+            assert answer.denied_response.status.code == status
+            assert not answer.HasField("ok_response")
+        allowed = check(good.SerializeToString(), metadata=key, timeout=60)
+        assert (allowed.status.code, allowed.HasField("denied_response")) == (0, False)
+        for garbage in (b"\xff" * 100, b"x" * 300 * 1024):
+            with pytest.raises(grpc.RpcError):
+                check(garbage, metadata=key, timeout=60)
+        assert check(good.SerializeToString(), metadata=key, timeout=60).status.code == 0

@@ -20,10 +20,11 @@ RECIPES = ROOT / "recipes"
 
 @dataclass(frozen=True)
 class Gated:
-    """The port of the gate, and the operator's key."""
+    """The port of the gate, the operator's key, and the port of the gate over gRPC."""
 
     gate: int
     key: str
+    grpc: int
 
 
 Write = Callable[[Path, Route, Gated], Command]
@@ -102,6 +103,18 @@ def envoy(folder: Path, route: Route, gated: Gated) -> Command:
     return reverse_proxies.envoy(folder, text)
 
 
+def envoy_grpc(folder: Path, route: Route, gated: Gated) -> Command:
+    """PyPI's Envoy, over gRPC."""
+    text = _recipe(
+        "envoy/envoy-grpc.yaml",
+        ("svc_op_YOUR_KEY}", gated.key + "}"),
+        ("address: 0.0.0.0, port_value: 8080", f"address: 127.0.0.1, port_value: {route.listen}"),
+        ("port_value: 9001", f"port_value: {gated.grpc}"),
+        ("port_value: 9000", f"port_value: {route.backend}"),
+    )
+    return reverse_proxies.envoy(folder, text)
+
+
 def traefik(folder: Path, route: Route, gated: Gated) -> Command:
     """PyPI's Traefik."""
     listen = ('":8080"', f'"127.0.0.1:{route.listen}"')
@@ -121,6 +134,7 @@ PROXIES: dict[str, Write] = {
     "Debian's caddy": debians_caddy,
     "haproxy": haproxy,
     "envoy": envoy,
+    "envoy grpc": envoy_grpc,
     "traefik": traefik,
 }
 

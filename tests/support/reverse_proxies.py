@@ -67,7 +67,7 @@ def running(
     """A proxy of that configuration; yields one address for each backend's port."""
     folder = Path(tempfile.mkdtemp(prefix="assay-proxy-"))
     log_file = log_file or folder / "log"
-    routes = [Route(_free_port(), backend) for backend in backends]
+    routes = [Route(free_port(), backend) for backend in backends]
     command = configure(folder, routes)
     with log_file.open("ab") as log:
         process = subprocess.Popen(
@@ -100,7 +100,8 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     eventually(listens)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port that nobody listens at now."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         return door.getsockname()[1]
 

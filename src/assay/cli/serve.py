@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import uvicorn
 import uvloop
@@ -19,8 +19,10 @@ from assay.app.protocol import protocol_for
 from assay.app.web import build
 from assay.cli import unsafe_connections
 from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings
+from assay.cli.ext_authz import serving_ext_authz
 from assay.cli.ops import Server, Stopping, listen_ops, ops_address, running, serving_ops
 from assay.common.errors import ServiceError
+from assay.server.request_context import AsgiApp
 from assay.settings import Settings
 
 MALLOC_KEPT_BYTES = 32 * 1024 * 1024
@@ -66,6 +68,7 @@ async def _serve(settings: Settings) -> None:
             assemble(settled) as app,
             serving(app, listener) as server,
             serving_ops(app, ops),
+            serving_ext_authz(app, cast("AsgiApp", server.config.app)),
         ):
             print_welcome(app)
             if fitting is not settings:
@@ -179,6 +182,7 @@ def print_welcome(app: App) -> None:
         f"  chains     {len(app.networks.slugs)} (default: {app.networks.default.slug})",
         f"  reference  {settings.address}/docs",
         *([f"  metrics    {ops_address(settings)}"] if settings.ops_bind else []),
+        *([f"  ext_authz  {settings.ext_authz_bind} (gRPC)"] if settings.ext_authz_bind else []),
         f"  next       curl -s {settings.address}/operator/register --json '{account}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
