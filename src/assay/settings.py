@@ -740,6 +740,13 @@ class Settings(BaseSettings):
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
     ] = None
+    x402_bazaar: Annotated[
+        bool,
+        Field(
+            description="Let catalogues of x402 services list the paid wrappers that have a"
+            " description: their 402 has the extension `bazaar`."
+        ),
+    ] = True
     gas_free_settlements: Annotated[
         int,
         Field(

@@ -1,5 +1,6 @@
 """The documents by which agents, crawlers and security researchers find the service."""
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from urllib.robotparser import RobotFileParser
 import httpx2
 import pytest
 from jsonschema import Draft202012Validator
+from x402.extensions.bazaar import extract_discovery_info
 
 from assay.app.web import openapi_document
 from assay.control.statements_in_documents import agent_name, read_document, read_json
@@ -360,3 +362,39 @@ async def test_the_documents_are_described_with_their_media_types(service: TestS
         assert "content" not in responses["304"]
         assert responses["304"]["headers"].keys() >= {"etag", "x-request-id"}
         assert json.dumps(paths[path]["get"]["security"]) == "[]"
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_what_is_sold_is_described_for_catalogues_if_seller_and_operator_agree(
+    tmp_path: Path, *, is_on: bool
+) -> None:
+    async with start_test_service(tmp_path, public_url=PUBLIC, x402_bazaar=is_on) as service:
+        await service.operator()
+        token = await service.token()
+        me = (await service.http.get("/operator/me", headers=token)).json()["operator"]["id"]
+        for text in ("A quote", ""):
+            path = f"/quote{len(text)}/{{name}}"
+            body = {
+                "path": path,
+                "pricePerCall": 0.01,
+                "description": text,
+                "targetUrl": "https://api.example.com",
+                "payoutAddress": "0x" + "5e" * 20,
+            }
+            made = await service.http.post("/operator/endpoints", json=body, headers=token)
+            assert made.status_code == 200, made.text
+            url = f"/wrap/{me}{path}"
+            for name in ("gold", "gold", "silver"):  # a repeated request is parsed only once
+                for method in ("GET", "HEAD"):
+                    asked = await service.http.request(
+                        method, url.format(name=name), headers={"host": "evil.example"}
+                    )
+                    assert asked.status_code == 402
+                    header = asked.headers["payment-required"]
+                    required = json.loads(base64.b64decode(header, validate=True))
+                    found = extract_discovery_info(required, required["accepts"][0])
+                    assert (found is not None) == bool(is_on and text)
+                    if found is not None:
+                        assert found.resource_url == PUBLIC + url.format(name=":name")
+                        assert found.discovery_info.input.path_params == {"name": name}
+                        assert found.method == "GET"

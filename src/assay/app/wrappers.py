@@ -146,7 +146,10 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         routes=routes,
         trust=dependencies.trust_step,
         limit=_limit(clock, dependencies.quota_lease),
-        pay=PayStage(payments, networks, origin.address, platform, store, clock),
+        pay=PayStage(
+            *(payments, networks, origin.address, platform, store, clock),
+            is_listed=settings.x402_bazaar,
+        ),
         forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
     )
