@@ -289,6 +289,25 @@ def headers_of(document: dict[str, Any]) -> set[str]:
     return named | set(document["components"]["headers"]) | {"authorization"}
 
 
+async def exposed_by_wrappers(service: TestService) -> set[str]:
+    """The headers of a wrapper's answers that a page of another origin can read."""
+    await service.operator()
+    token = await service.token()
+    me = (await service.http.get("/operator/me", headers=token)).json()["operator"]["id"]
+    body = {
+        "path": "/sold",
+        "pricePerCall": 0.01,
+        "targetUrl": "https://api.example.com",
+        "payoutAddress": "0x" + "5e" * 20,
+        "corsOrigins": ["*"],
+    }
+    made = await service.http.post("/operator/endpoints", json=body, headers=token)
+    assert made.status_code == 200, made.text
+    answer = await service.http.get(f"/wrap/{me}/sold", headers={"origin": "https://x.example"})
+    shown = answer.headers["access-control-expose-headers"]
+    return {name.strip().lower() for name in shown.split(",")}
+
+
 async def test_the_guide_names_only_paths_and_headers_that_exist(tmp_path: Path) -> None:
     async with start_test_service(
         tmp_path, anonymous_per_minute=77, body_bytes_max=70_000
@@ -298,6 +317,7 @@ async def test_the_guide_names_only_paths_and_headers_that_exist(tmp_path: Path)
         address = service.app.settings.address
         for url in re.findall(r"\]\((\S+?)\)", text):
             assert (await service.http.get(url.removeprefix(address))).status_code == 200
+        of_wrappers = await exposed_by_wrappers(service)
     assert FORM.fullmatch(text)
     ticked = re.findall(r"`([^`\n]+)`", text)
     calls = {tuple(one.split()) for one in ticked if re.match(r"(GET|POST) /", one)}
@@ -312,8 +332,7 @@ async def test_the_guide_names_only_paths_and_headers_that_exist(tmp_path: Path)
     assert f"for {SESSION_TTL.seconds // 60} minutes" in text
     shaped = {one.lower() for one in ticked if re.fullmatch(r"[A-Za-z]+(-[A-Za-z0-9]+)+", one)}
     assert len(shaped) >= 12
-    by_payments = {"payment-required", "payment-response", "payment-receipt"}
-    assert shaped - by_payments <= headers_of(document)
+    assert shaped <= headers_of(document) | of_wrappers
 
 
 async def test_the_guide_leads_an_agent_to_a_session_and_a_decision(service: TestService) -> None:
