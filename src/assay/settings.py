@@ -48,6 +48,14 @@ _RINGS = (
 _CONTACT = re.compile(r"(mailto:|https://|tel:)[\x21-\x7e]{1,200}")
 """One URI of an RFC 9116 `Contact` line, without characters that could end the line."""
 
+_KEY_58 = "[1-9A-HJ-NP-Za-km-z]{32,44}"
+_AGENT = re.compile(
+    r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}"
+    rf"|solana:[1-9A-HJ-NP-Za-km-z]{{32}}:{_KEY_58}/{_KEY_58}"
+)
+"""An agent: its registry in the form of CAIP-10, and its id. Source: EIP-8004, "Endpoint Domain
+Verification"."""
+
 LOOPBACK, PORT_MAX = "127.0.0.1", 65_535
 
 _AMOUNT_MAX = 10_000_000
@@ -210,8 +218,16 @@ class Settings(BaseSettings):
         NoDecode,
         Field(
             description="Comma-separated addresses for vulnerability reports, best first, in"
-            " `/.well-known/security.txt`: `mailto:`, `https:` or `tel:`; unset:"
-            " `mailto:security@` and the host of the public address."
+            " `/.well-known/security.txt`: `mailto:`, `https:` or `tel:`; unset: that file is 404."
+        ),
+    ] = ()
+    service_agent_ids: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            description="Comma-separated agents that this service itself is, as registry and id"
+            " (`eip155:8453:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432/22`), in"
+            " `/.well-known/agent-registration.json`; unset: that file is 404."
         ),
     ] = ()
     upgrade_url: Annotated[
@@ -731,6 +747,13 @@ class Settings(BaseSettings):
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
     ] = None
+    x402_bazaar: Annotated[
+        bool,
+        Field(
+            description="Let catalogues of x402 services list the paid wrappers that have a"
+            " description: their 402 has the extension `bazaar`."
+        ),
+    ] = True
     gas_free_settlements: Annotated[
         int,
         Field(
@@ -952,6 +975,7 @@ class Settings(BaseSettings):
         "earlier_payout_addresses",
         "paid_calls_networks",
         "security_contact",
+        "service_agent_ids",
         mode="before",
     )
     @classmethod
@@ -994,6 +1018,14 @@ class Settings(BaseSettings):
     def _contacts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not all(_CONTACT.fullmatch(contact) for contact in value):
             message = "must be addresses that begin with mailto:, https:// or tel:"
+            raise ValueError(message)
+        return value
+
+    @field_validator("service_agent_ids")
+    @classmethod
+    def _agents(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_AGENT.fullmatch(one) for one in value):
+            message = "must be agents such as eip155:8453:0x8004a169.../22: registry, slash and id"
             raise ValueError(message)
         return value
 
@@ -1110,17 +1142,6 @@ class Settings(BaseSettings):
     def wrap_address(self) -> str:
         """Return the base address of wrappers: their own origin, or the service's."""
         return self.wrap_url or self.address
-
-    @property
-    def security_contacts(self) -> tuple[str, ...]:
-        """Return where to report vulnerabilities.
-
-        Sources: RFC 2142, section 4; RFC 6068, section 2.
-        """
-        host = urlsplit(self.address).hostname or "localhost"
-        is_literal = not host.rpartition(".")[2].isalpha() and host != "localhost"
-        domain = f"%5B{'IPv6:' if ':' in host else ''}{host}%5D" if is_literal else host
-        return self.security_contact or (f"mailto:security@{domain}",)
 
     @property
     def payees(self) -> frozenset[str]:

@@ -268,7 +268,8 @@ async def test_a_restored_account_is_let_in_at_once(service: TestService) -> Non
 
 @pytest.mark.parametrize("path", sorted(UNLIMITED))
 async def test_health_and_key_sets_have_no_limit_to_share(tmp_path: Path, path: str) -> None:
-    async with start_test_service(tmp_path, **FEW) as service:
+    contact = "mailto:sec@example.com"
+    async with start_test_service(tmp_path, security_contact=contact, **FEW) as service:
         await used_up(service)
         for headers in ({}, NOBODYS):
             for _ in range(30):

@@ -72,7 +72,11 @@ async def test_no_response_shows_a_field_that_no_schema_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered: Answered = set()
-    async with start_test_service(tmp_path / "data") as service:
+    documents = {
+        "security_contact": "mailto:sec@example.com",
+        "service_agent_ids": f"eip155:1:0x{'ab' * 20}/7",
+    }
+    async with start_test_service(tmp_path / "data", **documents) as service:
         give_canary(monkeypatch, *domain_dataclasses())
         spare_the_stores(monkeypatch)
         service.http.event_hooks["response"].append(_searched(_templates(service), answered))

@@ -35,6 +35,10 @@ AUTH: Mapping[str, Auth] = {
     "GET /api/health": public,
     "GET /.well-known/jwks.json": public,
     "GET /.well-known/security.txt": public,
+    "GET /.well-known/api-catalog": public,
+    "GET /.well-known/agent-registration.json": public,
+    "GET /robots.txt": public,
+    "GET /llms.txt": public,
     "GET /livez": public,
     "GET /readyz": public,
     "GET /operator/agent/{agentId}": api_key(Scope.EVALUATE),
@@ -140,7 +144,7 @@ OPEN_QUESTION = {
     "POST /operator/trigger-sandbox-key/{agentAddress}",
 }
 
-PAGES = {"/openapi.json", "/docs", "/docs/reference.js", "/docs/reference.css"}
+PAGES = {"/openapi.json", "/docs", "/docs/reference.js", "/docs/reference.css", "/favicon.svg"}
 
 
 @pytest.fixture

@@ -10,6 +10,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from eth_account import Account
+from x402 import x402Client
+from x402.extensions.bazaar import extract_discovery_info
+from x402.http.clients.httpx import x402HttpxClient
+from x402.mechanisms.evm.exact import ExactEvmScheme
+from x402.mechanisms.evm.signers import EthAccountSigner
 
 from assay_demo.chain.accounts import LocalAccount
 from tests.e2e.test_e2e_payment_attacks import fresh_account, refused, submit
@@ -130,6 +136,39 @@ def test_it_verifies_and_settles_and_our_key_spends_nothing(
     assert (verify[0], settle[0]) == ("/verify", "/settle")
     assert verify[1]["x402Version"] == 2
     assert verify[1]["paymentRequirements"]["amount"] == str(CENT)
+
+
+async def test_its_catalogue_learns_what_is_sold_from_us_and_not_from_the_buyer(
+    store: tuple[Shop, Facilitator], payer: LocalAccount
+) -> None:
+    made, double = store
+    double.mood = "well"
+    listed = made.wrap("/echo/{word}", description="Repeats a word")
+    client = x402Client()
+    client.register("eip155:*", ExactEvmScheme(EthAccountSigner(Account.from_key(payer.key))))
+    async with x402HttpxClient(client) as http:
+        answer = await http.get(listed.replace("{word}", "listed"))
+    assert answer.status_code == 200, answer.text
+    for path, body in double.asked[-2:]:
+        found = extract_discovery_info(body["paymentPayload"], body["paymentRequirements"])
+        assert found is not None, path
+        assert (found.method, found.description) == ("GET", "Repeats a word")
+        assert found.resource_url == listed.replace("{word}", ":word")
+    url = listed.replace("{word}", "poisoned")
+    lie = {**made.payment(url, payer), "extensions": {"bazaar": {"info": "a lie"}}}
+    assert made.pay(url, lie).status_code == 200
+    assert "a lie" not in json.dumps(double.asked[-2:])
+
+
+def test_a_wrapper_without_a_description_is_not_listed(
+    store: tuple[Shop, Facilitator], payer: LocalAccount
+) -> None:
+    made, double = store
+    double.mood = "well"
+    url = made.wrap("/echo/unlisted")
+    assert made.demand(url)["extensions"] == {}
+    assert made.pay(url, made.payment(url, payer)).status_code == 200
+    assert "extensions" not in json.dumps(double.asked[-2:])
 
 
 @pytest.mark.parametrize("mood", ["refuses", "settle fails"])

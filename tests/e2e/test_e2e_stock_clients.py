@@ -32,6 +32,8 @@ from tests.support.shop import (
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 PAYER = ACCOUNTS[20]
 CENT = 10_000
+LISTED = "what it was sent"
+"""A wrapper with a description has the extension `bazaar`, which stock clients repeat."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def store(
 ) -> Iterator[tuple[Shop, str]]:
     dollar_chain.mint(PAYER.address, 10**9)
     with upstream() as up, shop(tmp_path_factory.mktemp("shop"), dollar_chain, up) as made:
-        yield made, made.wrap("/echo", method="*")
+        yield made, made.wrap("/echo", method="*", description=LISTED)
 
 
 @pytest.fixture(scope="module", params=["eip155:84532", "eip155:8453"])
@@ -54,7 +56,7 @@ def either(
         shop(tmp_path_factory.mktemp("shop"), chain, up) as made,
     ):
         chain.mint(PAYER.address, 10**9)
-        yield made, made.wrap("/echo", method="*")
+        yield made, made.wrap("/echo", method="*", description=LISTED)
 
 
 async def test_the_x402_client_for_httpx_pays(either: tuple[Shop, str]) -> None:

@@ -190,7 +190,9 @@ class Process:
         platform = PlatformWallets(None)
         store, clock = world.wrappers, world.clock
         self.routes = Routes(store, endpoints, egress, clock)
-        self.pay = PayStage(self.till, self.networks, ADDRESS, platform, store, clock)
+        self.pay = PayStage(
+            *(self.till, self.networks, ADDRESS, platform, store, clock), is_listed=True
+        )
         steps = Stages(
             routes=self.routes,
             trust=TrustStage(nobody, nobody, nobody, "required"),

@@ -239,3 +239,17 @@ def test_a_facilitator_that_is_slow_to_show_its_transfer_is_waited_for(folder: P
         assert reply is not None
         made.is_served_and_paid_once(reply)
         assert made.world.row().attempt.transaction != JUNK
+
+
+def test_it_is_told_what_is_sold_when_it_verifies_and_when_it_settles(folder: Path) -> None:
+    """The catalogue of one facilitator lists what it verified, that of another what it settled."""
+    with sale(folder, REMOTE, nothing) as made:
+        process = made.process()
+        reply = made.show(process)
+        assert reply is not None
+        assert reply.status == 200
+        verify, settle = (body for _, body in made.world.facilitator.asked)
+        said: Any = verify["paymentPayload"]
+        assert said["resource"]["description"] == "a quote"
+        assert said["extensions"]["bazaar"]["info"]["input"]["method"] == "GET"
+        assert settle["paymentPayload"] == said

@@ -145,7 +145,7 @@ def _config(terms: Terms) -> WrapperConfig:
         path=PATH,
         method="GET",
         price=PRICE,
-        description="",
+        description="a quote",
         rate_limit=None,
         target_url="https://up.example/base",
         protocol="x402",

@@ -96,7 +96,7 @@ def promises_of(
         promised = statuses(request.method, request.url.path)
         said = f"{request.method} {request.url.path} -> {answer.status_code}"
         assert promised is None or answer.status_code in promised, f"{said} is not documented"
-        for name in _ALWAYS:
+        for name in _ALWAYS[: 5 if answer.status_code == 304 else None]:  # it has no content
             assert answer.headers.get(name), f"{said} has no {name}"
         assert answer.headers.get("x-content-type-options") == "nosniff", said
         assert answer.headers.get("referrer-policy") == "no-referrer", said

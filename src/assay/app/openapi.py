@@ -74,7 +74,7 @@ HEADERS = {
     "retry-after": "Seconds to wait before asking again.",
     "allow": "The methods this path takes.",
     "www-authenticate": "How to authenticate.",
-    "etag": "The wrapper's revision, for `If-Match` of its next change.",
+    "etag": "The revision: of a wrapper for `If-Match`, of a document for `If-None-Match`.",
     "x-agent-session": "A session that began with this request, for one hour.",
 }
 """Headers of responses, by name."""
@@ -156,7 +156,8 @@ def _name_headers(operation: dict[str, Any]) -> None:
     )
     for status, response in operation["responses"].items():
         names = (*_ALWAYS, *_SOMETIMES.get(status, ()), *(("x-agent-session",) if begins else ()))
-        if status == "200" and operation["operationId"] in _TAGGED:
+        is_tagged = operation["operationId"] in _TAGGED or "304" in operation["responses"]
+        if status in {"200", "304"} and is_tagged:
             names = (*names, "etag")
         response["headers"] = {n: {"$ref": f"#/components/headers/{n}"} for n in names}
 

@@ -3,16 +3,12 @@
 Source: conventions.md#gate.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse
 
 from assay import __version__
 from assay.accounts.auth import public
 from assay.app.readiness import ReadinessCheck
+from assay.app.routes_discovery import PublicFacts
 from assay.chains.networks import Networks
 from assay.common.clock import Clock, iso
 from assay.common.errors import Unavailable
@@ -26,15 +22,6 @@ from assay.server.schemas import (
 )
 
 router = APIRouter(tags=["Health and discovery"])
-
-
-@dataclass(frozen=True, slots=True)
-class PublicFacts:
-    """Facts that the service publishes about itself."""
-
-    address: str
-    """The service's address, without a slash at the end."""
-    security_contacts: Sequence[str]
 
 
 @route(
@@ -126,37 +113,6 @@ async def discovery(request: Request) -> DiscoveryResponse:
 async def jwks(request: Request) -> object:
     """List the public keys that verify decision tokens. Beyond the specification."""
     return service(request, DecisionTokens).jwks(service(request, Clock).now())
-
-
-@route(
-    router,
-    "GET",
-    "/.well-known/security.txt",
-    operation="security_txt",
-    auth=public,
-    answers=None,
-    media_types=("text/plain",),
-)
-async def security_txt(request: Request) -> PlainTextResponse:
-    """Show where to report a weakness (RFC 9116). Beyond the specification."""
-    facts = service(request, PublicFacts)
-    lines = [
-        *(f"Contact: {contact}" for contact in facts.security_contacts),
-        f"Expires: {_next_january_or_july(service(request, Clock).now()):%Y-%m-%dT%H:%M:%SZ}",
-        "Preferred-Languages: en",
-        f"Canonical: {facts.address}/.well-known/security.txt",
-    ]
-    return PlainTextResponse("\n".join(lines) + "\n")
-
-
-def _next_january_or_july(now: datetime) -> datetime:
-    """Return the first January or July that is three months away or more.
-
-    The text changes twice a year. RFC 9116, section 2.5.5, recommends an end within a year.
-    """
-    earliest = now + timedelta(days=92)
-    month = 7 if earliest.month <= 6 else 1  # noqa: PLR2004 - the first half of a year
-    return datetime(earliest.year + (month == 1), month, 1, tzinfo=UTC)
 
 
 async def _health(request: Request) -> HealthResponse:

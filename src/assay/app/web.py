@@ -13,6 +13,7 @@ from assay.accounts.auth import AdminRule
 from assay.admin import routes as admin
 from assay.analytics import routes as analytics
 from assay.app import App
+from assay.app import routes_discovery as discovery
 from assay.app import routes_health as health
 from assay.app.application import Application
 from assay.app.log import Log
@@ -69,6 +70,7 @@ def framework(app: App) -> FastAPI:
     """Build the framework's application; its routes are built once a process, without a service."""
     rooms = (
         health.router,
+        discovery.router,
         agents.build_router(frozenset(app.settings.open_endpoints)),
         key_agents.router,
         personhood.router,
@@ -127,7 +129,11 @@ def services(app: App) -> dict[type[object], object]:
         course.CourseEntrance.at(settings.address, clock, app.quota_lease),
         key_agents.AttestationPlan(settings.upgrade_address),
         app.readiness,
-        health.PublicFacts(settings.address, settings.security_contacts),
+        discovery.PublicFacts(
+            *(settings.address, settings.wrap_address),
+            *(settings.security_contact, settings.service_agent_ids),
+            *(settings.anonymous_per_minute, settings.body_bytes_max),
+        ),
         admin.StatsSources(
             *(app.costs, app.call_log, lambda: app.event_outbox.undelivered, app.write_back),
             *(app.networks, app.gas.accounts, app.settling),

@@ -127,11 +127,11 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     ledger = SqlLedgerStore(database, clock, RollupWriter(database.kind).add_move)
     settlement, witness, gas, engines, settling = _settlement(dependencies, networks, ledger, stack)
     payments = _payments(dependencies, settlement, UnpaidRows(dependencies.costs, ledger))
-    egress = _egress(settings)
+    egress, platform = _egress(settings), platform_wallets(settings, networks)
     store, call_store = SqlWrapperStore(database), SqlCallStore(database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*dependencies.upstream_secrets)
-    platform = platform_wallets(settings, networks)
+    sold = payments, networks, origin.address, platform
     warnings = sale_warnings(networks, engines[0], gas.rules, settling, platform, settings)
     endpoints = Endpoints(store, box, rules, clock, warnings, WrapperCosts(dependencies.costs))
     upstream = _upstreams(egress, clock, stack, settings.connections_max)
@@ -146,7 +146,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         routes=routes,
         trust=dependencies.trust_step,
         limit=_limit(clock, dependencies.quota_lease),
-        pay=PayStage(payments, networks, origin.address, platform, store, clock),
+        pay=PayStage(*sold, store, clock, is_listed=settings.x402_bazaar),
         forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
     )

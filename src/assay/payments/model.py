@@ -96,6 +96,8 @@ class Quote:
     """The request's body, if the protocol binds a challenge to it."""
     revision: int = 1
     """The revision of the wrapper that serves the call."""
+    route: str = ""
+    """Path of the wrapper, such as `/items/{id}`, if catalogues may list it; else empty."""
 
 
 @dataclass(frozen=True, slots=True)

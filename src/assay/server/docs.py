@@ -1,4 +1,4 @@
-"""/openapi.json and /docs: the API reference, on a page of our own."""
+"""/openapi.json and /docs: the API reference, on a page of our own, and the mark that it shows."""
 
 import asyncio
 import json
@@ -11,14 +11,28 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from assay.common.cache import SingleFlight
+from assay.server.public_documents import public_document
 from assay.server.route import service
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_PAGE = {"docs": "docs.html", "docs/reference.js": "docs.js", "docs/reference.css": "docs.css"}
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+_ALONE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+"""The policy of an image, which a browser can also open as a document of this origin."""
+
+_PAGE = {
+    "docs": "docs.html",
+    "docs/reference.js": "docs.js",
+    "docs/reference.css": "docs.css",
+    "favicon.svg": "favicon.svg",
+}
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 
 
 router = APIRouter(include_in_schema=False)
@@ -49,27 +63,26 @@ class Reference:
 async def openapi(request: Request) -> Response:
     """Return what the service can be asked."""
     body = await service(request, Reference).rendered()
-    headers = {"cache-control": "public, max-age=60"}
-    return Response(body, headers=headers, media_type="application/json")
+    return public_document(request, body, "application/json", max_age_s=60)
 
 
 def _render(document: Callable[[], dict[str, Any]]) -> bytes:
     return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _serve(name: str) -> Callable[[], Response]:
-    headers = {"content-security-policy": _POLICY, "cache-control": "public, max-age=300"}
-    media_type = f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8"
+def _serve(name: str) -> Callable[[Request], Response]:
+    kind = name.rpartition(".")[2]
+    headers = {"content-security-policy": _ALONE if kind == "svg" else _POLICY}
 
-    def serve() -> Response:
-        return Response(_text(name), 200, headers, media_type)
+    def serve(request: Request) -> Response:
+        return public_document(request, _content(name), _TYPES[kind], headers)
 
     return serve
 
 
 @lru_cache(maxsize=64)
-def _text(name: str) -> str:
-    return files("assay.server.ui").joinpath(name).read_text("utf-8")
+def _content(name: str) -> bytes:
+    return files("assay.server.ui").joinpath(name).read_bytes()
 
 
 for _path, _name in _PAGE.items():

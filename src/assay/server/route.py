@@ -19,7 +19,7 @@ from assay.server.schemas import ErrorResponse, RequestModel
 ALWAYS = (400, 404, 405, 408, 413, 429, 500, 503)
 """Statuses with which any request can be answered. Source: interface.md#status-codes."""
 
-CREATED, UNAUTHORIZED, FORBIDDEN = 201, 401, 403
+CREATED, NOT_MODIFIED, UNAUTHORIZED, FORBIDDEN = 201, 304, 401, 403
 
 NAME_CHARS_SHOWN = 100
 """Characters of an unknown member's name that a refusal repeats."""
@@ -78,12 +78,13 @@ def route(  # noqa: PLR0913 - everything an operation declares
     also: tuple[int, ...] = (),
     media_types: tuple[str, ...] = (),
     created: bool = False,
+    cached: bool = False,
 ) -> Callable[[RouteHandler], RouteHandler]:
     """Declare an operation of interface.md#operations; `also` lists statuses beyond the usual ones.
 
     `operation` is its id in the OpenAPI document: generated clients name their methods by it, so it
     stays when the function is renamed. `media_types` are those of a response that is not JSON; with
-    `created` the status is 201.
+    `created` the status is 201, and with `cached` it is 304 for a caller with a current copy.
     """
     statuses = {*ALWAYS, *auth.statuses, *also}
 
@@ -98,6 +99,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
             responses={
                 **dict.fromkeys(sorted(statuses), _REFUSED),
                 **_files(media_types),
+                **({NOT_MODIFIED: {"description": "Your copy is current."}} if cached else {}),
             },
             operation_id=operation,
             summary=(endpoint.__doc__ or "").partition(".")[0],
@@ -155,8 +157,11 @@ def service(request: Request, kind: type[S]) -> S:
 
 
 def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
-    text = {"schema": {"type": "string"}}
-    return {200: {"content": dict.fromkeys(media_types, text)}} if media_types else {}
+    shown = {
+        kind: {"schema": {"type": "object" if kind.endswith(("/json", "+json")) else "string"}}
+        for kind in media_types
+    }
+    return {200: {"content": shown}} if shown else {}
 
 
 def _extra(auth: Auth, body: type[RequestModel] | None, *, required: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from assay.common.http_heads import HeaderPairs
 from assay.common.json import JsonObject, JsonValue, is_nested_beyond, is_object
 from assay.payments.model import PaymentRefused, Quote
 from assay.payments.ports import ECHOED, Authorization
+from assay.payments.x402.bazaar import described, resource_of
 
 HEADER_BYTES_MAX = 16 * 1024
 """Largest payment header that is read; a real one has 1 KiB. Source:
@@ -65,11 +66,7 @@ def required_v2(quote: Quote, reason: str) -> JsonObject:
     return {
         "x402Version": 2,
         "error": reason,
-        "resource": {
-            "url": quote.url,
-            "description": quote.description,
-            "mimeType": "application/json",
-        },
+        "resource": resource_of(quote),
         "accepts": [
             {
                 "scheme": "exact",
@@ -81,7 +78,7 @@ def required_v2(quote: Quote, reason: str) -> JsonObject:
                 "extra": {**_extra(quote), ECHOED: secrets.token_urlsafe(16)},
             }
         ],
-        "extensions": {},
+        "extensions": described(quote),
     }
 
 

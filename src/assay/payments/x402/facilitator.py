@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import httpx2
 
+from assay.common.cache import BoundedMap
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.body import get, post_json
@@ -35,8 +36,12 @@ from assay.payments.outcomes import (
     is_unused,
 )
 from assay.payments.ports import Facilitator, Note, unmarked
+from assay.payments.x402.bazaar import described, resource_of
 
 KINDS_MAX = 1000
+LISTED_MAX = 1000
+"""Payments whose descriptions for catalogues are kept between verifying and settling."""
+
 _NAME_CHARS_MAX = 64
 
 
@@ -78,7 +83,8 @@ _PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
 class RemoteFacilitator:
     """Implements `payments.ports.Facilitator` over HTTP; the chain decides outcomes.
 
-    It speaks version 2 whatever the client spoke: the signed payload is the same.
+    It speaks version 2 whatever the client spoke: the signed payload is the same. What it says of
+    the sold resource comes from the quote, so that no buyer decides what a catalogue lists.
     """
 
     def __init__(
@@ -95,13 +101,19 @@ class RemoteFacilitator:
         self._clock = clock
         self._settlement_s = settlement_s
         self._client: httpx2.AsyncClient | None = None
+        # The ledger keeps no description: without it a payment settles, and nothing is listed.
+        self._described: BoundedMap[str, JsonObject] = BoundedMap(LISTED_MAX)
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         # Ask the chain first: a later use is by somebody who saw it here.
         balance_units = await self._chain.balance(payment, sighting)
         sighting.may_have_moved = True
         quote = payment.quote
-        asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, quote.url)
+        about: JsonObject = {"resource": {"url": quote.url}}
+        if extensions := described(quote):
+            about = {"resource": resource_of(quote), "extensions": extensions}
+            self._described.put(payment.digest, about)
+        asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, about)
         answer = await self._post("/verify", asked)
         if not isinstance(answer.get("isValid"), bool):
             raise _unavailable("it does not say whether the payment is valid")
@@ -118,7 +130,8 @@ class RemoteFacilitator:
     async def settle(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         await note(SettlementAttempt(""))
         network = self._networks[entry.network]
-        asked = _question(network, entry.credential, entry.amount, entry.pay_to, "")
+        about = self._described.get(entry.digest) or {}
+        asked = _question(network, entry.credential, entry.amount, entry.pay_to, about)
         try:
             answer = await self._post("/settle", asked)
         except PaymentsUnavailable as error:
@@ -210,7 +223,7 @@ class RemoteFacilitator:
 
 
 def _question(
-    network: PaymentNetwork, credential: JsonObject, amount: int, pay_to: str, url: str
+    network: PaymentNetwork, credential: JsonObject, amount: int, pay_to: str, about: JsonObject
 ) -> JsonObject:
     requirement: dict[str, JsonValue] = {
         "scheme": "exact",
@@ -225,9 +238,8 @@ def _question(
         "x402Version": 2,
         "accepted": requirement,
         "payload": unmarked(credential),
+        **about,
     }
-    if url:
-        payload["resource"] = {"url": url}
     return {"x402Version": 2, "paymentPayload": payload, "paymentRequirements": requirement}
 
 

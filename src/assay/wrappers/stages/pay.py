@@ -39,7 +39,7 @@ QUOTE_S_MAX: Final = 3600.0
 class PayStage:
     """Quotes, and holds payments until the upstream has answered."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what quotes are made of
         self,
         payments: PaymentService,
         networks: Mapping[str, PaymentNetwork],
@@ -47,13 +47,17 @@ class PayStage:
         platform: PlatformWallets,
         store: SqlWrapperStore,
         clock: Clock,
+        *,
+        is_listed: bool = False,
     ) -> None:
+        """With `is_listed`, catalogues may list wrappers that have a description."""
         self._payments = payments
         self._networks = networks
         self._address = address
         self._platform = platform
         self._store = store
         self._clock = clock
+        self._is_listed = is_listed
 
     def quote(self, matched: RoutedRequest) -> Quote | None:
         """Return what the call costs; None if it is free.
@@ -180,6 +184,7 @@ class PayStage:
             fee_rate=rate if is_collected else None,
             direct_fee=direct_fee,
             revision=config.revision,
+            route=config.path if self._is_listed and config.description else "",
         )
 
 
