@@ -156,8 +156,8 @@ async def test_forwarded_nonsense_is_some_caller_and_no_fault(tmp_path: Path) ->
 
 async def test_405_names_exactly_the_methods_of_the_document(service: TestService) -> None:
     for path, item in openapi_document(service.app)["paths"].items():
-        if path.startswith("/wrap/"):
-            continue  # whatever an upstream takes
+        if path.startswith(("/wrap/", "/gate/")):
+            continue  # whatever an upstream takes, and whatever a proxy's caller sends
         concrete = re.sub(r"\{agentAddress\}", "0x" + "a" * 40, path)
         concrete = re.sub(r"\{wallet\}", "0x" + "b" * 40, concrete)
         answer = await service.http.request("TRACE", re.sub(r"\{\w+\}", "7", concrete))

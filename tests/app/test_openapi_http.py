@@ -98,7 +98,9 @@ async def test_where_a_session_begins_its_header_is_named(document: Document) ->
     }
     visits = {"enrol_agent", "withdraw_agent", "list_enrolments"}
     visits |= {"deposit_credential", "list_credentials", "delete_credential"}
-    assert begins == {"verify", "gate", "end_session", "attestation", "enter_course", *visits}
+    checks = {"check_gate", "check_gate_policy", "explain_refusal"}
+    others = {"verify", "gate", "end_session", "attestation", "enter_course"}
+    assert begins == {*others, *visits, *checks}
 
 
 async def test_request_bodies_are_closed(document: Document) -> None:

@@ -27,6 +27,7 @@ SOURCES = Path(__file__).parents[2] / "src/assay"
 BODIES: dict[str, dict[str, Any]] = {
     "PATCH /operator/me": {"name": "Alice"},
     "PATCH /operator/admin/operators/{id}": {"plan": "pro"},
+    "PUT /operator/keys/{keyId}/gate-policies": {"policies": {"default": {"minScore": 0}}},
     "POST /operator/totp": {"password": PASSWORD},
     "POST /operator/endpoints": {
         "path": "/paid",
@@ -41,6 +42,9 @@ BODIES: dict[str, dict[str, Any]] = {
 _MAIL, _CODE, _PROVER = "needs a mailed link", "needs a second factor's code", "needs World ID"
 
 REFUSED = {
+    "GET /gate/check": "answers like the gate, or denies as here",
+    "GET /gate/check/{policy}": "answers like the gate, or denies as here",
+    "GET /gate/refusal/{policy}": "never lets anybody in",
     "GET /operator/agent/{agentId}/liveness": "is of Solana agents",
     "POST /operator/personhood/verify/{agentId}": _PROVER,
     "POST /operator/password": "would end what the others need",
@@ -224,10 +228,11 @@ def _filled(street: Street, path: str) -> str:
         "id": street.ids["operator_id"],
         "word": "x",
         "credentialId": "x",
+        "policy": "default",
     }
     return re.sub(r"\{(\w+)\}", lambda found: names[found[1]], path)
 
 
 def _changes_before_reads(operation: tuple[str, str, object]) -> tuple[int, bool]:
     method, path, _ = operation
-    return ("POST", "PATCH", "GET", "DELETE").index(method), path == "/operator/me"
+    return ("POST", "PATCH", "PUT", "GET", "DELETE").index(method), path == "/operator/me"

@@ -23,6 +23,7 @@ MARK = "alices-own"
 
 BODIES: dict[str, dict[str, Any]] = {
     "PATCH /operator/me": {"name": "Bob"},
+    "PUT /operator/keys/{keyId}/gate-policies": {"policies": {}},
     "POST /operator/endpoints": {
         "path": "/new",
         "pricePerCall": 0,

@@ -13,7 +13,7 @@ from assay.app import App
 from assay.evaluation import schemas_visits as service_credentials
 from assay.gate import routes as gate
 from assay.gate import routes_check as gate_check
-from assay.gate.schemas import GateRequest, GateResponse
+from assay.gate.schemas import GatePoliciesRequest, GateRequest, GateResponse
 from assay.key_agents import schemas as key_agents
 from assay.personhood import schemas as personhood
 from assay.playground import schemas as proxy
@@ -112,6 +112,7 @@ _BODIES = (
     proxy.PlaygroundRequest,
     service_credentials.CredentialRequest,
     GateRequest,
+    GatePoliciesRequest,
 )
 
 
