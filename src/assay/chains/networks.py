@@ -562,22 +562,22 @@ class Networks:
         return (self.default.slug, *others)
 
     def by_slug(self, slug: str, where: str = "query") -> Network:
-        """Return the chain of a request, by its slug or its CAIP-2 identifier.
+        """Return the chain of a request, by its slug, CAIP-2 identifier or EVM chain id.
 
         Raises `InvalidRequest` for an unknown one; `where` names its place in the request.
         """
-        network = self.rows.get(slug.lower()) or self._by_caip2(slug)
+        network = self.rows.get(slug.lower()) or self._by_caip2(slug, f"eip155:{slug}")
         if network is None:
             some = ", ".join(self.slugs[:KNOWN_SHOWN])
             message = (
                 f"unknown chain; some that are known: {some}; all: GET /operator/health;"
-                " or a CAIP-2 identifier such as eip155:8453"
+                " or a chain id such as 8453 or eip155:8453"
             )
             raise InvalidRequest(message, details=[Problem((where, "chain"), message)])
         return network
 
-    def _by_caip2(self, identifier: str) -> Network | None:
-        return next((row for row in self.rows.values() if row.caip2 == identifier), None)
+    def _by_caip2(self, *identifiers: str) -> Network | None:
+        return next((row for row in self.rows.values() if row.caip2 in identifiers), None)
 
     def with_overrides(
         self, overrides: Mapping[str, Mapping[str, object]], default_chain: str

@@ -12,7 +12,17 @@ def test_every_chain_is_found_by_its_caip2_identifier() -> None:
         assert networks.by_slug(row.caip2) is row
 
 
-@pytest.mark.parametrize("name", ["eip155:999999999", "eip155:", "8453", "eip155:8453:0x00"])
+def test_every_evm_chain_is_found_by_its_number() -> None:
+    networks = Networks.built_in()
+    for row in networks.rows.values():
+        if row.caip2.startswith("eip155:"):
+            assert networks.by_slug(str(row.chain_id)) is row
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["eip155:999999999", "eip155:", "999999999", "08453", "8453.0", "+8453", "eip155:8453:0x00"],
+)
 def test_an_unknown_identifier_is_refused_with_what_is_accepted(name: str) -> None:
     with pytest.raises(InvalidRequest, match="eip155:8453"):
         Networks.built_in().by_slug(name)
