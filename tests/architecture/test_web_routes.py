@@ -135,7 +135,7 @@ OPEN_QUESTION = {
     "POST /operator/trigger-sandbox-key/{agentAddress}",
 }
 
-PAGES = {"/openapi.json", "/docs", "/docs/reference.js", "/docs/reference.css"}
+PAGES = {"/openapi.json", "/openapi.yaml", "/docs", "/docs/reference.js", "/docs/reference.css"}
 
 
 @pytest.fixture

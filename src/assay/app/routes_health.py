@@ -135,7 +135,7 @@ async def jwks(request: Request) -> object:
     operation="security_txt",
     auth=public,
     answers=None,
-    media_types=("text/plain",),
+    media_types={"text/plain": "Contact: mailto:security@example.com\n"},
 )
 async def security_txt(request: Request) -> PlainTextResponse:
     """Show where to report a weakness (RFC 9116). Beyond the specification."""
