@@ -65,7 +65,7 @@ def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Clien
     }
     with (
         served(tmp_path_factory.mktemp("assay"), NO_CHAIN, **settings) as process,
-        httpx2.Client(base_url=process.address) as http,
+        httpx2.Client(base_url=process.address, headers={"accept-encoding": "identity"}) as http,
     ):
         yield http
 
@@ -285,7 +285,9 @@ def headers_of(document: dict[str, Any]) -> set[str]:
         for operation in item.values()
         for parameter in operation.get("parameters", ())
     ]
-    named = {one["name"] for one in (*schemes, *parameters) if one.get("in") == "header"}
+    shared = document["components"].get("parameters", {}).values()
+    given = (*schemes, *shared, *parameters)
+    named = {one["name"] for one in given if one.get("in") == "header"}
     return named | set(document["components"]["headers"]) | {"authorization"}
 
 

@@ -56,7 +56,7 @@ STANDARDS = re.compile(
     | \bEtherscan | \bGo,\ net/http | \bgit,\ " | \blinux/tcp\.h | \bHTTPie | \bPushpin | \b8004-
     | \b(?:EAS|self-agent-id|deployed)\ contracts | \bworldcoin/ | \bMulticall3\.sol
     | \bFiatTokenV2 | \b[\w.-]+\.(?:com|org|xyz)\b | \bmanuals\ of\b | \binstance-metadata\ pages
-    | \bEnvoy\ API\ v3\b
+    | \bEnvoy\ API\ v3\b | \bYAML\ 1\.2
     | \b[A-Z][a-z]+(?:\ et\ al\.)?\ (?:19|20)\d\d\b | \(.*(?:19|20)\d\d\) | \bCAIPs""",
     re.VERBOSE,
 )

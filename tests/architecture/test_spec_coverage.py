@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from assay import __version__
+
 ROOT = Path(__file__).parents[2]
 
 BUILT = {
@@ -128,7 +130,8 @@ def served() -> set[tuple[str, str]]:
     )
     document = json.loads(done.stdout)
     assert document["openapi"].startswith("3.1")
-    assert document["info"]["version"] == "1.0.0"
+    assert document["info"]["version"] == __version__
+    assert document["info"]["x-interface-version"] == "1.0.0"
     return {
         (m, path) for path, item in document["paths"].items() for m in item if m != "parameters"
     }

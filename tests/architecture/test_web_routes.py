@@ -144,7 +144,10 @@ OPEN_QUESTION = {
     "POST /operator/trigger-sandbox-key/{agentAddress}",
 }
 
-PAGES = {"/openapi.json", "/docs", "/docs/reference.js", "/docs/reference.css", "/favicon.svg"}
+PAGES = {
+    *("/openapi.json", "/openapi.yaml", "/docs", "/docs/reference.js", "/docs/reference.css"),
+    "/favicon.svg",
+}
 
 
 @pytest.fixture

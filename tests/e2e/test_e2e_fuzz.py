@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 
 CONFIGURATION = """
 [auth.openapi.operatorKey]
-bearer = "{key}"
+api_key = "Bearer {key}"
 [auth.openapi.dashboardToken]
 bearer = "{token}"
 [auth.openapi.agentAddress]

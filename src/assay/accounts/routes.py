@@ -144,7 +144,8 @@ async def rotate_key(request: Request) -> wire.Rotated:
     answers=wire.Revoked,
 )
 async def revoke_key(
-    request: Request, key_id: Annotated[str, Path(alias="keyId", max_length=64)]
+    request: Request,
+    key_id: Annotated[str, Path(alias="keyId", max_length=64, description="Id of the API key.")],
 ) -> wire.Revoked:
     """Revoke an API key at once."""
     await service(request, ApiKeys).revoke(_operator(request).id, key_id, actor_of(request))
@@ -400,7 +401,10 @@ async def end_dashboard_sessions(
     answers=wire.DashboardSessionEnded,
 )
 async def end_dashboard_session(
-    request: Request, session_id: Annotated[str, Path(alias="sessionId", max_length=64)]
+    request: Request,
+    session_id: Annotated[
+        str, Path(alias="sessionId", max_length=64, description="Id of the session.")
+    ],
 ) -> wire.DashboardSessionEnded:
     """End one dashboard session, at once in every process."""
     await service(request, Logins).end(_operator(request).id, session_id, actor_of(request))

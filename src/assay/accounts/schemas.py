@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 from assay.accounts.allowance import AllowanceUsage
 from assay.accounts.model import (
     DEFAULT_SCOPES,
+    EMAIL_CHARS_MAX,
     PASSWORD_CHARS,
     TEXT_CHARS_MAX,
     ApiKey,
@@ -22,7 +23,21 @@ from assay.accounts.model import (
 )
 from assay.accounts.second_factor import TOKEN_CHARS_MAX, Enrolment
 from assay.common.clock import iso
-from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import (
+    ClientAddress,
+    Count,
+    Count0,
+    DisplayName,
+    EmailText,
+    Off,
+    PageResponse,
+    Part,
+    RateText,
+    RecordId,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+)
 
 Text = Annotated[str, Field(max_length=1000)]
 """A bounded text; the use case checks its content."""
@@ -30,13 +45,17 @@ Text = Annotated[str, Field(max_length=1000)]
 BODY_BYTES_MAX = 16 * 1024
 """Longest body of a registration or log-in: everything in it has bounded characters."""
 
+Email = Annotated[
+    Text, Field(examples=["you@example.com"], json_schema_extra={"maxLength": EMAIL_CHARS_MAX})
+]
 Name = Annotated[str, Field(min_length=1, max_length=TEXT_CHARS_MAX, examples=["Ada"])]
 
 
 class RegisterRequest(RequestModel):
     """A new account."""
 
-    email: Annotated[Text, Field(examples=["you@example.com"])]
+    email: Email
+    """The account's e-mail address, at most 254 characters; unique."""
     password: Annotated[
         str,
         Field(
@@ -45,7 +64,9 @@ class RegisterRequest(RequestModel):
             examples=["correct horse battery"],
         ),
     ]
+    """The account's present password."""
     name: Name
+    """The operator's name, 1 to 100 printable characters."""
     invite: Annotated[
         str | None,
         Field(max_length=TOKEN_CHARS_MAX, description="Where sign-up is by invitation."),
@@ -55,8 +76,10 @@ class RegisterRequest(RequestModel):
 class LoginRequest(RequestModel):
     """Credentials for a dashboard token."""
 
-    email: Annotated[Text, Field(examples=["you@example.com"])]
+    email: Email
+    """The account's e-mail address, at most 254 characters."""
     password: Annotated[Text, Field(examples=["correct horse battery"])]
+    """The account's present password."""
     code: Annotated[
         str | None,
         Field(
@@ -74,12 +97,14 @@ class RenameRequest(RequestModel):
     """A new name."""
 
     name: Name
+    """The operator's new name, 1 to 100 printable characters."""
 
 
 class RotateRequest(RequestModel):
     """The new key's label, scopes and end."""
 
     label: Name | None = None
+    """Your name for the new key, 1 to 100 characters; absent: none."""
     scopes: Annotated[
         list[Scope] | None,
         Field(
@@ -116,24 +141,32 @@ class RotateRequest(RequestModel):
 class OperatorBrief(ResponseModel):
     """An account, in short."""
 
-    id: str
-    email: str
-    name: str
-    role: str
+    id: RecordId
+    """Its id, a UUID."""
+    email: EmailText
+    """The account's e-mail address, at most 254 characters."""
+    name: DisplayName
+    """The operator's name."""
+    role: Annotated[str, Field(examples=["operator"])]
+    """`operator` or `admin`."""
 
 
 class Registered(ResponseModel):
     """The new account and its first API key, shown this once."""
 
     operator: OperatorBrief
-    api_key: str
+    """The account."""
+    api_key: Annotated[str, Field(examples=["svc_op_0123456789abcdef"])]
+    """The key, shown this once: `svc_op_` and its secret part."""
 
 
 class LoggedIn(ResponseModel):
     """The account and a dashboard token for 12 hours."""
 
     operator: OperatorBrief
-    token: str
+    """The account."""
+    token: Annotated[str, Field(examples=["eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln"])]
+    """A dashboard token for 12 hours, sent as `Authorization: Bearer`."""
 
 
 class OperatorResponse(ResponseModel):
@@ -141,68 +174,100 @@ class OperatorResponse(ResponseModel):
 
     model_config = ConfigDict(alias_generator=None)
 
-    id: str
-    email: str
-    name: str
-    role: str
-    plan: str
-    fee_rate: str
+    id: RecordId
+    """Its id, a UUID."""
+    email: EmailText
+    """The account's e-mail address, at most 254 characters."""
+    name: DisplayName
+    """A name for people."""
+    role: Annotated[str, Field(examples=["operator"])]
+    """`operator` or `admin`."""
+    plan: Annotated[str, Field(examples=["free"])]
+    """`free` or `pro`."""
+    fee_rate: RateText
+    """The platform's share of each payment, a decimal from 0 to 1."""
     created_at: Timestamp
+    """When it was created."""
     updated_at: Timestamp
+    """When it was changed last."""
 
 
 class AllowanceResponse(ResponseModel):
     """Metered calls of the current UTC month; `limit` is null if the plan has none."""
 
-    used: int
-    limit: int | None
+    used: Count
+    """Metered calls since the month began."""
+    limit: Count | None
+    """Metered calls the plan includes a month; null: unlimited."""
     resets_at: Timestamp
+    """When the next month begins, in UTC."""
 
 
 class AccountSecurity(ResponseModel):
     """What protects the account."""
 
     email_verified: bool
+    """Whether the e-mail address is confirmed."""
     totp_enabled: bool
-    recovery_codes_left: int
+    """Whether a log-in needs a one-time code as well."""
+    recovery_codes_left: Count
+    """Unused recovery codes."""
 
 
 class Me(ResponseModel):
     """The account that asks, and its use of the monthly allowance."""
 
     ok: bool
+    """Always true in a success."""
     operator: OperatorResponse
+    """The account that asks."""
     allowance: AllowanceResponse
+    """Metered calls of this month."""
     security: AccountSecurity
+    """Whether the e-mail address is confirmed, and a second factor is on."""
 
 
 class KeyResponse(ResponseModel):
     """An API key record (interface.md#api-key-record)."""
 
-    id: str
-    key_prefix: str
-    label: str | None
-    revoked: bool
+    id: RecordId
+    """Its id, a UUID."""
+    key_prefix: Annotated[str, Field(examples=["svc_op_4f2a"])]
+    """The key's first characters, to recognise it by."""
+    label: Annotated[str, Field(examples=["production"])] | None
+    """The operator's name for it; null if it has none."""
+    revoked: Off
+    """Whether it is revoked."""
     last_used: Timestamp | None
+    """When it was used last; null before the first use."""
     created_at: Timestamp
+    """When it was created."""
     scopes: list[Scope]
+    """What the key may be used for."""
     expires_at: Timestamp | None
+    """When the key ends; null: never."""
 
 
 class Rotated(ResponseModel):
     """A new key, shown this once. The other keys stay valid."""
 
-    key: str
-    id: str
-    label: str | None
+    key: Annotated[str, Field(examples=["svc_op_0123456789abcdef"])]
+    """The key, shown this once: `svc_op_` and its secret part."""
+    id: RecordId
+    """The key's id."""
+    label: Annotated[str, Field(examples=["production"])] | None
+    """The operator's name for it; null if it has none."""
 
 
 class Revoked(ResponseModel):
     """The key is revoked."""
 
     ok: bool
-    id: str
+    """Always true in a success."""
+    id: RecordId
+    """The key's id."""
     revoked: bool
+    """Always true."""
 
 
 def brief(operator: Operator) -> OperatorBrief:
@@ -269,6 +334,7 @@ NewPassword = Annotated[
     Field(
         min_length=PASSWORD_CHARS.start,
         max_length=PASSWORD_CHARS.stop - 1,
+        description="The new password, 12 to 256 characters.",
         examples=["another horse battery"],
     ),
 ]
@@ -277,7 +343,12 @@ TotpCode = Annotated[
     str, Field(max_length=TOKEN_CHARS_MAX, description="One-time code.", examples=["123456"])
 ]
 Token = Annotated[
-    str, Field(max_length=TOKEN_CHARS_MAX, description="From the fragment of a link.")
+    str,
+    Field(
+        examples=["dG9rZW4tZnJvbS10aGUtbGluaw"],
+        max_length=TOKEN_CHARS_MAX,
+        description="From the fragment of a link.",
+    ),
 ]
 RevokeKeys = Annotated[bool, Field(description="Revoke every API key as well.")]
 
@@ -286,6 +357,7 @@ class PasswordChangeRequest(RequestModel):
     """The present password and a new one."""
 
     password: Password
+    """The account's present password."""
     new_password: NewPassword
     revoke_keys: RevokeKeys = False
 
@@ -293,13 +365,15 @@ class PasswordChangeRequest(RequestModel):
 class ResetLinkRequest(RequestModel):
     """The account whose password is to be reset."""
 
-    email: Annotated[Text, Field(examples=["you@example.com"])]
+    email: Email
+    """The account's e-mail address, at most 254 characters."""
 
 
 class PasswordResetRequest(RequestModel):
     """A reset token and a new password."""
 
     token: Token
+    """A token for 12 hours, sent as `Authorization: Bearer`."""
     new_password: NewPassword
     revoke_keys: RevokeKeys = False
 
@@ -308,12 +382,14 @@ class VerifyEmailRequest(RequestModel):
     """A verification token."""
 
     token: Token
+    """A token for 12 hours, sent as `Authorization: Bearer`."""
 
 
 class PasswordRequest(RequestModel):
     """The present password."""
 
     password: Password
+    """The account's present password."""
 
 
 class TotpConfirmRequest(RequestModel):
@@ -326,6 +402,7 @@ class SecondFactorRequest(RequestModel):
     """The present password and a one-time or recovery code."""
 
     password: Password
+    """The account's present password."""
     code: TotpCode
 
 
@@ -333,67 +410,93 @@ class DeleteAccountRequest(RequestModel):
     """The present password, and a one-time or recovery code if a log-in needs one."""
 
     password: Password
+    """The account's present password."""
     code: TotpCode | None = None
+    """A one-time or recovery code; needed if the second factor is on."""
 
 
 class Done(ResponseModel):
     """It is done."""
 
     ok: bool = True
+    """Always true in a success."""
 
 
 class PasswordChanged(ResponseModel):
     """The password is changed; `keysLeft` API keys still work."""
 
     ok: bool = True
-    sessions_ended: int
-    keys_revoked: int
-    keys_left: int
+    """Always true in a success."""
+    sessions_ended: Count
+    """Dashboard sessions that ended."""
+    keys_revoked: Count0
+    """API keys that were revoked."""
+    keys_left: Count
+    """API keys that still work."""
 
 
 class SessionResponse(ResponseModel):
     """A dashboard session; `current` marks the one that asks."""
 
-    id: str
+    id: RecordId
+    """Its id, a UUID."""
     created_at: Timestamp
+    """When it was created."""
     last_used: Timestamp
+    """When its token was used last."""
     expires_at: Timestamp
-    user_agent: str
-    address: str
+    """When it ends."""
+    user_agent: Annotated[str, Field(examples=["Mozilla/5.0"])]
+    """The browser or program, as it names itself; may be empty."""
+    address: ClientAddress
+    """The network address that logged in."""
     current: bool
+    """Whether it is the session that asks."""
 
 
 class SessionsResponse(PageResponse):
     """The account's sessions, newest first."""
 
     items: list[SessionResponse]
+    """The rows of this page."""
 
 
 class SessionsEnded(ResponseModel):
     """How many sessions have ended."""
 
     ok: bool = True
-    ended: int
+    """Always true in a success."""
+    ended: Count
+    """How many sessions ended."""
 
 
 class DashboardSessionEnded(ResponseModel):
     """The session has ended."""
 
     ok: bool = True
-    id: str
+    """Always true in a success."""
+    id: RecordId
+    """Its id, a UUID."""
 
 
 class TotpEnrolment(ResponseModel):
     """Data for an authenticator application, shown this once; in force after confirmation."""
 
-    secret: Annotated[str, Field(description="Base32.")]
-    uri: Annotated[str, Field(description="`otpauth://`, for a QR code.")]
+    secret: Annotated[str, Field(examples=["JBSWY3DPEHPK3PXP"], description="Base32.")]
+    uri: Annotated[
+        str,
+        Field(
+            examples=["otpauth://totp/Assay?secret=JBSWY3DPEHPK3PXP"],
+            description="`otpauth://`, for a QR code.",
+        ),
+    ]
 
 
 class RecoveryCodes(ResponseModel):
     """Codes that each replace a one-time code once. Shown this once."""
 
-    recovery_codes: list[str]
+    recovery_codes: Annotated[list[str], Field(examples=[["ABCD-EFGH-JKMN-PQRS"]])]
+    """The codes. Each works once."""
 
 
 def password_changed(ended: EndedCredentials) -> PasswordChanged:

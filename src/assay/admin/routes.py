@@ -20,7 +20,7 @@ from assay.analytics import schemas as analytics
 from assay.analytics.log import CallLog
 from assay.analytics.model import LogFilter
 from assay.analytics.queries import ReportPage
-from assay.analytics.routes import AgentFilter, Before, Days, EndpointFilter
+from assay.analytics.routes import AgentFilter, Before, DaysFilter, EndpointFilter
 from assay.chains.model import ChainUnavailable
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
@@ -43,7 +43,7 @@ from assay.server.schemas import (
 
 router = APIRouter(tags=["Admin"])
 
-OperatorId = Annotated[str, Path(alias="id", max_length=64)]
+OperatorId = Annotated[str, Path(alias="id", max_length=64, description="Id of the account.")]
 ROOT = "/operator/admin"
 WALLET_S = 3.0
 """Longest wait of the stats for Solana's answer about the writing wallet."""
@@ -156,7 +156,7 @@ async def admin_logs(  # noqa: PLR0913, PLR0917 - the filters of the operator's 
     operator_id: OperatorId,
     limit: Limit = 50,
     offset: Offset = 0,
-    days: Days | None = None,
+    days: DaysFilter = None,
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
@@ -181,7 +181,10 @@ async def admin_audit(
     request: Request,
     limit: Limit = 50,
     offset: Offset = 0,
-    operator_id: Annotated[str | None, Query(alias="operatorId", max_length=64)] = None,
+    operator_id: Annotated[
+        str | None,
+        Query(alias="operatorId", max_length=64, description="Only notes about this account."),
+    ] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a note.")] = None,
     cursor: PageCursor = None,
 ) -> wire.AuditResponse:

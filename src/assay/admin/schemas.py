@@ -23,7 +23,23 @@ from assay.common.clock import iso
 from assay.common.costs import Cost, CostLedger
 from assay.common.numbers import usd
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
-from assay.server.schemas import PageResponse, RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import (
+    ActorKind,
+    Caip2Text,
+    ClientAddress,
+    Count,
+    Count0,
+    EvmAddress,
+    Milliseconds,
+    Off,
+    PageResponse,
+    RateText,
+    RecordId,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    UsdText,
+)
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
 
@@ -31,14 +47,24 @@ from assay.wrappers import schemas as endpoints
 class SettlingKeyResponse(ResponseModel):
     """The key that settles x402 payments, on a network where wrappers are sold."""
 
-    network: str
-    address: str
-    balance: Annotated[str | None, Field(description="Coins; null while nobody can say.")]
-    gas_price_gwei: str | None
-    payable: Annotated[
-        int, Field(description="Settlements it can pay for now, each at the most it may cost.")
+    network: Caip2Text
+    """The network, as a CAIP-2 id."""
+    address: EvmAddress
+    """The key's address."""
+    balance: Annotated[
+        str | None, Field(examples=["0.0421"], description="Coins; null while nobody can say.")
     ]
-    problem: str
+    gas_price_gwei: Annotated[str, Field(examples=["0.012"])] | None
+    """The network's gas price in gwei; null if it could not be read."""
+    payable: Annotated[
+        int,
+        Field(
+            examples=[120],
+            description="Settlements it can pay for now, each at the most it may cost.",
+        ),
+    ]
+    problem: Annotated[str, Field(examples=[""])]
+    """What is wrong, in a sentence; empty if nothing is."""
 
 
 class FacilitatorResponse(ResponseModel):
@@ -46,16 +72,23 @@ class FacilitatorResponse(ResponseModel):
 
     networks: Annotated[
         list[str] | None,
-        Field(description="Those of ours that it lists; null where it does not say."),
+        Field(
+            examples=[["eip155:8453"]],
+            description="Those of ours that it lists; null where it does not say.",
+        ),
     ]
-    problem: Annotated[str, Field(description="Why it does not answer; empty where it does.")]
+    problem: Annotated[
+        str, Field(examples=[""], description="Why it does not answer; empty where it does.")
+    ]
 
 
 class PaymentNodeResponse(ResponseModel):
     """Whether a node answers, for a network with sales that no settling key asks."""
 
-    network: str
+    network: Caip2Text
+    """The network, as a CAIP-2 id."""
     answers: bool
+    """Whether the node answered."""
 
 
 def payment_nodes_response(found: Mapping[str, bool]) -> list[PaymentNodeResponse]:
@@ -66,7 +99,8 @@ def payment_nodes_response(found: Mapping[str, bool]) -> list[PaymentNodeRespons
 class SolanaWalletResponse(ResponseModel):
     """The wallet that writes scores to the registry on Solana."""
 
-    address: str
+    address: Annotated[str, Field(examples=["7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV"])]
+    """Its public key, in base 58."""
     lamports: Annotated[int | None, Field(description="Null while nobody can say.")]
 
 
@@ -92,55 +126,87 @@ def facilitator_response(found: FacilitatorStatus) -> FacilitatorResponse:
 class CostBearerResponse(ResponseModel):
     """An operator or a network of addresses, and what it cost in the last day."""
 
-    bearer: str
-    used: int
+    bearer: Annotated[str, Field(examples=["203.0.113.0/24"])]
+    """An account's id, or a network of addresses."""
+    used: Count
+    """What it used in the last 24 hours."""
 
 
 class CostResponse(ResponseModel):
     """One kind of cost in the last 24 hours, as this process counted it."""
 
-    cost: str
-    used: int
+    cost: Annotated[str, Field(examples=["evaluations"])]
+    """The kind of cost, a stable name."""
+    used: Count
+    """What all callers used in the last 24 hours."""
     quota: Annotated[
-        int | None, Field(description="Of each Free operator or address; null: not bounded.")
+        int | None,
+        Field(examples=[1000], description="Of each Free operator or address; null: not bounded."),
     ]
     largest: list[CostBearerResponse]
+    """The callers that used most of it."""
 
 
 class PlatformStatsResponse(ResponseModel):
     """The whole platform. `agents` counts an agent once for every operator that it called."""
 
-    operators: int
-    pro_operators: int
-    admins: int
-    suspended_operators: int
-    active_keys: int
-    active_endpoints: int
-    agents: int
-    total_calls: int
-    total_revenue: str
-    avg_response_ms: float
-    error_rate: str
-    calls_today: int
-    revenue_today: str
+    operators: Count
+    """Accounts."""
+    pro_operators: Count
+    """Accounts on the Pro plan."""
+    admins: Count
+    """Accounts with the role `admin`."""
+    suspended_operators: Count0
+    """Accounts that are suspended."""
+    active_keys: Count
+    """API keys that are neither revoked nor expired."""
+    active_endpoints: Count
+    """Wrappers that answer."""
+    agents: Count
+    """Agents that called; one counts once for every account it called."""
+    total_calls: Count
+    """Calls of wrappers so far."""
+    total_revenue: UsdText
+    """Settled payments so far, in US dollars with six decimals."""
+    avg_response_ms: Milliseconds
+    """Mean duration of a call in milliseconds; 0 without calls."""
+    error_rate: RateText
+    """Failed calls per call, 0 to 1, with four decimals."""
+    calls_today: Count
+    """Calls since 00:00 UTC."""
+    revenue_today: UsdText
+    """Payments settled since 00:00 UTC, in US dollars."""
     funnel: analytics.FunnelResponse
+    """How many calls got how far, from the 402 to the money."""
     costs: list[CostResponse]
+    """What callers cost this process in the last 24 hours, by kind."""
     free_settlements: Annotated[
         int,
-        Field(description="Of self-registered accounts today, whose gas this service has borne."),
+        Field(
+            examples=[0],
+            description="Of self-registered accounts today, whose gas this service has borne.",
+        ),
     ]
     settling_keys: list[SettlingKeyResponse]
+    """The keys that settle x402 payments, one for each network."""
     payment_nodes: list[PaymentNodeResponse]
+    """Nodes of networks with sales that no settling key asks."""
     facilitator: Annotated[
         FacilitatorResponse | None,
         Field(description="Absent where none is set.", exclude_if=lambda value: value is None),
     ] = None
     unlogged_calls: Annotated[
-        int, Field(description="Unpaid calls not logged: their callers' rows were used up.")
+        int,
+        Field(
+            examples=[0], description="Unpaid calls not logged: their callers' rows were used up."
+        ),
     ]
     undelivered: Annotated[
         int,
-        Field(description="Webhook deliveries not made: their owners' rows were used up."),
+        Field(
+            examples=[0],
+            description="Webhook deliveries not made: their owners' rows were used up.",
+        ),
     ]
     solana_write_back: Annotated[
         dict[str, int] | None,
@@ -162,45 +228,64 @@ class PlatformStatsResponse(ResponseModel):
 class AdminOperatorResponse(accounts.OperatorResponse):
     """An account as an admin sees it."""
 
-    suspended: bool
+    suspended: Off
+    """Whether the account is suspended: nothing of it works then."""
     suspended_at: Timestamp | None
+    """When it was suspended; null if it is not."""
 
 
 class OperatorStatsResponse(ResponseModel):
     """An account's sums."""
 
-    total_calls: int
-    total_revenue: str
-    unique_agents: int
-    avg_response_ms: float
-    error_rate: str
-    active_keys: int
-    active_endpoints: int
+    total_calls: Count
+    """Calls of wrappers so far."""
+    total_revenue: UsdText
+    """Settled payments so far, in US dollars with six decimals."""
+    unique_agents: Count
+    """Different agents that called."""
+    avg_response_ms: Milliseconds
+    """Mean duration of a call in milliseconds; 0 without calls."""
+    error_rate: RateText
+    """Failed calls per call, 0 to 1, with four decimals."""
+    active_keys: Count
+    """API keys that are neither revoked nor expired."""
+    active_endpoints: Count
+    """Wrappers that answer."""
 
 
 class OperatorRowResponse(ResponseModel):
     """An account and its sums."""
 
     operator: AdminOperatorResponse
+    """The account."""
     stats: OperatorStatsResponse
+    """Sums of the account."""
 
 
 class OperatorsResponse(PageResponse):
     """A page of accounts, newest first. `operators` is `items` under its earlier name."""
 
     items: list[OperatorRowResponse]
+    """The rows of this page."""
     operators: list[OperatorRowResponse]
+    """`items` under its earlier name."""
 
 
 class OperatorDetailResponse(ResponseModel):
     """An account: its keys, wrappers, newest agents, and revenue of the last 30 days."""
 
     operator: AdminOperatorResponse
+    """The account."""
     keys: list[accounts.KeyResponse]
+    """The account's API keys, newest first."""
     endpoints: list[endpoints.EndpointResponse]
+    """Its wrappers, newest first."""
     agents: list[analytics.AgentResponse]
+    """The agents that called it most recently."""
     revenue: list[analytics.RevenueResponse]
+    """Money and calls of the last 30 days, oldest first."""
     stats: analytics.StatsResponse
+    """Sums over all calls of the account."""
 
 
 class ChangeRequest(RequestModel):
@@ -209,11 +294,15 @@ class ChangeRequest(RequestModel):
     model_config = ConfigDict(alias_generator=None)
 
     plan: Annotated[Plan | None, Field(strict=False)] = None
+    """The new plan; absent: unchanged."""
     role: Annotated[Role | None, Field(strict=False)] = None
+    """The new role; absent: unchanged."""
     fee_rate: Annotated[
         Decimal | None, Field(strict=False, ge=0, le=1, decimal_places=6, examples=["0.025"])
     ] = None
-    suspended: bool | None = None
+    """The new share of each payment, 0 to 1; absent: unchanged."""
+    suspended: Off | None = None
+    """True suspends the account, false reinstates it; absent: unchanged."""
 
     def change(self) -> AccountChange:
         """Return it as the use case takes it."""
@@ -224,30 +313,45 @@ class ChangedResponse(ResponseModel):
     """The account as it is now."""
 
     ok: bool
+    """Always true in a success."""
     operator: AdminOperatorResponse
+    """The account as it is now."""
 
 
 class NoteResponse(ResponseModel):
     """One line of the audit trail; `operatorId` is null for a log-in to no account."""
 
-    id: str
+    id: RecordId
+    """Its id, a UUID."""
     at: Timestamp
-    actor: str
-    actor_id: str | None
-    client: str
-    request_id: str
-    action: str
-    operator_id: str | None
-    target: str
+    """When it happened."""
+    actor: ActorKind
+    """Who did it: `operator`, `admin`, `terminal` or `anonymous`."""
+    actor_id: RecordId | None
+    """The account that did it; null if none did."""
+    client: ClientAddress
+    """The address that the request came from."""
+    request_id: RecordId
+    """The request's id, as in the header `x-request-id`."""
+    action: Annotated[str, Field(examples=["key.rotated"])]
+    """What was done, as a dotted name."""
+    operator_id: RecordId | None
+    """The account concerned; null for a log-in to no account."""
+    target: RecordId
+    """What it was done to: an id, or empty."""
     details: dict[str, Any]
+    """Further facts, depending on `action`."""
 
 
 class AuditResponse(PageResponse):
     """A page of the audit trail, newest first. `notes` and `nextBefore` are earlier names."""
 
     items: list[NoteResponse]
+    """The rows of this page."""
     notes: list[NoteResponse]
-    next_before: str | None
+    """`items` under its earlier name."""
+    next_before: RecordId | None
+    """`nextCursor` under its earlier name, as an id; null on the last page."""
 
 
 def costs(ledger: CostLedger) -> list[CostResponse]:
@@ -371,26 +475,42 @@ class ExportedNote(ResponseModel):
     """One line of the audit trail about the account."""
 
     at: Timestamp
-    actor: str
-    client: str
-    action: str
-    target: str
+    """When it happened."""
+    actor: ActorKind
+    """Who did it: `operator`, `admin`, `terminal` or `anonymous`."""
+    client: ClientAddress
+    """The address that the request came from."""
+    action: Annotated[str, Field(examples=["key.rotated"])]
+    """What was done, as a dotted name."""
+    target: RecordId
+    """What it was done to: an id, or empty."""
     details: dict[str, Any]
+    """Further facts, depending on `action`."""
 
 
 class AccountExportResponse(ResponseModel):
     """What is stored about the account. Calls and payments: GET /operator/analytics/logs/export."""
 
     exported_at: Timestamp
+    """When this copy was made."""
     operator: accounts.OperatorResponse
+    """The account."""
     security: accounts.AccountSecurity
+    """Whether the e-mail address and a second factor protect the account."""
     allowance: accounts.AllowanceResponse
+    """Metered calls of this month."""
     keys: list[accounts.KeyResponse]
+    """The account's API keys, newest first."""
     sessions: list[SessionResponse]
+    """The account's dashboard sessions, newest first."""
     endpoints: list[endpoints.EndpointResponse]
+    """The account's wrappers, newest first."""
     webhooks: list[webhooks.WebhookResponse]
+    """The account's registrations, newest first."""
     stats: analytics.StatsResponse
+    """Sums over all calls of the account."""
     audit: list[ExportedNote]
+    """The audit trail about the account."""
 
 
 def account_export(

@@ -11,15 +11,26 @@ from assay.analytics import schemas as wire
 from assay.analytics.model import LogFilter
 from assay.analytics.queries import EXPORTED_MAX, Analytics, ReportPage
 from assay.analytics.schemas import Format, written
-from assay.server.csv_text import MEDIA_TYPES
+from assay.server.csv_text import MEDIA_TYPES, csv_head
 from assay.server.route import route, service
 from assay.server.schemas import Limit, Offset, PageCursor, before_of, cursor_at, offset_of
 
 router = APIRouter(tags=["Analytics"])
 
 Days = Annotated[int, Query(ge=1, le=3660, description="UTC days, the current one included.")]
-AgentFilter = Annotated[str | None, Query(alias="agentId", min_length=1, max_length=100)]
-EndpointFilter = Annotated[str | None, Query(alias="endpointId", min_length=1, max_length=64)]
+DaysFilter = Annotated[
+    int | None, Query(ge=1, le=3660, description="Only the newest UTC days; absent: all.")
+]
+AgentFilter = Annotated[
+    str | None,
+    Query(alias="agentId", min_length=1, max_length=100, description="Only calls of this agent."),
+]
+EndpointFilter = Annotated[
+    str | None,
+    Query(
+        alias="endpointId", min_length=1, max_length=64, description="Only calls of this wrapper."
+    ),
+]
 Before = Annotated[
     str | None,
     Query(
@@ -93,7 +104,8 @@ async def analytics_top_endpoints(
 async def analytics_agents(
     request: Request,
     sort_by: Annotated[
-        Literal["lastSeen", "calls", "spent", "errors"], Query(alias="sortBy")
+        Literal["lastSeen", "calls", "spent", "errors"],
+        Query(alias="sortBy", description="What to sort by, highest first."),
     ] = "lastSeen",
     limit: Limit = 50,
     offset: Offset = 0,
@@ -123,7 +135,15 @@ async def analytics_agents(
 )
 async def analytics_agent(
     request: Request,
-    agent_id: Annotated[str, Path(alias="agentId", max_length=100, examples=["22"])],
+    agent_id: Annotated[
+        str,
+        Path(
+            alias="agentId",
+            max_length=100,
+            description="The agent, as it names itself in calls.",
+            examples=["22"],
+        ),
+    ],
 ) -> wire.AgentDetailResponse:
     """Show one agent: its sums, what it called, its newest calls."""
     analytics = service(request, Analytics)
@@ -148,7 +168,7 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     request: Request,
     limit: Limit = 50,
     offset: Offset = 0,
-    days: Days | None = None,
+    days: DaysFilter = None,
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,
@@ -168,13 +188,20 @@ async def analytics_logs(  # noqa: PLR0913, PLR0917 - the filters of interface.m
     operation="analytics_export",
     auth=dashboard_token,
     answers=None,
-    media_types=tuple(MEDIA_TYPES.values()),
+    media_types={
+        MEDIA_TYPES["csv"]: csv_head(wire.LogResponse),
+        MEDIA_TYPES["ndjson"]: '{"method": "GET", "path": "/quote", "statusCode": 200}\n',
+    },
 )
 async def analytics_export(  # noqa: PLR0913, PLR0917 - the filters of interface.md#dashboard
     request: Request,
-    form: Annotated[Format, Query(alias="format")] = "csv",
-    limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
-    days: Days | None = None,
+    form: Annotated[
+        Format, Query(alias="format", description="`csv`, or `ndjson`: a JSON object on each line.")
+    ] = "csv",
+    limit: Annotated[
+        int, Query(ge=1, le=EXPORTED_MAX, description="The most calls of the file.")
+    ] = EXPORTED_MAX,
+    days: DaysFilter = None,
     agent_id: AgentFilter = None,
     endpoint_id: EndpointFilter = None,
     before: Before = None,

@@ -7,127 +7,213 @@ The call log is also a file: CSV, or one JSON object a line. Source: interface.m
 from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from assay.analytics.model import AgentCounted, CallSums, EndpointCounted, Funnel, LoggedCall, Stats
 from assay.common.clock import iso
 from assay.common.numbers import usd
 from assay.server.csv_text import csv_head, csv_rows
-from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_after
+from assay.server.schemas import (
+    Count,
+    Count0,
+    EvmAddress,
+    HttpStatus,
+    MethodText,
+    Milliseconds,
+    NetworkSlug,
+    NetworkSlugs,
+    PageResponse,
+    PathText,
+    RateText,
+    RecordId,
+    ResponseModel,
+    RouteName,
+    ShownAgentId,
+    TierName,
+    Timestamp,
+    UsdText,
+    cursor_after,
+)
 
 
 class FunnelResponse(ResponseModel):
     """How many calls got how far, from the 402 to the money, and how many were refused."""
 
-    payment_required: int
-    paid: int
-    settled: int
-    failed: int
-    denied_by_trust: int
-    denied_by_limit: int
+    payment_required: Count
+    """Calls that were answered 402."""
+    paid: Count
+    """Calls that came with a valid payment."""
+    settled: Count
+    """Payments that settled."""
+    failed: Count0
+    """Payments that did not settle."""
+    denied_by_trust: Count0
+    """Calls refused for the agent's grade."""
+    denied_by_limit: Count0
+    """Calls refused by a rate limit."""
 
 
 class StatsResponse(ResponseModel):
     """The sums so far (interface.md#analytics-records); the funnel is an addition."""
 
-    total_calls: int
-    total_revenue: str
-    unique_agents: int
-    avg_response_ms: float
-    error_rate: str
-    calls_today: int
-    revenue_today: str
+    total_calls: Count
+    """Calls of wrappers so far."""
+    total_revenue: UsdText
+    """Settled payments so far, in US dollars with six decimals."""
+    unique_agents: Count
+    """Different agents that called."""
+    avg_response_ms: Milliseconds
+    """Mean duration of a call in milliseconds; 0 without calls."""
+    error_rate: RateText
+    """Failed calls per call, 0 to 1, with four decimals."""
+    calls_today: Count
+    """Calls since 00:00 UTC."""
+    revenue_today: UsdText
+    """Payments settled since 00:00 UTC, in US dollars."""
     funnel: FunnelResponse
+    """How many calls got how far, from the 402 to the money."""
 
 
 class RevenueResponse(ResponseModel):
     """One UTC day: the calls that ended and the money that settled on it."""
 
-    date: str
-    revenue: str
-    calls: int
+    date: Annotated[str, Field(examples=["2026-11-26"])]
+    """The UTC day."""
+    revenue: UsdText
+    """Settled payments, in US dollars with six decimals."""
+    calls: Count
+    """Calls counted here."""
 
 
 class TopEndpointResponse(ResponseModel):
     """A wrapper by its calls."""
 
-    endpoint_id: str
-    path: str
-    method: str
-    calls: int
-    revenue: str
-    avg_response_ms: float
-    error_rate: str
+    endpoint_id: RecordId
+    """The wrapper's id."""
+    path: PathText
+    """The wrapper's path, as agents call it."""
+    method: MethodText
+    """The HTTP method, in capitals."""
+    calls: Count
+    """Calls counted here."""
+    revenue: UsdText
+    """Settled payments, in US dollars with six decimals."""
+    avg_response_ms: Milliseconds
+    """Mean duration of a call in milliseconds; 0 without calls."""
+    error_rate: RateText
+    """Failed calls per call, 0 to 1, with four decimals."""
 
 
 class AgentResponse(ResponseModel):
     """An agent as this account knows it."""
 
-    agent_id: str
-    chains: list[str]
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    chains: NetworkSlugs
+    """Networks on which it was seen, by slug."""
     first_seen: Timestamp
+    """Its first call."""
     last_seen: Timestamp
-    total_calls: int
-    total_spent: str
-    avg_response_ms: float
-    error_count: int
-    error_rate: str
-    tier: str | None
+    """Its newest call."""
+    total_calls: Count
+    """Calls of wrappers so far."""
+    total_spent: UsdText
+    """What the agent paid, settled, in US dollars with six decimals."""
+    avg_response_ms: Milliseconds
+    """Mean duration of a call in milliseconds; 0 without calls."""
+    error_count: Count
+    """Calls that failed."""
+    error_rate: RateText
+    """Failed calls per call, 0 to 1, with four decimals."""
+    tier: TierName | None
+    """Its letter grade; null without an evaluation."""
 
 
 class AgentsResponse(PageResponse):
     """A page of agents. `agents` is `items` under its earlier name."""
 
     items: list[AgentResponse]
+    """The rows of this page."""
     agents: list[AgentResponse]
+    """`items` under its earlier name."""
 
 
 class TopEndpointsResponse(PageResponse):
     """A page of wrappers, by calls."""
 
     items: list[TopEndpointResponse]
+    """The rows of this page."""
 
 
 class LogResponse(ResponseModel):
     """A call. `costCharged` is what has settled for it so far."""
 
-    id: str
+    id: RecordId
+    """Its id, a UUID."""
     created_at: Timestamp
-    method: str
-    path: str
-    endpoint_id: str
-    agent_id: str | None
-    chain: str | None
-    status_code: int
-    response_ms: float
-    cost_charged: str
-    route: str | None
-    tier: str | None
-    outcome: str
-    payment_reference: str | None
-    transaction: str | None
-    payer: str | None
+    """When it was created."""
+    method: MethodText
+    """The HTTP method, in capitals."""
+    path: PathText
+    """The wrapper's path, as agents call it."""
+    endpoint_id: RecordId
+    """The wrapper's id."""
+    agent_id: ShownAgentId | None
+    """The agent that called; null if it named none."""
+    chain: NetworkSlug | None
+    """The agent's network, by its slug; null without an agent."""
+    status_code: HttpStatus
+    """The HTTP status."""
+    response_ms: Milliseconds
+    """How long the response took, in milliseconds."""
+    cost_charged: UsdText
+    """What has settled for it so far, in US dollars."""
+    route: RouteName | None
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    tier: TierName | None
+    """The letter grade, `AAA` (best) to `C`."""
+    outcome: Annotated[str, Field(examples=["forwarded"])]
+    """How the call ended, a stable name."""
+    payment_reference: RecordId | None
+    """The payment's id in the ledger; null if nothing was paid."""
+    transaction: Annotated[str, Field(examples=["0x" + "1f" * 32])] | None
+    """The transaction's hash or signature; null before it is known."""
+    payer: EvmAddress | None
+    """The wallet that paid; null if nothing was paid."""
     identity_proven: bool
-    request_id: str
-    request_bytes: int
-    response_bytes: int
+    """Whether the caller proved that it is the agent."""
+    request_id: RecordId
+    """The request's id, as in the header `x-request-id`."""
+    request_bytes: Count
+    """The request body's size in bytes."""
+    response_bytes: Count
+    """The response body's size in bytes."""
 
 
 class LogsResponse(PageResponse):
     """A page of calls, newest first. `logs` and `nextBefore` are earlier names."""
 
     items: list[LogResponse]
+    """The rows of this page."""
     logs: list[LogResponse]
-    next_before: str | None
+    """`items` under its earlier name."""
+    next_before: RecordId | None
+    """`nextCursor` under its earlier name, as an id; null on the last page."""
 
 
 class AgentDetailResponse(ResponseModel):
     """An agent, what it called, and its newest calls."""
 
-    agent_id: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
     summary: AgentResponse
+    """The agent's sums."""
     endpoints: list[TopEndpointResponse]
+    """The wrappers that it called, by calls."""
     recent_calls: list[LogResponse]
+    """Its newest calls."""
 
 
 def stats(found: Stats) -> StatsResponse:

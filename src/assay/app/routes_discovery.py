@@ -38,7 +38,7 @@ PUBLIC_PATHS: Final = ("/docs", "/llms.txt", "/openapi.json", "/operator/health"
 NEEDED_BY_TESTS: Final = "/operator/sandbox/"
 """Agents that are under test have to reach these paths, also through tools that obey robots.txt."""
 
-COSTLY_PATHS: Final = ("/operator/", "/wrap/")
+COSTLY_PATHS: Final = ("/gate/", "/operator/", "/wrap/")
 """Calls below them use chain nodes, evaluations, an operator's allowance or a seller's upstream."""
 
 ABOUT: Final = (
@@ -70,7 +70,7 @@ class PublicFacts:
     operation="security_txt",
     auth=public,
     answers=None,
-    media_types=("text/plain",),
+    media_types={"text/plain": "Contact: mailto:security@example.com\n"},
     cached=True,
 )
 async def security_txt(request: Request) -> Response:
@@ -99,7 +99,7 @@ async def security_txt(request: Request) -> Response:
     operation="api_catalog",
     auth=public,
     answers=None,
-    media_types=("application/linkset+json",),
+    media_types={"application/linkset+json": '{"linkset": []}'},
     cached=True,
 )
 async def api_catalog(request: Request) -> Response:
@@ -134,7 +134,7 @@ async def api_catalog(request: Request) -> Response:
     operation="agent_registration",
     auth=public,
     answers=None,
-    media_types=("application/json",),
+    media_types={"application/json": '{"name": "Assay", "registrations": []}'},
     cached=True,
 )
 async def agent_registration(request: Request) -> Response:
@@ -169,7 +169,7 @@ async def agent_registration(request: Request) -> Response:
     operation="robots_txt",
     auth=public,
     answers=None,
-    media_types=("text/plain",),
+    media_types={"text/plain": "User-agent: *\n"},
     cached=True,
 )
 async def robots_txt(request: Request) -> Response:
@@ -193,7 +193,7 @@ async def robots_txt(request: Request) -> Response:
     operation="llms_txt",
     auth=public,
     answers=None,
-    media_types=("text/plain",),
+    media_types={"text/plain": "# Assay\n"},
     cached=True,
 )
 async def llms_txt(request: Request) -> Response:

@@ -99,7 +99,10 @@ async def enter_course(request: Request) -> wire.EnteredResponse:
     auth=public,
     answers=wire.BaitResponse,
 )
-async def bait(request: Request, word: Annotated[str, Path(max_length=100)]) -> wire.BaitResponse:
+async def bait(
+    request: Request,
+    word: Annotated[str, Path(max_length=100, description="Which of the addresses.")],
+) -> wire.BaitResponse:
     """Record a call to an address that no task requires. Beyond the specification."""
     await service(request, OutOfBandCalls).taken(word)
     return wire.BaitResponse(ok=True)

@@ -6,7 +6,15 @@ from pydantic import Field
 
 from assay.caller_behaviour.scenario_run import StartedRun
 from assay.common.clock import iso
-from assay.server.schemas import ResponseModel, Timestamp
+from assay.server.schemas import (
+    Count,
+    MethodText,
+    Prose,
+    RecordId,
+    ResponseModel,
+    Sentences,
+    Timestamp,
+)
 
 INSTRUCTIONS = (
     "POST to this address with your agent session (x-agent-address and x-agent-session).",
@@ -22,35 +30,55 @@ INSTRUCTIONS = (
 class InstructionsResponse(ResponseModel):
     """The instructions an agent needs to complete the course unaided."""
 
-    name: str
-    instructions: list[str]
-    start: Annotated[str, Field(description="Where to POST.")]
-    steps: int
+    name: Annotated[str, Field(examples=["Assay obstacle course"])]
+    """The name of the run."""
+    instructions: Sentences
+    """Sentences for the agent to follow."""
+    start: Annotated[
+        str,
+        Field(
+            examples=["https://assay.example.com/operator/sandbox/course"],
+            description="Where to POST.",
+        ),
+    ]
+    steps: Count
+    """How many steps a run has."""
 
 
 class BaitResponse(ResponseModel):
     """The call was received."""
 
     ok: bool
+    """Always true in a success."""
 
 
 class StepResponse(ResponseModel):
     """The next step."""
 
-    url: str
-    method: str
-    task: str
+    url: Annotated[str, Field(examples=["https://assay.example.com/operator/sandbox/course/1"])]
+    """The address to call next."""
+    method: MethodText
+    """The HTTP method, in capitals."""
+    task: Prose
+    """What to do there, in a sentence."""
 
 
 class EnteredResponse(ResponseModel):
     """A run that has begun."""
 
-    run_id: str
-    session: Annotated[str, Field(description="The value of x-course-session.")]
-    steps: int
+    run_id: RecordId
+    """The run's id."""
+    session: Annotated[
+        str, Field(examples=["c2Vzc2lvbg"], description="The value of x-course-session.")
+    ]
+    steps: Count
+    """How many steps a run has."""
     next: StepResponse
-    instructions: list[str]
+    """The first step."""
+    instructions: Sentences
+    """Sentences for the agent to follow."""
     expires_at: Timestamp
+    """When it ends."""
 
 
 def entered(begun: StartedRun, method: str, task: str) -> EnteredResponse:

@@ -31,8 +31,7 @@ from assay.liveness.schemas import LivenessResponse, liveness_report
 from assay.liveness.service import Liveness
 from assay.probing.ports import Probe
 from assay.registries.model import Subject, number_asked
-from assay.registries.schemas import ADDRESS
-from assay.registries.schemas_parameters import AgentId, OnNetwork
+from assay.registries.schemas_parameters import AgentAddress, AgentId, OnNetwork
 from assay.registries.subjects import Subjects, WalletResolver
 from assay.server.rate_limits import caller_of, rate_limit
 from assay.server.request_context import RequestContext, exchange_of
@@ -259,7 +258,7 @@ def _declare_sandbox(router: APIRouter, auth: AuthOf) -> None:
     )
     async def trigger_sandbox_key(
         request: Request,
-        agent_address: Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)],
+        agent_address: AgentAddress,
         network: OnNetwork,
     ) -> wire.SandboxResponse:
         """Evaluate a key agent now. Beyond the specification's tables."""

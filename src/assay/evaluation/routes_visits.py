@@ -26,7 +26,9 @@ from assay.server.schemas import Limit, Offset, PageCursor, part_of
 router = APIRouter(tags=["Trust"])
 _CREDENTIALS = "/operator/agent/{agentId}/credentials"
 
-CredentialId = Annotated[str, Path(alias="credentialId", max_length=64)]
+CredentialId = Annotated[
+    str, Path(alias="credentialId", max_length=64, description="Id of the credential.")
+]
 
 
 @route(

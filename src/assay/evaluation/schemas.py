@@ -41,7 +41,24 @@ from assay.registries.model import FeedbackSummary, OnchainAgent, Subject, summa
 from assay.registries.registration import problems_of
 from assay.registries.schemas import ChainResponse, FileProblems, chain, file_problems
 from assay.registries.subjects import Resolution
-from assay.server.schemas import CachedReason, ResponseModel, Timestamp
+from assay.server.schemas import (
+    CachedReason,
+    Count,
+    Count0,
+    EvmAddress,
+    HashText,
+    Prose,
+    RecordId,
+    ResponseModel,
+    RiskLevelName,
+    RouteName,
+    ScoreValue,
+    Sentences,
+    ShownAgentId,
+    TierName,
+    Timestamp,
+    UrlText,
+)
 
 FEEDBACK_SHOWN_MAX = 100
 """Newest feedback entries shown in a profile; the counts are over all of them."""
@@ -50,67 +67,96 @@ FEEDBACK_SHOWN_MAX = 100
 class FeedbackResponse(ResponseModel):
     """One feedback entry; `score` is null when it is on another scale than 0 to 100."""
 
-    client: str
-    index: int
-    value: str
-    value_decimals: int
-    score: float | None
-    tag1: str
-    tag2: str
+    client: EvmAddress
+    """The address that gave the feedback."""
+    index: Count
+    """Its number among this client's entries, from 1."""
+    value: Annotated[str, Field(examples=["100"])]
+    """The value as stored, an integer; divide by 10^`valueDecimals`."""
+    value_decimals: Count0
+    """How many decimals `value` has, 0 to 18."""
+    score: ScoreValue | None
+    """The value, 0 to 100; null if it is on another scale."""
+    tag1: Annotated[str, Field(examples=["starred"])]
+    """The entry's first tag; may be empty."""
+    tag2: Annotated[str, Field(examples=["starred"])]
+    """The entry's second tag; may be empty."""
 
 
 class ClusterResponse(ResponseModel):
     """Payers with one source of funds, which together count like one customer."""
 
-    name: str
-    size: int
+    name: Annotated[str, Field(examples=["payers of one source"])]
+    """What the payers have in common, in words."""
+    size: Count
+    """How many payers it has."""
 
 
 class WeightedReputationResponse(ResponseModel):
     """Feedback weighted by what its voters paid and did not get back (docs/reputation.md)."""
 
-    score: Annotated[float, Field(ge=0, le=100)]
-    confidence: Annotated[float, Field(ge=0, le=1)]
-    effective_reviewers: float
-    plain_average: float
+    score: Annotated[float, Field(examples=[83.64], ge=0, le=100)]
+    """The weighted mean, 0 to 100."""
+    confidence: Annotated[float, Field(examples=[0.8], ge=0, le=1)]
+    """How much evidence supports it, 0 (none) to 1."""
+    effective_reviewers: Annotated[float, Field(examples=[2.8])]
+    """How many independent customers the feedback is worth."""
+    plain_average: ScoreValue
+    """The mean without weights, 0 to 100."""
     clusters: list[ClusterResponse]
-    reasons: list[str]
+    """Groups of payers with one source of funds."""
+    reasons: Sentences
+    """What decided the value, in sentences."""
 
 
 class OnchainReputationResponse(ResponseModel):
     """The reputation registry's data; `averageScore` is the plain mean."""
 
-    feedback_count: int
-    average_score: float
-    reviewers: int
-    counted: int
-    discarded: Annotated[int, Field(description="Entries off the 0 to 100 scale.")]
+    feedback_count: Count
+    """Feedback entries that stand."""
+    average_score: ScoreValue
+    """The plain mean, 0 to 100; 0 without entries."""
+    reviewers: Count
+    """Different addresses that gave feedback."""
+    counted: Count
+    """Entries on the scale from 0 to 100."""
+    discarded: Annotated[int, Field(examples=[0], description="Entries off the 0 to 100 scale.")]
     weighted: Annotated[
         WeightedReputationResponse | None,
         Field(description="Our value beside the plain average; null when it could not be read."),
     ]
     entries: list[FeedbackResponse]
+    """The newest entries, at most 100."""
 
 
 class SolanaFiguresResponse(ResponseModel):
     """The figures of the registry's own engine, for information: not part of our score."""
 
     trust_tier: Annotated[str, Field(examples=["Unrated"])]
-    quality_score: Annotated[int, Field(ge=0, description="0 to 10,000.")]
-    confidence: Annotated[int, Field(ge=0, description="0 to 10,000.")]
-    risk_score: Annotated[int, Field(ge=0, description="0 to 100; high is bad.")]
-    unique_callers: int
+    """The registry's own tier."""
+    quality_score: Annotated[int, Field(examples=[8000], ge=0, description="0 to 10,000.")]
+    confidence: Annotated[int, Field(examples=[8000], ge=0, description="0 to 10,000.")]
+    risk_score: Annotated[int, Field(examples=[10], ge=0, description="0 to 100; high is bad.")]
+    unique_callers: Count
+    """The registry's estimate of different callers."""
 
 
 class SolanaReputationResponse(ResponseModel):
     """The Solana registry's data. Entries come from its indexer, the count does not."""
 
-    count: Annotated[str, Field(description="Entries ever given, as the agent's account counts.")]
-    average_score: float
+    count: Annotated[
+        str,
+        Field(examples=["42"], description="Entries ever given, as the agent's account counts."),
+    ]
+    average_score: ScoreValue
+    """The plain mean, 0 to 100; 0 without entries."""
     feedback_entries: list[FeedbackResponse]
-    total_feedback: Annotated[int, Field(description="Entries that still stand.")]
+    """The newest entries, at most 100."""
+    total_feedback: Annotated[int, Field(examples=[42], description="Entries that still stand.")]
     weighted: WeightedReputationResponse | None
+    """Our value beside the plain mean; null if it could not be read."""
     solana: Annotated[SolanaFiguresResponse | None, Field(exclude_if=lambda value: value is None)]
+    """Figures of the registry's own engine; absent if it has none."""
 
 
 def reputation(profile: AgentProfile) -> OnchainReputationResponse | SolanaReputationResponse:
@@ -187,8 +233,9 @@ def _weighted(profile: AgentProfile) -> WeightedReputationResponse | None:
 EvidenceHash = Annotated[
     str | None,
     Field(
+        examples=["0x" + "5c" * 32],
         description="Of all evidence and the policy, from which the verdict record follows byte"
-        " for byte; null for snapshots made before there was a ladder."
+        " for byte; null for snapshots made before there was a ladder.",
     ),
 ]
 
@@ -196,12 +243,14 @@ EvidenceHash = Annotated[
 class SnapshotResponse(ResponseModel):
     """One link of the agent's chain of evaluations (interface.md#snapshot)."""
 
-    agent_id: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
     snapshot_hash: Annotated[
         str,
         Field(
+            examples=["0x" + "5c" * 32],
             description="Of the verdict record: subject, rung, checks, findings, fingerprints"
-            " and policy. An unchanged agent keeps it."
+            " and policy. An unchanged agent keeps it.",
         ),
     ]
     evidence_hash: EvidenceHash = None
@@ -212,10 +261,14 @@ class SnapshotResponse(ResponseModel):
     ladder: Annotated[
         LadderResponse | None, Field(description="Of the evaluation it is of; null as `rung`.")
     ] = None
-    previous_hash: str
-    encrypted_data_uri: str | None
+    previous_hash: HashText
+    """`snapshotHash` of the evaluation before; `0x0` for the first."""
+    encrypted_data_uri: Annotated[str, Field(examples=["file:blocks/5c5c"])] | None
+    """Where the encrypted evidence is stored; null if storage is off."""
     timestamp: Timestamp
-    interaction_count: int
+    """When the evaluation ended."""
+    interaction_count: Count
+    """Interactions that the evaluation counted."""
     sequential_id: SequentialId = None
 
 
@@ -239,8 +292,10 @@ def snapshot(found: SnapshotProfile, number: int | None = None) -> SnapshotRespo
 class EndpointsResponse(ResponseModel):
     """The agent's declared addresses."""
 
-    agent_wallet: str
-    api: str
+    agent_wallet: EvmAddress
+    """The wallet that the agent declares; may be empty."""
+    api: UrlText
+    """The address of its API; may be empty."""
 
 
 class IdentityResponse(ResponseModel):
@@ -249,59 +304,93 @@ class IdentityResponse(ResponseModel):
     Only `agentId`, `wallet` and `owner` come from the registry.
     """
 
-    agent_id: str
-    wallet: str
-    owner: str
-    token_uri: str
-    name: str
-    image: str
-    description: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    wallet: EvmAddress
+    """The agent's wallet; empty if the registry has none."""
+    owner: EvmAddress
+    """The address that owns the agent in the registry."""
+    token_uri: UrlText
+    """The address of the registration file."""
+    name: Annotated[str, Field(examples=["Steady"])]
+    """The agent's name. Everything declared here is untrusted."""
+    image: UrlText
+    """The address of a picture; may be empty."""
+    description: Prose
+    """What the agent says of itself; may be empty."""
     endpoints: EndpointsResponse
-    trust_models: list[str]
+    """The addresses that it declares."""
+    trust_models: Annotated[list[str], Field(examples=[["reputation_on_chain"]])]
+    """What it says can be relied on."""
     active: bool | None
+    """Whether it says that it is in use; null if it does not say."""
     problems: Annotated[
-        list[str], Field(description="What is wrong with the registration file, in sentences.")
+        list[str],
+        Field(examples=[[]], description="What is wrong with the registration file, in sentences."),
     ]
 
 
 class LocalReputationResponse(ResponseModel):
     """What this service itself found at the last evaluation."""
 
-    evaluation_id: str
-    score: float
-    tier: str
-    risk_level: str
-    route: str
-    interaction_count: int
+    evaluation_id: RecordId
+    """The evaluation's id."""
+    score: ScoreValue
+    """The trust score, 0 to 100."""
+    tier: TierName
+    """The letter grade, `AAA` (best) to `C`."""
+    risk_level: RiskLevelName
+    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
+    route: RouteName
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    interaction_count: Count
+    """Interactions that the evaluation counted."""
     evaluated_at: Timestamp
+    """When the evaluation ended."""
 
 
 class RoutingResponse(ResponseModel):
     """The route that the score assigns."""
 
-    final_route: str
+    final_route: RouteName
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     meets_threshold: bool
+    """Whether the score reaches the usual threshold, 65."""
 
 
 class AgentProfileResponse(ResponseModel):
     """The trust profile, with what its score was computed from (interface.md#trust-profile)."""
 
-    agent_id: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
     identity: IdentityResponse
+    """Who the agent says it is."""
     onchain_reputation: OnchainReputationResponse | SolanaReputationResponse | None
+    """What the reputation registry has; null if it could not be read."""
     local_reputation: LocalReputationResponse | None
+    """This service's newest evaluation; null before the first."""
     chain: ChainResponse
+    """The agent's network."""
     routing: RoutingResponse
+    """The route and the threshold that follow from the score."""
     timestamp: Timestamp
-    score: Annotated[float, Field(ge=0, le=100)]
+    """When this response was made."""
+    score: Annotated[float, Field(examples=[83.64], ge=0, le=100)]
+    """The trust score, 0 to 100."""
     score_low: ScoreLow
     score_high: ScoreHigh
     ladder: LadderResponse
-    confidence: Annotated[float, Field(ge=0, le=1)]
-    tier: str
-    risk_level: str
-    reasons: list[str]
+    """What evidence is complete, rung by rung, and how that bounds the score."""
+    confidence: Annotated[float, Field(examples=[0.8], ge=0, le=1)]
+    """How much evidence supports it, 0 (none) to 1."""
+    tier: TierName
+    """The letter grade, `AAA` (best) to `C`."""
+    risk_level: RiskLevelName
+    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
+    reasons: Sentences
+    """What decided the grade, in sentences, strongest first."""
     signals: list[EvidencedSignalResponse]
+    """Every signal, with its part in the score."""
     improve: Improvements
     problems: FileProblems
     sequential_id: SequentialId = None
@@ -310,36 +399,54 @@ class AgentProfileResponse(ResponseModel):
 class ResolutionResponse(ResponseModel):
     """The agent that a wallet acts for (interface.md#wallet-resolution)."""
 
-    wallet: str
-    agent_id: str
-    source: Annotated[str, Field(description="`owner` or `agentWallet`")]
-    chain_id: int
-    agent_name: str
+    wallet: EvmAddress
+    """The agent's wallet; empty if the registry has none."""
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    source: Annotated[str, Field(examples=["owner"], description="`owner` or `agentWallet`")]
+    chain_id: Annotated[int, Field(examples=[1])]
+    """The network's EIP-155 chain id; 0 on Solana."""
+    agent_name: Annotated[str, Field(examples=["Steady"])]
+    """The agent's name; may be empty."""
     timestamp: Timestamp
+    """When this response was made."""
 
 
 class SandboxResponse(ResponseModel):
     """The result of a sandbox evaluation (interface.md#sandbox-result)."""
 
     ok: bool
-    agent_id: str
-    wallet: str
-    tier: str
-    risk_level: str
-    score: float
+    """Always true in a success."""
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    wallet: EvmAddress
+    """The agent's wallet; empty if the registry has none."""
+    tier: TierName
+    """The letter grade, `AAA` (best) to `C`."""
+    risk_level: RiskLevelName
+    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
+    score: ScoreValue
+    """The trust score, 0 to 100."""
     score_low: ScoreLow
     score_high: ScoreHigh
     ladder: LadderResponse
-    route: str
+    """How much evidence is complete, rung by rung; it bounds the score."""
+    route: RouteName
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     meets_threshold: bool
+    """Whether the score reaches the threshold."""
     test_summary: Annotated[
         dict[str, object], Field(description="Opaque; its structure may change without notice.")
     ]
     chain: ChainResponse
-    message: str
-    snapshot_hash: str
+    """The agent's network."""
+    message: Prose
+    """The result, in a sentence."""
+    snapshot_hash: HashText
+    """The hash of the verdict record."""
     evidence_hash: EvidenceHash = None
     evaluated_at: Timestamp
+    """When the evaluation ended."""
     cached: Annotated[
         bool,
         Field(description="Whether this is the newest evaluation there was: none could be made."),
@@ -352,7 +459,8 @@ class SandboxResponse(ResponseModel):
             exclude_if=lambda value: value is None,
         ),
     ] = None
-    reasons: list[str]
+    reasons: Sentences
+    """What decided the grade, in sentences, strongest first."""
     improve: Improvements
     problems: FileProblems
     liveness: Annotated[

@@ -15,22 +15,30 @@ from pydantic import Field
 from assay.evaluation.demands import Demand
 from assay.evaluation.explanations import Improvement
 from assay.evaluation.model import Contribution, Score, SignalName, SignalResult
-from assay.server.schemas import ResponseModel
+from assay.server.schemas import NetworkSlug, ResponseModel, ScoreValue, Sentences, ShownAgentId
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Points = Annotated[float, Field(ge=0, le=100)]
+Share = Annotated[float, Field(examples=[0.8], ge=0, le=1)]
+Points = Annotated[float, Field(examples=[83.64], ge=0, le=100)]
 
 
 class SignalResponse(ResponseModel):
     """One signal: its worth, and how far it moved the score."""
 
     signal: Annotated[str, Field(examples=["sandbox"])]
+    """The signal's name."""
     available: bool
+    """Whether it could be collected."""
     value: Points | None
+    """What it says, 0 to 100; null if it is not available."""
     weight: Share | None
+    """Its share in the score, 0 to 1; null if it has none."""
     confidence: Share
-    contribution: Annotated[float | None, Field(description="Points above or below the prior.")]
-    reasons: list[str]
+    """How much evidence supports it, 0 (none) to 1."""
+    contribution: Annotated[
+        float | None, Field(examples=[3.4], description="Points above or below the prior.")
+    ]
+    reasons: Sentences
+    """What decided the grade, in sentences, strongest first."""
 
 
 class EvidencedSignalResponse(SignalResponse):
@@ -91,16 +99,35 @@ class ImprovementResponse(ResponseModel):
     """A finding or missing evidence, what to do about it, and what that gains."""
 
     slug: Annotated[str, Field(examples=["secure_transport"])]
-    finding: Annotated[str, Field(description="What counts against the agent, in a sentence.")]
-    action: Annotated[str, Field(description="What to do about it, in a sentence.")]
-    points: Annotated[
-        float, Field(description="What that alone is worth, recomputed from the evidence.")
+    """A stable name of the finding."""
+    finding: Annotated[
+        str,
+        Field(
+            examples=["A service is reached without TLS."],
+            description="What counts against the agent, in a sentence.",
+        ),
     ]
-    score_after: float
+    action: Annotated[
+        str,
+        Field(examples=["Serve it over HTTPS."], description="What to do about it, in a sentence."),
+    ]
+    points: Annotated[
+        float,
+        Field(
+            examples=[2.5], description="What that alone is worth, recomputed from the evidence."
+        ),
+    ]
+    score_after: ScoreValue
+    """The score after that, 0 to 100."""
     at_most: Annotated[
         bool, Field(description="Whether it depends on what the evidence then says.")
     ]
-    docs: Annotated[str, Field(description="The page of this project that documents it.")]
+    docs: Annotated[
+        str,
+        Field(
+            examples=["docs/probes.md"], description="The page of this project that documents it."
+        ),
+    ]
 
 
 Improvements = Annotated[
@@ -112,8 +139,10 @@ Improvements = Annotated[
 class AgentHintResponse(ResponseModel):
     """A registered agent for which the judged address acts."""
 
-    agent_id: str
-    chain: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    chain: NetworkSlug
+    """The agent's network, by its slug."""
     send: Annotated[str, Field(description="The header to send.", examples=["x-agent-id: 22"])]
 
 
@@ -124,11 +153,21 @@ def improvements(listed: Sequence[Improvement]) -> list[ImprovementResponse]:
 
 ScoreLow = Annotated[
     float,
-    Field(ge=0, le=100, description="The score had every check that was not made failed."),
+    Field(
+        examples=[78.2],
+        ge=0,
+        le=100,
+        description="The score had every check that was not made failed.",
+    ),
 ]
 ScoreHigh = Annotated[
     float,
-    Field(ge=0, le=100, description="The score had every check that was not made passed."),
+    Field(
+        examples=[88.0],
+        ge=0,
+        le=100,
+        description="The score had every check that was not made passed.",
+    ),
 ]
 
 
@@ -139,48 +178,89 @@ class DemandResponse(ResponseModel):
     state: Annotated[
         str,
         Field(
+            examples=["missing"],
             description="`missing`, or `unknown`: we could not find out yet, which costs nobody"
-            " a rung that was held."
+            " a rung that was held.",
         ),
     ]
-    asks: Annotated[str, Field(description="What is asked for, with what there is now.")]
+    asks: Annotated[
+        str,
+        Field(
+            examples=["control of the declared host"],
+            description="What is asked for, with what there is now.",
+        ),
+    ]
     why: Annotated[
-        str, Field(description="A slug, such as `control_unproven`; empty: it is not there.")
+        str,
+        Field(
+            examples=["control_unproven"],
+            description="A slug, such as `control_unproven`; empty: it is not there.",
+        ),
     ]
     action: Annotated[
-        str, Field(description="The file or record to publish, or what else to do; or empty.")
+        str,
+        Field(
+            examples=["Publish the DNS record."],
+            description="The file or record to publish, or what else to do; or empty.",
+        ),
     ]
 
 
 class ChecksResponse(ResponseModel):
     """How many of the checks that apply to the agent could be made."""
 
-    made: Annotated[int, Field(ge=0)]
-    applicable: Annotated[int, Field(ge=0)]
+    made: Annotated[int, Field(examples=[9], ge=0)]
+    """Checks that were made."""
+    applicable: Annotated[int, Field(examples=[22], ge=0)]
+    """Checks that apply to the agent."""
     summary: Annotated[str, Field(examples=["9 of 22 applicable checks"])]
+    """The same in words."""
 
 
 class LadderResponse(ResponseModel):
     """The highest rung whose evidence is complete, which bounds the score."""
 
-    rung: Annotated[int, Field(ge=0, le=4)]
+    rung: Annotated[int, Field(examples=[2], ge=0, le=4)]
+    """The rung, 0 (nothing proven) to 4."""
     name: Annotated[
-        str, Field(description="`unproven`, `functional`, `steady`, `used` or `vouched`.")
+        str,
+        Field(
+            examples=["steady"],
+            description="`unproven`, `functional`, `steady`, `used` or `vouched`.",
+        ),
     ]
     ceiling: Annotated[
-        float, Field(ge=0, le=100, description="Highest score on this rung, whatever is selected.")
+        float,
+        Field(
+            examples=[89.0],
+            ge=0,
+            le=100,
+            description="Highest score on this rung, whatever is selected.",
+        ),
     ]
     unconfirmed: Annotated[
         bool,
         Field(description="The rung was held before, and is being looked at again."),
     ]
     before_ceiling: Annotated[
-        float, Field(ge=0, le=100, description="Formula, bonus and caps, before the ceiling.")
+        float,
+        Field(
+            examples=[83.64],
+            ge=0,
+            le=100,
+            description="Formula, bonus and caps, before the ceiling.",
+        ),
     ]
     hidden_bonus: Annotated[
-        float, Field(ge=0, description="Points of the personhood bonus that the ceiling hides.")
+        float,
+        Field(
+            examples=[0.0],
+            ge=0,
+            description="Points of the personhood bonus that the ceiling hides.",
+        ),
     ]
     checks: ChecksResponse
+    """Checks that could be made, of those that apply."""
     next_rung: Annotated[
         list[DemandResponse],
         Field(description="What the next rung asks for; empty on the highest."),

@@ -12,7 +12,18 @@ from pydantic import Field
 from assay.common.clock import iso
 from assay.evaluation.credentials import DepositedCredential
 from assay.evaluation.schedule import VisitRequest
-from assay.server.schemas import PageResponse, Part, RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import (
+    HeaderName,
+    NetworkSlug,
+    PageResponse,
+    Part,
+    RecordId,
+    RequestModel,
+    ResponseModel,
+    ShownAgentId,
+    Timestamp,
+    UrlText,
+)
 
 _CHARS_MAX = 8192
 """More than any member may have; its actual limit is reported with the other problems."""
@@ -24,6 +35,7 @@ class CredentialRequest(RequestModel):
     url: Annotated[
         str,
         Field(
+            examples=["https://api.example.com/v1"],
             max_length=_CHARS_MAX,
             description="Address it is for, and all below: at the host of a declared service, under"
             " proven control.",
@@ -36,6 +48,7 @@ class CredentialRequest(RequestModel):
     name: Annotated[
         str,
         Field(
+            examples=["authorization"],
             max_length=_CHARS_MAX,
             description="Name of the header (`Authorization`, `X-API-Key`) or of the parameter.",
         ),
@@ -43,6 +56,7 @@ class CredentialRequest(RequestModel):
     value: Annotated[
         str,
         Field(
+            examples=["Bearer example"],
             max_length=_CHARS_MAX,
             description="Its value, such as `Bearer ...`. It is sealed, and shown to nobody.",
             json_schema_extra={"format": "password", "writeOnly": True},
@@ -53,13 +67,20 @@ class CredentialRequest(RequestModel):
 class CredentialResponse(ResponseModel):
     """A deposited credential, without its value."""
 
-    id: str
-    agent_id: str
-    chain: str
-    url: str
-    place: str
-    name: str
+    id: RecordId
+    """Its id, a UUID."""
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    chain: NetworkSlug
+    """The agent's network, by its slug."""
+    url: UrlText
+    """The service that it opens."""
+    place: Annotated[str, Field(examples=["header"])]
+    """`header` or `query`: where it is sent."""
+    name: HeaderName
+    """The name of the header or parameter."""
     set_at: Timestamp
+    """When it was deposited."""
     last_used_at: Annotated[
         Timestamp | None, Field(description="The last visit that had it; null before the first.")
     ]
@@ -76,13 +97,16 @@ class CredentialsResponse(PageResponse):
     """The agent's deposited credentials, oldest first."""
 
     items: list[CredentialResponse]
+    """The rows of this page."""
 
 
 class CredentialRemovedResponse(ResponseModel):
     """The credential was erased."""
 
     ok: bool
-    id: str
+    """Always true in a success."""
+    id: RecordId
+    """Its id, a UUID."""
 
 
 def credential(kept: DepositedCredential) -> CredentialResponse:
@@ -115,22 +139,29 @@ class EnrolledResponse(ResponseModel):
     """Whether the agent is visited regularly."""
 
     ok: bool
-    agent_id: str
-    chain: str
+    """Always true in a success."""
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    chain: NetworkSlug
+    """The agent's network, by its slug."""
 
 
 class EnrolmentResponse(ResponseModel):
     """An agent for which visits were requested."""
 
-    agent_id: str
-    chain: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    chain: NetworkSlug
+    """The agent's network, by its slug."""
     since: Timestamp
+    """When visits were requested."""
 
 
 class EnrolmentsResponse(PageResponse):
     """Every agent the caller requested, oldest first."""
 
     items: list[EnrolmentResponse]
+    """The rows of this page."""
 
 
 def enrolments(part: Part[VisitRequest]) -> EnrolmentsResponse:

@@ -46,7 +46,10 @@ _ANSWERS_MAX = 20_000
 _DEFAULTS = GateInput()
 _CHAIN_CHARS_MAX = 64
 
-_PROOF = ("x-agent-challenge", "x-agent-signature")
+_PROOF = {
+    "x-agent-challenge": "A challenge that this service issued, instead of a session.",
+    "x-agent-signature": "Its signature by the agent's address (EIP-191), 0x and hexadecimal.",
+}
 """A call may carry a signed challenge instead of a session (interface.md#agent-identity, step
 3)."""
 _QUERY_FIELDS_MAX = 50
@@ -219,6 +222,12 @@ def operation() -> Mapping[str, Any]:
     }
     text = {"type": "string"}
     chain = {"type": "string", "maxLength": _CHAIN_CHARS_MAX}
+    optional = {
+        ("chain", "query"): (chain, "Slug of the chain; wins over `x-chain`."),
+        ("x-chain", "header"): (chain, "Slug of the chain; absent: the default."),
+        **{(name, "header"): (text, said) for name, said in _PROOF.items()},
+    }
+    agent_id = "The agent's id: a token id, a Solana public key, or a key agent's address."
     return {
         "tags": ["Trust"],
         "operationId": "gate",
@@ -226,10 +235,17 @@ def operation() -> Mapping[str, Any]:
         "description": "Allow or deny, for a service to enforce. A denial is no error.",
         "security": [KEY_SECURITY | AGENT_SECURITY],
         "parameters": [
-            {"name": "agentId", "in": "path", "required": True, "schema": {"type": "string"}},
-            {"name": "chain", "in": "query", "required": False, "schema": chain},
-            {"name": "x-chain", "in": "header", "required": False, "schema": chain},
-            *({"name": n, "in": "header", "required": False, "schema": text} for n in _PROOF),
+            {
+                "name": "agentId",
+                "in": "path",
+                "required": True,
+                "schema": text,
+                "description": agent_id,
+            },
+            *(
+                {"name": n, "in": at, "required": False, "schema": schema, "description": said}
+                for (n, at), (schema, said) in optional.items()
+            ),
         ],
         "requestBody": {"required": False, "content": body},
         "responses": {"200": {"description": "The decision.", "content": shown}, **refusals},

@@ -241,7 +241,7 @@ def _raised(policy: GateInput, *asked: str | None) -> GateInput:
 
 router = APIRouter(tags=["Accounts and keys"])
 
-_KeyId = Annotated[str, Path(alias="keyId", max_length=64)]
+_KeyId = Annotated[str, Path(alias="keyId", max_length=64, description="Id of the API key.")]
 
 
 @route(

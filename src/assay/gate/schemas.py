@@ -26,7 +26,19 @@ from assay.gate.decision import denial, valid_until, was_rechecked
 from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput, GatePolicy
 from assay.liveness.schemas import SequentialId
 from assay.registries.schemas import ChainResponse, FileProblemResponse, FileProblems, chain
-from assay.server.schemas import CachedReason, RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import (
+    CachedReason,
+    EvmAddress,
+    Off,
+    RequestModel,
+    ResponseModel,
+    RiskLevelName,
+    RouteName,
+    Sentences,
+    ShownAgentId,
+    TierName,
+    Timestamp,
+)
 
 _REASONS, _IMPROVE = TypeAdapter(list[str]), TypeAdapter(list[ImprovementResponse])
 _PROBLEMS, _HINTS = TypeAdapter(list[FileProblemResponse]), TypeAdapter(list[AgentHintResponse])
@@ -36,8 +48,11 @@ class GateRequest(RequestModel):
     """All members are optional: an absent or empty body uses the defaults."""
 
     min_score: Annotated[float, Field(ge=0, le=100)] = MIN_SCORE_DEFAULT
+    """The lowest score that is allowed."""
     ttl_ms: Annotated[float, Field(gt=0)] = float(TTL_MS_DEFAULT)
+    """How old an evaluation may be, in milliseconds; else the agent is visited."""
     trust_signals: Annotated[tuple[SignalName, ...], Field(max_length=len(SignalName))] = ()
+    """The signals that count; empty or absent: all."""
     cold_start: Annotated[
         ColdStart | None,
         Field(
@@ -74,23 +89,33 @@ PolicyName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 class GatePoliciesRequest(RequestModel):
     """All policies of an API key, by name."""
 
-    policies: Annotated[dict[PolicyName, GatePolicyRequest], Field(max_length=20)]
+    policies: Annotated[
+        dict[PolicyName, GatePolicyRequest],
+        Field(max_length=20, examples=[{"default": {"minScore": 65}, "search": {"minScore": 40}}]),
+    ]
+    """By name, which is the path of the check; they replace the former ones."""
 
 
 class GatePolicyResponse(ResponseModel):
     """A policy of a proxy's check."""
 
     min_score: float
+    """The lowest score that is allowed; a caller may raise it."""
     ttl_ms: float
+    """How old an evaluation may be, in milliseconds."""
     trust_signals: list[SignalName]
+    """The signals that count; empty: all."""
     cold_start: str | None
+    """What to do with an agent that nobody knows; null: the threshold decides."""
     chain: str | None
+    """The chain of agents whose caller names none; null: the service's default."""
 
 
 class GatePoliciesResponse(ResponseModel):
     """All policies of an API key, by name."""
 
     policies: dict[str, GatePolicyResponse]
+    """By name, which is the path of the check."""
 
     @classmethod
     def of(cls, found: GatePoliciesRequest) -> Self:
@@ -126,15 +151,25 @@ class GateResponse(ResponseModel):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
 
     allow: bool
-    tier: str
-    risk_level: str
+    """Whether to let the agent pass; equal to `meetsThreshold`."""
+    tier: TierName
+    """The letter grade, `AAA` (best) to `C`."""
+    risk_level: RiskLevelName
+    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
     meets_threshold: bool
-    route: str
-    agent_id: str
-    wallet: str
+    """Whether the score reaches the threshold."""
+    route: RouteName
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    wallet: EvmAddress
+    """The agent's wallet; empty if the registry has none."""
     chain: ChainResponse
-    sandbox_ran: bool
+    """The agent's network."""
+    sandbox_ran: Off
+    """Whether the agent was visited for this call."""
     cached: bool
+    """Whether an earlier evaluation was used."""
     cached_reason: CachedReason = None
     ttl_floor: Annotated[
         bool,
@@ -152,10 +187,12 @@ class GateResponse(ResponseModel):
             exclude_if=lambda value: not value,
         ),
     ] = False
-    score: Annotated[float, Field(ge=0, le=100)]
+    score: Annotated[float, Field(examples=[83.64], ge=0, le=100)]
+    """The trust score, 0 to 100."""
     score_low: ScoreLow
     score_high: ScoreHigh
     ladder: LadderResponse
+    """How much evidence is complete, rung by rung; it bounds the score."""
     denial_reason: DenialReason = None
     cold_start: Annotated[
         str | None,
@@ -164,9 +201,12 @@ class GateResponse(ResponseModel):
             exclude_if=lambda value: value is None,
         ),
     ] = None
-    confidence: Annotated[float, Field(ge=0, le=1)]
-    min_score: float
-    reasons: list[str]
+    confidence: Annotated[float, Field(examples=[0.8], ge=0, le=1)]
+    """How much evidence supports it, 0 (none) to 1."""
+    min_score: Annotated[float, Field(examples=[65.0])]
+    """The threshold that was applied, 0 to 100."""
+    reasons: Sentences
+    """What decided the grade, in sentences, strongest first."""
     improve: Improvements
     problems: FileProblems
     did_you_mean: Annotated[
@@ -174,15 +214,23 @@ class GateResponse(ResponseModel):
         Field(description="Denied key agents: registered agents that the address speaks for."),
     ]
     signals: list[SignalResponse]
+    """Every signal, with its part in the score."""
     identity_proven: bool
+    """Whether the caller proved that it is the agent."""
     evaluated_at: Timestamp
+    """When the evaluation ended."""
     valid_until: Annotated[
         Timestamp,
         Field(description="Until when the evaluation is reused at most, whatever `ttlMs`."),
     ]
     expires_at: Timestamp
+    """Until when the decision holds."""
     decision_token: Annotated[
-        str, Field(description="Compact JWS (ES256); keys at /.well-known/jwks.json; 5 minutes.")
+        str,
+        Field(
+            examples=["eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIyMiJ9.c2ln"],
+            description="Compact JWS (ES256); keys at /.well-known/jwks.json; 5 minutes.",
+        ),
     ]
     sequential_id: SequentialId = None
 

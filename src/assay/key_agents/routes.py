@@ -4,9 +4,8 @@ Source: interface.md#key-agents, #agent-identity.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from assay.accounts.allowance import require
 from assay.accounts.auth import api_key, public
@@ -23,13 +22,11 @@ from assay.identity.model import (
 from assay.identity.service import AgentIdentity, Sessions
 from assay.key_agents import schemas as wire
 from assay.key_agents.profile import KeyProfiles
-from assay.registries.schemas import ADDRESS
+from assay.registries.schemas_parameters import AgentAddress
 from assay.server.request_context import RequestContext, exchange_of
 from assay.server.route import read, route, service
 
 router = APIRouter(tags=["Key agents"])
-
-AddressPath = Annotated[str, Path(alias="agentAddress", pattern=ADDRESS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class AttestationPlan:
     auth=public,
     answers=wire.ChallengeResponse,
 )
-async def challenge(request: Request, agent_address: AddressPath) -> wire.ChallengeResponse:
+async def challenge(request: Request, agent_address: AgentAddress) -> wire.ChallengeResponse:
     """Create a challenge for the address: sign it within five minutes."""
     address = parse_address(agent_address, "agentAddress")
     return wire.challenge(service(request, Challenges).issue(address))
@@ -85,7 +82,7 @@ async def verify(request: Request, response: Response) -> wire.KeyProfileRespons
     auth=api_key(Scope.EVALUATE),
     answers=wire.KeyProfileResponse,
 )
-async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyProfileResponse:
+async def key_agent(request: Request, agent_address: AgentAddress) -> wire.KeyProfileResponse:
     """Show the profile of a key agent. A profile grants no access."""
     address = parse_address(agent_address, "agentAddress")
     return wire.key_profile(await service(request, KeyProfiles).profile(address))
@@ -101,7 +98,7 @@ async def key_agent(request: Request, agent_address: AddressPath) -> wire.KeyPro
     also=(403,),
 )
 async def attestation(
-    request: Request, agent_address: AddressPath
+    request: Request, agent_address: AgentAddress
 ) -> wire.AttestationContextResponse:
     """List verified profiles of the agent's owner, for a Pro operator or the agent itself."""
     address = parse_address(agent_address, "agentAddress")
@@ -126,7 +123,7 @@ async def attestation(
     auth=agent,
     answers=wire.AgentSessionEnded,
 )
-async def end_session(request: Request, agent_address: AddressPath) -> wire.AgentSessionEnded:
+async def end_session(request: Request, agent_address: AgentAddress) -> wire.AgentSessionEnded:
     """End the session of the request. Beyond the specification."""
     address = parse_address(agent_address, "agentAddress")
     principal: AgentPrincipal = request.state.principal

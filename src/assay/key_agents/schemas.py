@@ -14,7 +14,20 @@ from assay.identity.challenge import CHALLENGE_CHARS_MAX, SIGNATURE_BYTES_MAX
 from assay.identity.model import Challenge
 from assay.key_agents.profile import KeyProfile
 from assay.registries.schemas import ADDRESS
-from assay.server.schemas import RequestModel, ResponseModel, Timestamp
+from assay.server.schemas import (
+    DisplayName,
+    EvmAddress,
+    HashText,
+    RequestModel,
+    ResponseModel,
+    RiskLevelName,
+    RouteName,
+    ScoreValue,
+    Sentences,
+    TierName,
+    Timestamp,
+    UrlText,
+)
 
 Address = Annotated[
     str, Field(pattern=ADDRESS, examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
@@ -26,12 +39,19 @@ class VerifyRequest(RequestModel):
     """The answer to a challenge."""
 
     agent_address: Address
+    """The key agent's address."""
     challenge: Annotated[
-        str, Field(max_length=CHALLENGE_CHARS_MAX, description="The text that was signed, exactly.")
+        str,
+        Field(
+            examples=["Sign to prove that this address is yours: 5c1f"],
+            max_length=CHALLENGE_CHARS_MAX,
+            description="The text that was signed, exactly.",
+        ),
     ]
     signature: Annotated[
         str,
         Field(
+            examples=["0x" + "1f" * 65],
             max_length=2 * SIGNATURE_BYTES_MAX + 2,
             description="Of an EIP-191 personal message, or what an ERC-1271 wallet takes; hex.",
         ),
@@ -41,48 +61,70 @@ class VerifyRequest(RequestModel):
 class ChallengeResponse(ResponseModel):
     """A text to sign as an EIP-191 personal message."""
 
-    challenge: str
+    challenge: Annotated[str, Field(examples=["Sign to prove that this address is yours: 5c1f"])]
+    """The text to sign, exactly."""
     expires_at: Timestamp
-    agent_address: str
+    """When it ends."""
+    agent_address: EvmAddress
+    """The key agent's address."""
 
 
 class HandleResponse(ResponseModel):
     """A profile of the human owner."""
 
-    source: str
-    handle: str
+    source: Annotated[str, Field(examples=["github"])]
+    """The network of the profile."""
+    handle: Annotated[str, Field(examples=["ada"])]
+    """The owner's name there."""
 
 
 class AttestationResponse(ResponseModel):
     """A trusted attester's statement about the owner: context, not a social connection."""
 
     attested: bool
-    uid: str | None = None
-    owner: str | None = None
+    """Whether a trusted attester vouches for the owner."""
+    uid: HashText | None = None
+    """The attestation's id; null without one."""
+    owner: EvmAddress | None = None
+    """The owner's address; null without an attestation."""
     verified_handles: list[HandleResponse] = Field(default_factory=list[HandleResponse])
-    organization: str | None = None
-    profile_url: str | None = None
-    credential_url: str | None = None
+    """The owner's verified profiles."""
+    organization: DisplayName | None = None
+    """The owner's organisation; null if none is named."""
+    profile_url: UrlText | None = None
+    """A profile of the owner; null if none is named."""
+    credential_url: UrlText | None = None
+    """The attestation's page; null if none is named."""
 
 
 class AttestationContextResponse(ResponseModel):
     """The attestation context of a key agent (interface.md#attestation-context)."""
 
-    agent_address: str
+    agent_address: EvmAddress
+    """The key agent's address."""
     attestation: AttestationResponse
+    """What a trusted attester says about the owner."""
 
 
 class KeyProfileResponse(ResponseModel):
     """A key agent (interface.md#key-agent-profile)."""
 
-    agent_address: str
+    agent_address: EvmAddress
+    """The key agent's address."""
     verified: bool
-    score: float | None
-    tier: str | None
-    risk_level: str | None
-    route: str | None
+    """Whether the address has signed a challenge."""
+    score: ScoreValue | None
+    """The trust score, 0 to 100; null before there is behaviour."""
+    tier: TierName | None
+    """The letter grade, `AAA` (best) to `C`."""
+    risk_level: RiskLevelName | None
+    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
+    route: RouteName | None
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     attestation: AttestationResponse | None
-    reasons: list[str]
+    """What a trusted attester says about the owner; null if nothing is known."""
+    reasons: Sentences
+    """What decided the grade, in sentences, strongest first."""
     score_low: Annotated[
         float | None, Field(description="Had every check that was not made failed.")
     ] = None
@@ -93,13 +135,16 @@ class KeyProfileResponse(ResponseModel):
         LadderResponse | None, Field(description="Null until the agent has behavioural data.")
     ] = None
     timestamp: Timestamp
+    """When this response was made."""
 
 
 class AgentSessionEnded(ResponseModel):
     """The session is no longer valid."""
 
     ok: bool
-    agent_address: str
+    """Always true in a success."""
+    agent_address: EvmAddress
+    """The key agent's address."""
 
 
 def challenge(issued: Challenge) -> ChallengeResponse:

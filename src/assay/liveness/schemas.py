@@ -10,7 +10,7 @@ from pydantic import Field
 from assay.liveness.service import LivenessReport
 from assay.registries.model import Subject
 from assay.registries.schemas import ChainResponse, chain
-from assay.server.schemas import CachedReason, ResponseModel
+from assay.server.schemas import CachedReason, Count, ResponseModel, ShownAgentId, UrlText
 
 SequentialId = Annotated[
     int | None,
@@ -24,10 +24,15 @@ SequentialId = Annotated[
 class PingResponse(ResponseModel):
     """A declared service. `type` and `endpoint` are untrusted values of the registration file."""
 
-    type: str
-    endpoint: str
+    type: Annotated[str, Field(examples=["A2A"])]
+    """The service's kind, as declared."""
+    endpoint: UrlText
+    """The service's address, as declared."""
     ok: bool
-    latency_ms: Annotated[float, Field(ge=0, description="0 where nothing was called.")]
+    """Whether it answered."""
+    latency_ms: Annotated[
+        float, Field(examples=[84.2], ge=0, description="0 where nothing was called.")
+    ]
 
 
 class LivenessSummaryResponse(ResponseModel):
@@ -37,9 +42,13 @@ class LivenessSummaryResponse(ResponseModel):
         Literal["live", "partially", "not_live"],
         Field(description="All of those called answered, some, or none."),
     ]
-    ok_count: int
-    total_pinged: int
-    skipped_count: Annotated[int, Field(description="Not http(s), and so not called.")]
+    ok_count: Count
+    """Services that answered."""
+    total_pinged: Count
+    """Services that were called."""
+    skipped_count: Annotated[
+        int, Field(examples=[0], description="Not http(s), and so not called.")
+    ]
     cached_reason: CachedReason = None
     unasked_reason: Annotated[
         str | None,
@@ -54,14 +63,18 @@ class ResultsResponse(LivenessSummaryResponse):
     """The summary with every service."""
 
     results: list[PingResponse]
+    """The declared services, one by one."""
 
 
 class LivenessResponse(ResponseModel):
     """The liveness report."""
 
-    agent_id: str
+    agent_id: ShownAgentId
+    """The agent's id: a token id, a Solana public key, or a key agent's address."""
     chain: ChainResponse
+    """The agent's network."""
     liveness: ResultsResponse
+    """Whether the services answer."""
     sequential_id: SequentialId = None
 
 

@@ -10,7 +10,7 @@ from assay.accounts.model import Operator
 from assay.payments import schemas as wire
 from assay.payments.statement import Statements, csv_of
 from assay.payments.transfers import EXPORTED_MAX, TransferPages
-from assay.server.csv_text import MEDIA_TYPES
+from assay.server.csv_text import MEDIA_TYPES, csv_head
 from assay.server.route import route, service
 from assay.server.schemas import Limit, Offset, PageCursor, before_of, offset_of
 
@@ -41,7 +41,7 @@ async def operator_statement(request: Request) -> wire.StatementResponse:
     operation="operator_statement_export",
     auth=dashboard_token,
     answers=None,
-    media_types=(MEDIA_TYPES["csv"],),
+    media_types={MEDIA_TYPES["csv"]: csv_of(())},
 )
 async def operator_statement_export(request: Request) -> Response:
     """Download the statement as CSV."""
@@ -74,11 +74,13 @@ async def operator_transfers(
     operation="operator_transfers_export",
     auth=dashboard_token,
     answers=None,
-    media_types=(MEDIA_TYPES["csv"],),
+    media_types={MEDIA_TYPES["csv"]: csv_head(wire.TransferResponse)},
 )
 async def operator_transfers_export(
     request: Request,
-    limit: Annotated[int, Query(ge=1, le=EXPORTED_MAX)] = EXPORTED_MAX,
+    limit: Annotated[
+        int, Query(ge=1, le=EXPORTED_MAX, description="The most rows of the file.")
+    ] = EXPORTED_MAX,
     cursor: PageCursor = None,
 ) -> StreamingResponse:
     """Download the account's payouts and refunds as CSV, newest first."""

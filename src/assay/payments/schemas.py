@@ -1,11 +1,25 @@
 """Statements of account in responses. Amounts have six decimals."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from assay.common.clock import iso
 from assay.payments.statement import COLUMNS, StatementLine, Transfer, decimal, values_of
 from assay.server.csv_text import csv_head, csv_rows
-from assay.server.schemas import PageResponse, ResponseModel, Timestamp, cursor_after, cursor_at
+from assay.server.schemas import (
+    Caip2Text,
+    Count,
+    EvmAddress,
+    PageResponse,
+    RecordId,
+    ResponseModel,
+    Timestamp,
+    UsdText,
+    cursor_after,
+    cursor_at,
+)
 
 
 class LineResponse(ResponseModel):
@@ -16,36 +30,61 @@ class LineResponse(ResponseModel):
     platform in the same transactions.
     """
 
-    operator_id: str
-    network: str
-    asset: str
-    payments: int
-    received: str
-    fee: str
-    refunded: str
-    paid_out: str
-    under_way: str
-    owed: str
-    direct_payments: int
-    direct_received: str
-    direct_refunded: str
-    direct_fee: str
+    operator_id: RecordId
+    """The account's id."""
+    network: Caip2Text
+    """The network, as a CAIP-2 id."""
+    asset: EvmAddress
+    """The token's address or mint on the network."""
+    payments: Count
+    """Payments received for the account."""
+    received: UsdText
+    """What they amount to, in the asset's units."""
+    fee: UsdText
+    """The platform's fee on them."""
+    refunded: UsdText
+    """What was returned to buyers."""
+    paid_out: UsdText
+    """What was paid out to the account."""
+    under_way: UsdText
+    """Payouts and refunds that have not arrived yet."""
+    owed: UsdText
+    """What is owed now: received - fee - refunded - paidOut - underWay."""
+    direct_payments: Count
+    """Payments that buyers made to the account's own wallets."""
+    direct_received: UsdText
+    """What those amount to; nobody owes it."""
+    direct_refunded: UsdText
+    """What was returned of those."""
+    direct_fee: UsdText
+    """The fee that buyers paid in the same transactions."""
 
 
 class TransferResponse(ResponseModel):
     """A payout or a refund. `open` waits for a person to sign it, `signed` is on its way."""
 
-    id: str
+    id: RecordId
+    """Its id, a UUID."""
     created_at: Timestamp
-    kind: str
-    state: str
-    amount: str
-    network: str
-    asset: str
-    sender: str
-    recipient: str
-    payment_reference: str | None
-    transaction: str | None
+    """When it was created."""
+    kind: Annotated[str, Field(examples=["payout"])]
+    """`payout` or `refund`."""
+    state: Annotated[str, Field(examples=["open"])]
+    """`open` waits for a signature, `signed` is on its way; else its outcome."""
+    amount: UsdText
+    """The amount, with six decimals."""
+    network: Caip2Text
+    """The network, as a CAIP-2 id."""
+    asset: EvmAddress
+    """The token's address or mint on the network."""
+    sender: EvmAddress
+    """The wallet that pays."""
+    recipient: EvmAddress
+    """The wallet that is paid."""
+    payment_reference: RecordId | None
+    """The refunded payment's id; null for a payout."""
+    transaction: Annotated[str, Field(examples=["0x" + "1f" * 32])] | None
+    """The transaction's hash or signature; null before it is known."""
 
 
 class StatementResponse(ResponseModel):
@@ -55,20 +94,25 @@ class StatementResponse(ResponseModel):
     """
 
     lines: list[LineResponse]
+    """What is owed, for each network and asset."""
     transfers: list[TransferResponse]
-    transfers_total: int
+    """The newest payouts and refunds."""
+    transfers_total: Count
+    """How many payouts and refunds there are in all."""
 
 
 class TransfersResponse(PageResponse):
     """Payouts and refunds, newest first."""
 
     items: list[TransferResponse]
+    """The rows of this page."""
 
 
 class StatementsResponse(PageResponse):
     """What is owed to every account that was ever paid."""
 
     items: list[LineResponse]
+    """The rows of this page."""
 
 
 def statement(

@@ -10,15 +10,33 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from assay.common.numbers import usd
-from assay.playground.model import ProxyCall, ProxyReply, ProxyResult
+from assay.playground.model import HEADERS_MAX, METHODS, ProxyCall, ProxyReply, ProxyResult
 from assay.playground.service import DryRun, PlaygroundResult, PlaygroundTrial
 from assay.server.errors import envelope
-from assay.server.schemas import RequestModel, ResponseModel
+from assay.server.schemas import (
+    HttpStatus,
+    Milliseconds,
+    Off,
+    RequestModel,
+    ResponseModel,
+    RouteName,
+    TierName,
+    UsdText,
+)
 from assay.wrappers.model import TrustDenied
 
 Address = Annotated[str, Field(min_length=1, max_length=8192)]
-Method = Annotated[str, Field(max_length=16, examples=["GET"])]
-Headers = Annotated[dict[str, str], Field(max_length=200)]
+Method = Annotated[
+    str, Field(max_length=16, examples=["GET"], json_schema_extra={"enum": [*sorted(METHODS)]})
+]
+Headers = Annotated[
+    dict[str, str],
+    Field(
+        max_length=200,
+        examples=[{"accept": "application/json"}],
+        json_schema_extra={"maxProperties": HEADERS_MAX},
+    ),
+]
 
 FREE = usd(0)
 """Neither the proxy nor the playground charges for a call."""
@@ -28,9 +46,13 @@ class ProxyRequest(RequestModel):
     """The request to send, and its target."""
 
     target_url: Annotated[Address, Field(examples=["https://api.example.com/v1/quote"])]
+    """The address to call."""
     method: Method = "GET"
+    """The HTTP method."""
     headers: Headers | None = None
+    """Headers to send, at most 64; null: none."""
     body: str | None = None
+    """The request body as text; null: none."""
 
     def call(self) -> ProxyCall:
         """Return the call for the use case."""
@@ -40,27 +62,45 @@ class ProxyRequest(RequestModel):
 class ProxyResponse(ResponseModel):
     """The target's answer, and the agent's grade."""
 
-    status_code: int
-    response_headers: dict[str, str]
-    response_body: str
+    status_code: HttpStatus
+    """The HTTP status."""
+    response_headers: Annotated[
+        dict[str, str], Field(examples=[{"content-type": "application/json"}])
+    ]
+    """Headers of the response, by name in lower case."""
+    response_body: Annotated[str, Field(examples=['{"price": 12.5}'])]
+    """The body of the response; cut where `truncated`."""
     response_body_encoding: Literal["utf-8", "base64"]
-    truncated: bool
-    response_ms: float
-    cost_charged: str
-    route: str
-    tier_resolved: str
+    """`utf-8`: as it is; `base64`: the body is not text."""
+    truncated: Off
+    """Whether the body was longer and was cut."""
+    response_ms: Milliseconds
+    """How long the response took, in milliseconds."""
+    cost_charged: UsdText
+    """What the call cost, in US dollars with six decimals."""
+    route: RouteName
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    tier_resolved: TierName
+    """The agent's letter grade; null if it has none."""
 
 
 class PlaygroundRequest(RequestModel):
     """What to try: a path of your own wrappers, or an absolute URL."""
 
     path: Annotated[Address, Field(examples=["/quote"])]
+    """A path of your wrappers, or an absolute URL."""
     agent_id: Annotated[str, Field(min_length=1, max_length=100, examples=["22"])]
+    """The agent on whose behalf to call."""
     method: Method = "GET"
+    """The HTTP method."""
     headers: Headers | None = None
+    """Headers to send, at most 64; null: none."""
     body: str | None = None
+    """The request body as text; null: none."""
     chain: Annotated[str | None, Field(max_length=64, examples=["ethereum"])] = None
-    dry_run: bool = False
+    """The agent's network, by its slug; absent: the default."""
+    dry_run: Off = False
+    """Whether to look everything up and call nothing."""
 
     def trial(self) -> PlaygroundTrial:
         """Return the trial for the use case."""
@@ -72,16 +112,29 @@ class PlaygroundResponse(ResponseModel):
     """The answer; in a dry run status, statusText and time are null."""
 
     ok: bool
-    status_code: int | None
-    status_text: str | None
-    response_headers: dict[str, str]
-    response_body: str
+    """Whether the status is 200 to 299, or it is a dry run."""
+    status_code: HttpStatus | None
+    """The HTTP status; null in a dry run."""
+    status_text: Annotated[str, Field(examples=["OK"])] | None
+    """The status in words; null in a dry run."""
+    response_headers: Annotated[
+        dict[str, str], Field(examples=[{"content-type": "application/json"}])
+    ]
+    """Headers of the response, by name in lower case."""
+    response_body: Annotated[str, Field(examples=['{"price": 12.5}'])]
+    """The body of the response; cut where `truncated`."""
     response_body_encoding: Literal["utf-8", "base64"]
-    truncated: bool
-    response_ms: float | None
-    cost_charged: str
-    route: str | None
-    tier_resolved: str | None
+    """`utf-8`: as it is; `base64`: the body is not text."""
+    truncated: Off
+    """Whether the body was longer and was cut."""
+    response_ms: Milliseconds | None
+    """How long the response took, in milliseconds; null in a dry run."""
+    cost_charged: UsdText
+    """What the call cost, in US dollars with six decimals."""
+    route: RouteName | None
+    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    tier_resolved: TierName | None
+    """The agent's letter grade; null if it has none."""
 
 
 def proxied(found: ProxyResult) -> ProxyResponse:

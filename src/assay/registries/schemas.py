@@ -17,14 +17,18 @@ class EvmChainResponse(ResponseModel):
     """An EVM chain."""
 
     name: Annotated[str, Field(examples=["ethereum"])]
+    """The network's slug."""
     chain_id: Annotated[int, Field(examples=[1])]
+    """Its EIP-155 chain id."""
 
 
 class SolanaChainResponse(ResponseModel):
     """A Solana cluster."""
 
     network: Annotated[str, Field(examples=["solana"])]
+    """The network's slug."""
     cluster: Annotated[str, Field(examples=["mainnet-beta"])]
+    """The cluster's name."""
 
 
 ChainResponse = EvmChainResponse | SolanaChainResponse
@@ -52,7 +56,9 @@ class FileProblemResponse(ResponseModel):
         ),
     ]
     found: Annotated[str, Field(examples=["nothing"])]
+    """What the file says there."""
     expected: Annotated[str, Field(examples=["one URL"])]
+    """What it should say."""
 
 
 FileProblems = Annotated[

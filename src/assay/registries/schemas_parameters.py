@@ -6,6 +6,7 @@ from fastapi import Depends, Header, Path, Query, Request
 
 from assay.chains.model import Network
 from assay.chains.networks import Networks
+from assay.registries.schemas import ADDRESS
 from assay.server.route import service
 
 AgentId = Annotated[
@@ -19,13 +20,25 @@ AgentId = Annotated[
     ),
 ]
 
+AgentAddress = Annotated[
+    str,
+    Path(
+        alias="agentAddress",
+        pattern=ADDRESS,
+        description="The key agent's address: 0x and 40 hexadecimal digits, in any case.",
+        examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
+    ),
+]
+
 
 def network_of(
     request: Request,
     chain: Annotated[
         str | None, Query(max_length=64, description="Slug of the chain; wins over `x-chain`.")
     ] = None,
-    x_chain: Annotated[str | None, Header(max_length=64)] = None,
+    x_chain: Annotated[
+        str | None, Header(max_length=64, description="Slug of the chain; absent: the default.")
+    ] = None,
 ) -> Network:
     """Return the chain that a request names, or the default one."""
     networks = service(request, Networks)

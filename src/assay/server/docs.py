@@ -1,8 +1,12 @@
-"""/openapi.json and /docs: the API reference, on a page of our own, and the mark that it shows."""
+"""/openapi.json, /openapi.yaml and /docs: the API reference on a page of our own, and its mark."""
 
 import asyncio
+import gzip
+import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -34,9 +38,23 @@ _TYPES = {
     "svg": "image/svg+xml",
 }
 
+_CODINGS_MAX = 20
+_REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0{0,3})?")
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
+"""What JSON allows in a string and YAML does not. Source: YAML 1.2.2, section 5.1."""
 
 router = APIRouter(include_in_schema=False)
 """These routes are not part of the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """A text as it is sent, with and without compression."""
+
+    body: bytes
+    compressed: bytes
+    tag: str
+    """Names its content (RFC 9110, section 8.8.3)."""
 
 
 class Reference:
@@ -47,14 +65,14 @@ class Reference:
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
         self._document = document
-        self._building = SingleFlight[bytes]()
-        self._built: bytes | None = None
+        self._building = SingleFlight[Mapping[str, EncodedText]]()
+        self._built: Mapping[str, EncodedText] | None = None
 
-    async def rendered(self) -> bytes:
-        """Return the document as JSON."""
+    async def rendered(self) -> Mapping[str, EncodedText]:
+        """Return the document as JSON and as YAML, by media type."""
         return self._built or await self._building.run("document", self._build)
 
-    async def _build(self) -> bytes:
+    async def _build(self) -> Mapping[str, EncodedText]:
         self._built = await asyncio.to_thread(_render, self._document)
         return self._built
 
@@ -62,12 +80,69 @@ class Reference:
 @router.get("/openapi.json")
 async def openapi(request: Request) -> Response:
     """Return what the service can be asked."""
-    body = await service(request, Reference).rendered()
-    return public_document(request, body, "application/json", max_age_s=60)
+    return await _sent(request, "application/json")
 
 
-def _render(document: Callable[[], dict[str, Any]]) -> bytes:
-    return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
+@router.get("/openapi.yaml")
+async def openapi_yaml(request: Request) -> Response:
+    """Return the same document as YAML (RFC 9512)."""
+    return await _sent(request, "application/yaml")
+
+
+async def _sent(request: Request, media_type: str) -> Response:
+    text = (await service(request, Reference).rendered())[media_type]
+    is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+    tag = f'"{text.tag}-gzip"' if is_compressed else f'"{text.tag}"'
+    headers = {"cache-control": "public, max-age=60", "etag": tag, "vary": "accept-encoding"}
+    known = request.headers.get("if-none-match", "")
+    if known.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        return Response(None, 304, headers, media_type)
+    if is_compressed:
+        headers["content-encoding"] = "gzip"
+    body = text.compressed if is_compressed else text.body
+    return Response(body, headers=headers, media_type=media_type)
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Return whether `Accept-Encoding` names gzip, without weight 0 (RFC 9110, section 12.5.3)."""
+    for one in accepted.lower().split(",")[:_CODINGS_MAX]:
+        coding, _, weight = one.partition(";")
+        if coding.strip() == "gzip":
+            return not _REFUSED_WEIGHT.fullmatch(weight.strip())
+    return False
+
+
+def _render(document: Callable[[], dict[str, Any]]) -> Mapping[str, EncodedText]:
+    made = document()
+    texts = {
+        "application/json": json.dumps(made, ensure_ascii=False, separators=(",", ":")),
+        "application/yaml": "".join(yaml_lines(made)),
+    }
+    return {name: _encoded(text.encode()) for name, text in texts.items()}
+
+
+def _encoded(body: bytes) -> EncodedText:
+    return EncodedText(body, gzip.compress(body, mtime=0), hashlib.sha256(body).hexdigest()[:32])
+
+
+def yaml_lines(node: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Iterator[str]:
+    """Yield JSON data as YAML 1.2 in block style; its scalars are those of JSON, which are YAML."""
+    marked = (
+        ((f"{_scalar(name)}:", value) for name, value in node.items())
+        if isinstance(node, Mapping)
+        else (("-", value) for value in node)
+    )
+    for mark, value in marked:
+        if value and not isinstance(value, str | int | float):
+            yield f"{'  ' * depth}{mark}\n"
+            yield from yaml_lines(value, depth + 1)
+        else:
+            yield f"{'  ' * depth}{mark} {_scalar(value)}\n"
+
+
+def _scalar(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _serve(name: str) -> Callable[[Request], Response]:

@@ -4,8 +4,12 @@ The declaration is also its documentation: credential, answers and statuses go i
 document from here.
 """
 
+import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from inspect import cleandoc
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -60,6 +64,9 @@ _REFUSED: Final = {
 """A refusal in the document. It avoids `model`, for which the framework would build a validator
 each: a millisecond for each of a thousand."""
 
+_ADDITION: Final = re.compile(r"\s*Beyond the specification[^.]*\.")
+"""The sentence of docstrings that says nothing to callers."""
+
 B = TypeVar("B", bound=BaseModel)
 S = TypeVar("S")
 RouteHandler = Callable[..., Awaitable[object]]
@@ -76,15 +83,16 @@ def route(  # noqa: PLR0913 - everything an operation declares
     body: type[RequestModel] | None = None,
     body_required: bool = True,
     also: tuple[int, ...] = (),
-    media_types: tuple[str, ...] = (),
+    media_types: Mapping[str, str] = MappingProxyType({}),
     created: bool = False,
     cached: bool = False,
 ) -> Callable[[RouteHandler], RouteHandler]:
     """Declare an operation of interface.md#operations; `also` lists statuses beyond the usual ones.
 
     `operation` is its id in the OpenAPI document: generated clients name their methods by it, so it
-    stays when the function is renamed. `media_types` are those of a response that is not JSON; with
-    `created` the status is 201, and with `cached` it is 304 for a caller with a current copy.
+    stays when the function is renamed. `media_types` are those of a response that is not JSON, each
+    with the beginning of such a response; with `created` the status is 201, and with `cached` it is
+    304 for a caller with a current copy.
     """
     statuses = {*ALWAYS, *auth.statuses, *also}
 
@@ -103,6 +111,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
             },
             operation_id=operation,
             summary=(endpoint.__doc__ or "").partition(".")[0],
+            description=_ADDITION.sub("", cleandoc(endpoint.__doc__ or "")),
             openapi_extra=_extra(auth, body, required=body_required),
             response_class=Response if media_types else JSONResponse,
         )
@@ -156,12 +165,13 @@ def service(request: Request, kind: type[S]) -> S:
     return request.app.state.services[kind]
 
 
-def _files(media_types: tuple[str, ...]) -> dict[int | str, dict[str, Any]]:
-    shown = {
-        kind: {"schema": {"type": "object" if kind.endswith(("/json", "+json")) else "string"}}
-        for kind in media_types
-    }
-    return {200: {"content": shown}} if shown else {}
+def _files(media_types: Mapping[str, str]) -> dict[int | str, dict[str, Any]]:
+    content: dict[str, Any] = {}
+    for kind, begins in media_types.items():
+        is_json = kind.endswith(("/json", "+json"))
+        schema = {"type": "object" if is_json else "string"}
+        content[kind] = {"schema": schema, "example": json.loads(begins) if is_json else begins}
+    return {200: {"content": content}} if content else {}
 
 
 def _extra(auth: Auth, body: type[RequestModel] | None, *, required: bool) -> dict[str, Any]:

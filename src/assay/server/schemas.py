@@ -27,15 +27,52 @@ from pydantic.alias_generators import to_camel
 from assay.common.errors import InvalidRequest, Problem
 from assay.server.errors import STATUS
 
-Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Timestamp = Annotated[
+    str,
+    Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-26T09:30:00.000Z"]),
+]
 """Always formatted by `common.clock.iso`."""
+
+# What several responses share, each with an example of it for the OpenAPI document.
+RecordId = Annotated[str, Field(examples=["0198c0de-7a1b-7c3d-8e4f-5a6b7c8d9e0f"])]
+EvmAddress = Annotated[str, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+ShownAgentId = Annotated[str, Field(examples=["22"])]
+NetworkSlug = Annotated[str, Field(examples=["ethereum"])]
+NetworkSlugs = Annotated[list[str], Field(examples=[["ethereum", "base", "solana"]])]
+Caip2Text = Annotated[str, Field(examples=["eip155:8453"])]
+TierName = Annotated[str, Field(examples=["BAA"])]
+RiskLevelName = Annotated[str, Field(examples=["YELLOW"])]
+RouteName = Annotated[str, Field(examples=["prod_throttled"])]
+ScoreValue = Annotated[float, Field(examples=[83.64])]
+Sentences = Annotated[list[str], Field(examples=[["All 28 probes passed."]])]
+Prose = Annotated[str, Field(examples=["Prices of metals."])]
+UsdText = Annotated[str, Field(examples=["0.010000"])]
+RateText = Annotated[str, Field(examples=["0.0125"])]
+Milliseconds = Annotated[float, Field(examples=[84.2])]
+Count = Annotated[int, Field(examples=[42])]
+Count0 = Annotated[int, Field(examples=[0])]
+Off = Annotated[bool, Field(examples=[False])]
+DisplayName = Annotated[str, Field(examples=["Ada"])]
+EmailText = Annotated[str, Field(examples=["you@example.com"])]
+PathText = Annotated[str, Field(examples=["/quote"])]
+MethodText = Annotated[str, Field(examples=["GET"])]
+UrlText = Annotated[str, Field(examples=["https://api.example.com/v1"])]
+HeaderName = Annotated[str, Field(examples=["x-api-key"])]
+HashText = Annotated[str, Field(examples=["0x" + "5c" * 32])]
+HttpStatus = Annotated[int, Field(examples=[200])]
+ActorKind = Annotated[str, Field(examples=["operator"])]
+ClientAddress = Annotated[str, Field(examples=["203.0.113.7"])]
 
 
 class ResponseModel(BaseModel):
     """A response body."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, serialize_by_alias=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        serialize_by_alias=True,
+        use_attribute_docstrings=True,
     )
 
 
@@ -43,7 +80,12 @@ class RequestModel(BaseModel):
     """A request body: exact types, no unknown members."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, frozen=True, strict=True, extra="forbid", allow_inf_nan=False
+        alias_generator=to_camel,
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
 
@@ -68,8 +110,20 @@ class ErrorResponse(ResponseModel):
     code: Annotated[
         str, Field(description="What programs go by; more may come.", examples=list(STATUS))
     ]
-    message: Annotated[str, Field(description="One sentence for a person.")]
-    request_id: Annotated[str, Field(description="Also in the header x-request-id.")]
+    message: Annotated[
+        str,
+        Field(
+            examples=["The request is not valid; `details` says where."],
+            description="One sentence for a person.",
+        ),
+    ]
+    request_id: Annotated[
+        str,
+        Field(
+            examples=["0198c0de-7a1b-7c3d-8e4f-5a6b7c8d9e0f"],
+            description="Also in the header x-request-id.",
+        ),
+    ]
 
 
 T = TypeVar("T")
@@ -85,7 +139,7 @@ PageCursor = Annotated[
         description="`nextCursor` of the page before; counts before `offset` and `before`.",
     ),
 ]
-Limit = Annotated[int, Query(ge=1, le=500)]
+Limit = Annotated[int, Query(ge=1, le=500, description="The most rows of a page.")]
 Offset = Annotated[
     int, Query(ge=0, le=OFFSET_MAX, description="Beyond this, page by `cursor` instead.")
 ]
@@ -97,9 +151,11 @@ _AFTER = re.compile(r"after:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 class PageResponse(ResponseModel):
     """The fields that every page has."""
 
-    total: Annotated[int, Field(description="Of all pages together.")]
-    limit: int
-    offset: int
+    total: Annotated[int, Field(examples=[1], description="Of all pages together.")]
+    limit: Count
+    """The most rows a page may have, as asked for."""
+    offset: Count0
+    """How many rows precede this page."""
     next_cursor: Annotated[
         str | None, Field(description="Asks for the next page as `cursor`; null on the last one.")
     ]
@@ -175,11 +231,17 @@ class HealthResponse(ResponseModel):
     """The service is up."""
 
     ok: bool
-    status: str
-    service: str
-    supported_chains: list[str]
-    default_chain: str
+    """Always true: the process answers."""
+    status: Annotated[str, Field(examples=["ok"])]
+    """Always `ok`; `degraded` says what does not work."""
+    service: Annotated[str, Field(examples=["assay"])]
+    """The service's name."""
+    supported_chains: NetworkSlugs
+    """Slugs of the networks that it knows."""
+    default_chain: NetworkSlug
+    """The network of requests that name none."""
     timestamp: Timestamp
+    """When this response was made."""
     degraded: Annotated[
         list[str],
         Field(
@@ -194,20 +256,30 @@ class ProcessResponse(ResponseModel):
     """The process answers."""
 
     ok: bool = True
+    """Always true."""
 
 
 class DiscoveryResponse(ResponseModel):
     """Where developers find things."""
 
-    service: str
-    version: str
-    health: str
-    openapi: str
-    docs: str
-    jwks: str
+    service: Annotated[str, Field(examples=["assay"])]
+    """The service's name."""
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    """The version of the service."""
+    health: UrlText
+    """The address of the health check."""
+    openapi: UrlText
+    """The address of this document."""
+    docs: UrlText
+    """The address of the reference for people."""
+    jwks: UrlText
+    """The address of the keys of decision tokens."""
 
 
 class JwksResponse(ResponseModel):
     """Public keys of decision tokens (RFC 7517)."""
 
-    keys: list[dict[str, str]]
+    keys: Annotated[
+        list[dict[str, str]], Field(examples=[[{"kty": "EC", "crv": "P-256", "kid": "1"}]])
+    ]
+    """The public keys; a token's `kid` says which one signed it."""

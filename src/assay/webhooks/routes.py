@@ -21,6 +21,10 @@ from assay.webhooks.service import DeliveryPage, Webhooks
 
 router = APIRouter(tags=["Webhooks"])
 
+WebhookId = Annotated[
+    str, Path(alias="webhookId", max_length=64, description="Id of the registration.")
+]
+
 
 @route(
     router,
@@ -76,9 +80,7 @@ async def list_webhooks(
     auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.WebhookVerifiedResponse,
 )
-async def verify_webhook(
-    request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
-) -> wire.WebhookVerifiedResponse:
+async def verify_webhook(request: Request, webhook_id: WebhookId) -> wire.WebhookVerifiedResponse:
     """Ask the receiver for your token now. Beyond the specification's tables."""
     verified = await service(request, Webhooks).verify(_operator(request).id, webhook_id)
     return wire.WebhookVerifiedResponse(id=webhook_id, verified=verified)
@@ -96,7 +98,10 @@ async def webhook_deliveries(
     request: Request,
     limit: Limit = 50,
     offset: Offset = 0,
-    webhook_id: Annotated[str | None, Query(alias="webhookId", max_length=64)] = None,
+    webhook_id: Annotated[
+        str | None,
+        Query(alias="webhookId", max_length=64, description="Only those of this registration."),
+    ] = None,
     before: Annotated[str | None, Query(max_length=64, description="Id of a delivery.")] = None,
     cursor: PageCursor = None,
 ) -> wire.DeliveriesResponse:
@@ -125,9 +130,7 @@ async def webhook_deliveries(
     auth=api_key_or_token(Scope.WEBHOOKS),
     answers=wire.RemovedResponse,
 )
-async def remove_webhook(
-    request: Request, webhook_id: Annotated[str, Path(alias="webhookId", max_length=64)]
-) -> wire.RemovedResponse:
+async def remove_webhook(request: Request, webhook_id: WebhookId) -> wire.RemovedResponse:
     """Remove a registration at once. Beyond the specification's tables."""
     webhooks = service(request, Webhooks)
     await webhooks.remove(_operator(request).id, webhook_id, actor_of(request))

@@ -20,7 +20,9 @@ router = APIRouter(tags=["Wrappers"])
 AT_ONCE: Final = 250
 """Wrappers that are written before other work runs; an account can have 5,000."""
 
-EndpointId = Annotated[str, Path(alias="endpointId", max_length=64)]
+EndpointId = Annotated[
+    str, Path(alias="endpointId", max_length=64, description="Id of the wrapper.")
+]
 
 
 @route(

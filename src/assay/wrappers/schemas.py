@@ -17,14 +17,48 @@ from assay.common.json import exact_number
 from assay.common.numbers import usd
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
-from assay.server.schemas import ErrorResponse, PageResponse, RequestModel, ResponseModel, Timestamp
-from assay.wrappers.endpoint_rules import EndpointChange
+from assay.server.schemas import (
+    ActorKind,
+    Caip2Text,
+    Count,
+    ErrorResponse,
+    EvmAddress,
+    HeaderName,
+    MethodText,
+    Off,
+    PageResponse,
+    PathText,
+    Prose,
+    RecordId,
+    RequestModel,
+    ResponseModel,
+    Sentences,
+    Timestamp,
+    UrlText,
+    UsdText,
+)
+from assay.wrappers.endpoint_rules import (
+    BODY_BYTES_CEILING,
+    DESCRIPTION_CHARS_MAX,
+    ORIGINS_MAX,
+    RATE_LIMIT_MAX,
+    SECRET_CHARS_MAX,
+    TIMEOUT_MS_CEILING,
+    EndpointChange,
+)
 from assay.wrappers.history import Revision
+from assay.wrappers.matching import METHOD_CHARS_MAX, PATH_CHARS_MAX
 from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
+from assay.wrappers.response_fields import EXCEPTIONS_MAX
 from assay.wrappers.service import NewEndpoint
 
 Text = Annotated[str, Field(max_length=10_000)]
 """A bounded text; the use case checks its content."""
+
+Price = Annotated[Decimal, Field(strict=False, ge=0, max_digits=30, examples=[0.01])]
+PathPattern = Annotated[
+    Text, Field(examples=["/quote"], json_schema_extra={"maxLength": PATH_CHARS_MAX})
+]
 
 _EARLIER_FORM = frozenset(
     {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
@@ -35,13 +69,37 @@ _EARLIER_FORM = frozenset(
 class EndpointRequest(RequestModel):
     """A new wrapper; the earlier, shorter form leaves the rest out."""
 
-    path: Annotated[Text, Field(examples=["/quote"])]
-    method: Annotated[Text, Field(examples=["GET"])] = "GET"
-    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30, examples=[0.01])]
-    description: Text | None = None
-    rate_limit: int | None = None
+    path: PathPattern
+    """Its path: begins with `/`, at most 64 segments; `{name}` and a last `*` match."""
+    method: Annotated[
+        Text, Field(examples=["GET"], json_schema_extra={"maxLength": METHOD_CHARS_MAX})
+    ] = "GET"
+    """The HTTP method that it answers."""
+    price_per_call: Price
+    """US dollars a call, at most six decimals; 0 is free."""
+    description: (
+        Annotated[
+            Text,
+            Field(
+                examples=["Prices of metals."],
+                json_schema_extra={"maxLength": DESCRIPTION_CHARS_MAX},
+            ),
+        ]
+        | None
+    ) = None
+    """Text for people, printable; absent: empty."""
+    rate_limit: (
+        Annotated[
+            int,
+            Field(examples=[60], json_schema_extra={"minimum": 1, "maximum": RATE_LIMIT_MAX}),
+        ]
+        | None
+    ) = None
+    """Calls a minute for each agent, from 1; null or absent: unlimited."""
     target_url: Annotated[Text | None, Field(examples=["https://api.example.com/v1"])] = None
+    """The HTTP(S) address that calls are forwarded to; the earlier form may leave it out."""
     payment_protocol: Literal["x402", "mpp"] = "x402"
+    """`x402` or `mpp`."""
     payment_network: Annotated[
         Text | None,
         Field(
@@ -50,14 +108,23 @@ class EndpointRequest(RequestModel):
             json_schema_extra={"enum": [*NETWORK_NAMES, None]},
         ),
     ] = None
-    payout_address: Text | None = None
+    payout_address: (
+        Annotated[Text, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])] | None
+    ) = None
+    """The wallet that is paid; absent: the platform's."""
     trust_enabled: bool = False
+    """Whether callers need a score of at least `minScore`."""
     upstream_auth_type: Literal["none", "header"] = "none"
-    upstream_auth_header: Text | None = None
-    upstream_auth_secret: Annotated[Text | None, Field(json_schema_extra={"writeOnly": True})] = (
-        None
-    )
+    """`header` sends a secret to the upstream in a header; `none` sends none."""
+    upstream_auth_header: Annotated[Text, Field(examples=["x-api-key"])] | None = None
+    """The header that carries the secret; needed with `header`."""
+    upstream_auth_secret: Annotated[
+        Annotated[Text, Field(json_schema_extra={"maxLength": SECRET_CHARS_MAX})] | None,
+        Field(json_schema_extra={"writeOnly": True}, examples=["an-upstream-secret"]),
+    ] = None
+    """The secret for the upstream. Stored encrypted, never returned."""
     min_score: Annotated[float, Field(ge=0, le=100)] = 65.0
+    """The lowest score that passes, 0 to 100."""
     cold_start: Annotated[
         ColdStart | None,
         Field(
@@ -66,13 +133,22 @@ class EndpointRequest(RequestModel):
         ),
     ] = None
     identity_proof: Literal["required", "asserted"] = "required"
+    """`required`: callers prove who they are; `asserted`: naming an agent suffices."""
     settle: Literal["after", "before"] = "after"
-    max_body_bytes: int = MAX_BODY_BYTES
-    timeout_ms: int = TIMEOUT_MS
+    """Whether the payment settles `after` or `before` the upstream answers."""
+    max_body_bytes: Annotated[
+        int, Field(json_schema_extra={"minimum": 0, "maximum": BODY_BYTES_CEILING})
+    ] = MAX_BODY_BYTES
+    """The largest request body that is forwarded, in bytes."""
+    timeout_ms: Annotated[
+        int, Field(json_schema_extra={"minimum": 1, "maximum": TIMEOUT_MS_CEILING})
+    ] = TIMEOUT_MS
+    """The longest wait for the upstream's response, in milliseconds."""
     pass_response_headers: Annotated[
         tuple[Annotated[str, Field(max_length=128)], ...],
         Field(
             max_length=1000,
+            json_schema_extra={"maxItems": EXCEPTIONS_MAX},
             description="Names of upstream header fields that pass though by default they do not.",
             examples=[["x-frame-options"]],
         ),
@@ -81,6 +157,7 @@ class EndpointRequest(RequestModel):
         tuple[Annotated[str, Field(max_length=300)], ...],
         Field(
             max_length=1000,
+            json_schema_extra={"maxItems": ORIGINS_MAX},
             description="Origins whose pages may call the wrapper from a browser; `*`: any.",
             examples=[["https://app.example.com"]],
         ),
@@ -130,8 +207,12 @@ class EndpointPatch(EndpointRequest):
 
     model_config = ConfigDict(json_schema_extra=_without_defaults)
 
-    path: Text = ""
-    price_per_call: Annotated[Decimal, Field(strict=False, ge=0, max_digits=30)] = Decimal(0)
+    path: PathPattern = ""
+    """Its path: begins with `/`, at most 64 segments; `{name}` and a last `*` match."""
+    price_per_call: Annotated[
+        Decimal, Field(strict=False, ge=0, max_digits=30, examples=[0.01])
+    ] = Decimal(0)
+    """US dollars a call, at most six decimals; 0 is free."""
     active: Annotated[
         bool, Field(description="False stops it, as DELETE does; true lets it answer again.")
     ] = True
@@ -178,44 +259,71 @@ def tag(config: WrapperConfig) -> str:
 class EndpointResponse(ResponseModel):
     """A wrapper; its upstream secret is never shown."""
 
-    id: str
-    path: str
-    method: str
-    price_per_call: str
-    description: str
-    rate_limit: int | None
-    target_url: str
-    payment_protocol: str
-    payment_network: str
-    payout_address: str | None
+    id: RecordId
+    """Its id, a UUID."""
+    path: PathText
+    """The wrapper's path, as agents call it."""
+    method: MethodText
+    """The HTTP method, in capitals."""
+    price_per_call: UsdText
+    """US dollars a call, with six decimals; 0 is free."""
+    description: Prose
+    """Text for people; empty if there is none."""
+    rate_limit: Count | None
+    """Calls a minute for each agent; null: unlimited."""
+    target_url: UrlText
+    """The address that calls are forwarded to."""
+    payment_protocol: Annotated[str, Field(examples=["x402"])]
+    """`x402` or `mpp`."""
+    payment_network: Caip2Text
+    """Where it is paid, as a CAIP-2 id."""
+    payout_address: EvmAddress | None
+    """The wallet that is paid; null: the platform's."""
     trust_enabled: bool
-    min_score: float
-    cold_start: str | None
-    identity_proof: str
-    settle: str
-    max_body_bytes: int
-    timeout_ms: int
-    upstream_auth_type: str
-    upstream_auth_header: str | None
-    pass_response_headers: list[str]
-    cors_origins: list[str]
+    """Whether callers need a score of at least `minScore`."""
+    min_score: Annotated[float, Field(examples=[65.0])]
+    """The lowest score that passes, 0 to 100."""
+    cold_start: Annotated[str, Field(examples=["deny"])] | None
+    """What happens to agents about which nothing is known; null: the score decides."""
+    identity_proof: Annotated[str, Field(examples=["required"])]
+    """`required`: callers prove who they are; `asserted`: naming an agent suffices."""
+    settle: Annotated[str, Field(examples=["after"])]
+    """Whether the payment settles `after` or `before` the upstream answers."""
+    max_body_bytes: Annotated[int, Field(examples=[1048576])]
+    """The largest request body that is forwarded, in bytes."""
+    timeout_ms: Annotated[int, Field(examples=[30000])]
+    """The longest wait for the upstream's response, in milliseconds."""
+    upstream_auth_type: Annotated[str, Field(examples=["header"])]
+    """`header` sends a secret to the upstream in a header; `none` sends none."""
+    upstream_auth_header: HeaderName | None
+    """The header that carries the secret; null without one."""
+    pass_response_headers: Annotated[list[str], Field(examples=[["x-trace-id"]])]
+    """Headers of the upstream that pass besides the usual ones."""
+    cors_origins: Annotated[list[str], Field(examples=[["https://shop.example.com"]])]
+    """Origins whose pages may call it from a browser."""
     active: bool
+    """Whether it answers calls."""
     created_at: Timestamp
-    revision: Annotated[int, Field(description="Counts its changes, from 1.")]
+    """When it was created."""
+    revision: Annotated[int, Field(examples=[1], description="Counts its changes, from 1.")]
 
 
 class WarnedEndpointResponse(EndpointResponse):
     """A wrapper, with warnings for its operator."""
 
-    warnings: list[str]
+    warnings: Sentences
+    """What you may not expect of it, in sentences."""
 
 
 class Deactivated(ResponseModel):
     """The wrapper no longer answers."""
 
     ok: bool
-    id: str
-    active: bool
+    """Always true in a success."""
+    id: RecordId
+    """Its id, a UUID."""
+    active: Off
+    """Always false."""
 
 
 def endpoint(config: WrapperConfig) -> EndpointResponse:
@@ -267,7 +375,7 @@ def operations() -> dict[str, Any]:
     places = [
         {"name": name, "in": "path", "required": True, "schema": text, "description": said}
         for name, said in (
-            ("operatorId", "Whose API it is."),
+            ("operatorId", "The id of the account whose API it is."),
             ("path", "The wrapper's path; it may hold further slashes."),
         )
     ]
@@ -280,7 +388,7 @@ def operations() -> dict[str, Any]:
             "security": [{}, {"agentAddress": [], "agentSession": []}],
             "parameters": [*places, *headers],
             "responses": {
-                "default": {"description": "The upstream's answer."},
+                "default": {"description": "The upstream's response, with its own status."},
                 **refusals,
             },
         }
@@ -303,7 +411,8 @@ _CALLER_HEADERS = {
 class FieldChangeResponse(ResponseModel):
     """A changed field; of a secret only whether there was one."""
 
-    field: str
+    field: Annotated[str, Field(examples=["minScore"])]
+    """The field's name."""
     from_: Annotated[JsonValue, Field(alias="from", description="Its value before.")]
     to: Annotated[JsonValue, Field(description="Its value since.")]
 
@@ -311,30 +420,40 @@ class FieldChangeResponse(ResponseModel):
 class ActorResponse(ResponseModel):
     """Who made a change: an account, one with the role admin, or the service's own terminal."""
 
-    kind: str
-    operator_id: str | None
+    kind: ActorKind
+    """`operator`, `admin` or `terminal`."""
+    operator_id: RecordId | None
+    """The account; null for the terminal."""
 
 
 class QuotedResponse(ResponseModel):
     """What a wrapper asked for a call."""
 
-    price_per_call: str
-    payment_protocol: str
-    payment_network: str
-    payout_address: str | None
+    price_per_call: UsdText
+    """US dollars a call, with six decimals; 0 is free."""
+    payment_protocol: Annotated[str, Field(examples=["x402"])]
+    """`x402` or `mpp`."""
+    payment_network: Caip2Text
+    """Where it is paid, as a CAIP-2 id."""
+    payout_address: EvmAddress | None
+    """The wallet that is paid; null: the platform's."""
 
 
 class RevisionResponse(ResponseModel):
     """A wrapper from one moment to the next change."""
 
-    revision: int
+    revision: Count
+    """Its number, from 1."""
     at: Timestamp
+    """When it began."""
     until: Annotated[Timestamp | None, Field(description="Null: it is the newest.")]
-    action: str
+    action: Annotated[str, Field(examples=["changed"])]
+    """What was done: `created`, `changed`, `deactivated` or `resealed`."""
     actor: Annotated[
         ActorResponse | None, Field(description="Null for what is older than the history.")
     ]
     changes: list[FieldChangeResponse]
+    """The fields that changed."""
     quoted: Annotated[
         QuotedResponse | None, Field(description="Null: nobody was asked for money in that time.")
     ]
@@ -344,6 +463,7 @@ class HistoryResponse(PageResponse):
     """A wrapper's revisions, newest first."""
 
     items: list[RevisionResponse]
+    """The rows of this page."""
 
 
 def revision(found: Revision) -> RevisionResponse:

@@ -7,6 +7,9 @@ const make = (tag, attributes = {}, ...children) => {
   return element;
 };
 
+const referred = (api, node) =>
+  node?.$ref ? node.$ref.slice(2).split("/").reduce((found, step) => found[step], api) : node;
+
 const resolve = (api, schema) => {
   const name = schema?.$ref?.split("/").pop();
   return name ? { name, ...api.components.schemas[name] } : (schema ?? {});
@@ -42,15 +45,15 @@ const members = (api, schema, depth = 0) => {
 };
 
 const credentials = (operation) => {
-  const needed = (operation.security ?? []).flatMap((one) => Object.keys(one));
-  return make("p", { class: "needs" }, needed.length ? `Needs: ${needed.join(", ")}` : "Open to everybody");
+  const needed = (operation.security ?? []).map((one) => Object.keys(one).join(" and ") || "nothing");
+  return make("p", { class: "needs" }, needed.length ? `Needs: ${needed.join(", or ")}` : "Open to everybody");
 };
 
 const draw = (api, path, method, operation) => {
   const ok = operation.responses["200"]?.content?.["application/json"]?.schema;
   const body = operation.requestBody?.content?.["application/json"]?.schema;
   const refusals = Object.keys(operation.responses).filter((status) => status !== "200");
-  const parameters = (operation.parameters ?? []).map((one) =>
+  const parameters = (operation.parameters ?? []).map((one) => referred(api, one)).map((one) =>
     make("li", {}, make("code", {}, one.name), ` in ${one.in}`, one.required ? "" : ", optional",
       one.description ? `: ${one.description}` : ""));
   return make("section", { id: operation.operationId },
@@ -65,7 +68,7 @@ const draw = (api, path, method, operation) => {
 
 const show = (api) => {
   document.querySelector("#about").textContent =
-    `${api.info.summary} Interface ${api.info.version}. ${api.info.description}`;
+    `${api.info.summary} Version ${api.info.version}. ${api.info.description}`;
   const drawn = Object.entries(api.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation,
       element: draw(api, path, method, operation) })));
