@@ -268,10 +268,10 @@ def _shared_parameters(made: Mapping[str, Any]) -> Mapping[str, Any]:
     """Replace parameters that several operations have by references; return the components."""
     used = [one for _, operation in _operations(made) for one in operation.get("parameters", ())]
     counts = Counter(json.dumps(one) for one in used)
+    whole = {json.dumps(one): one for one in used}
     names: dict[str, str] = {}
     for text in (text for text, count in counts.items() if count > 1):
-        parameter = json.loads(text)
-        name = parameter["name"]
+        name = whole[text]["name"]
         same = sum(taken.partition(".")[0] == name for taken in names.values())
         names[text] = f"{name}.{same + 1}" if same else name
     for _, operation in _operations(made):
@@ -281,7 +281,7 @@ def _shared_parameters(made: Mapping[str, Any]) -> Mapping[str, Any]:
                 for one in operation["parameters"]
                 for text in (json.dumps(one),)
             ]
-    return {name: json.loads(text) for text, name in names.items()}
+    return {name: whole[text] for text, name in names.items()}
 
 
 def _name_headers(operation: dict[str, Any]) -> None:

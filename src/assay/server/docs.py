@@ -27,7 +27,7 @@ _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _CODINGS_MAX = 20
 _REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0{0,3})?")
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
-"""What JSON allows in a string and YAML does not. Source: YAML 1.2.2, section 5.1."""
+"""What JSON allows in a string and YAML does not."""
 
 router = APIRouter(include_in_schema=False)
 """These routes are not part of the document."""
@@ -90,7 +90,7 @@ async def _sent(request: Request, media_type: str) -> Response:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Return whether `Accept-Encoding` names gzip, without weight 0 (RFC 9110, 12.5.3)."""
+    """Return whether `Accept-Encoding` names gzip, without weight 0 (RFC 9110, section 12.5.3)."""
     for one in accepted.lower().split(",")[:_CODINGS_MAX]:
         coding, _, weight = one.partition(";")
         if coding.strip() == "gzip":

@@ -60,7 +60,7 @@ UrlText = Annotated[str, Field(examples=["https://api.example.com/v1"])]
 HeaderName = Annotated[str, Field(examples=["x-api-key"])]
 HashText = Annotated[str, Field(examples=["0x" + "5c" * 32])]
 HttpStatus = Annotated[int, Field(examples=[200])]
-ActorKind = Annotated[str, Field(examples=["operator"])]
+ActorKindName = Annotated[str, Field(examples=["operator"])]
 ClientAddress = Annotated[str, Field(examples=["203.0.113.7"])]
 
 
