@@ -28,9 +28,9 @@ class Answer:
     headers: Mapping[str, str]
 
 
-def needs_node() -> Path:
+def needs_node(packages: Path = CLIENTS) -> Path:
     """The folder with the clients; skips the test where Node is absent, but never in CI."""
-    folder = installed()
+    folder = installed(packages)
     if folder is None:
         reason = "Node.js or npm is missing: the stock JavaScript clients cannot be run"
         assert not os.environ.get("CI"), reason  # noqa: TID251
@@ -39,11 +39,11 @@ def needs_node() -> Path:
 
 
 @cache
-def installed() -> Path | None:
-    """The packages of `package-lock.json`, installed once; None without Node."""
+def installed(packages: Path = CLIENTS) -> Path | None:
+    """The packages of a folder's `package-lock.json`, installed once; None without Node."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         return None
-    lock = (CLIENTS / "package-lock.json").read_bytes()
+    lock = (packages / "package-lock.json").read_bytes()
     version = hashlib.sha256(lock).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")  # noqa: TID251
     folder = home / "assay-tests" / version
@@ -52,7 +52,7 @@ def installed() -> Path | None:
         fcntl.flock(turn, fcntl.LOCK_EX)  # of several test processes one installs
         if not (folder / "installed").exists():
             for name in ("package.json", "package-lock.json"):
-                shutil.copy(CLIENTS / name, folder / name)
+                shutil.copy(packages / name, folder / name)
             options = ("--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps")
             done = subprocess.run(
                 ["npm", "ci", "--omit=optional", *options],

@@ -24,7 +24,7 @@ from assay.common.costs import Cost, CostLedger
 from assay.common.numbers import usd
 from assay.payments.settling_watch import FacilitatorStatus, KeyStatus
 from assay.server.schemas import (
-    ActorKind,
+    ActorKindName,
     Caip2Text,
     ClientAddress,
     Count,
@@ -325,7 +325,7 @@ class NoteResponse(ResponseModel):
     """Its id, a UUID."""
     at: Timestamp
     """When it happened."""
-    actor: ActorKind
+    actor: ActorKindName
     """Who did it: `operator`, `admin`, `terminal` or `anonymous`."""
     actor_id: RecordId | None
     """The account that did it; null if none did."""
@@ -476,7 +476,7 @@ class ExportedNote(ResponseModel):
 
     at: Timestamp
     """When it happened."""
-    actor: ActorKind
+    actor: ActorKindName
     """Who did it: `operator`, `admin`, `terminal` or `anonymous`."""
     client: ClientAddress
     """The address that the request came from."""

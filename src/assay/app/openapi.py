@@ -155,7 +155,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
     """Return the whole document; raw handlers add their operations to the framework's."""
     made = get_openapi(
         title="Assay",
-        version=__version__,
+        version=VERSION,
         openapi_version="3.1.0",
         summary="Trust grades for AI agents, AAA to C.",
         description="Errors share one envelope: a stable slug, a code and one sentence.",
@@ -164,7 +164,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
         tags=[{"name": name, "description": said} for name, said in TAGS],
         servers=[{"url": app.settings.address}],
     )
-    made["info"]["x-interface-version"] = VERSION
+    made["info"]["x-product-version"] = __version__
     made["paths"][gate.GateHandler.route] = {"post": gate.operation()}
     made["paths"] |= gate_check.operations()
     made["paths"][WRAPPED] = endpoints.operations()
@@ -271,10 +271,10 @@ def _shared_parameters(made: Mapping[str, Any]) -> Mapping[str, Any]:
     """Replace parameters that several operations have by references; return the components."""
     used = [one for _, operation in _operations(made) for one in operation.get("parameters", ())]
     counts = Counter(json.dumps(one) for one in used)
+    whole = {json.dumps(one): one for one in used}
     names: dict[str, str] = {}
     for text in (text for text, count in counts.items() if count > 1):
-        parameter = json.loads(text)
-        name = parameter["name"]
+        name = whole[text]["name"]
         same = sum(taken.partition(".")[0] == name for taken in names.values())
         names[text] = f"{name}.{same + 1}" if same else name
     for _, operation in _operations(made):
@@ -284,7 +284,7 @@ def _shared_parameters(made: Mapping[str, Any]) -> Mapping[str, Any]:
                 for one in operation["parameters"]
                 for text in (json.dumps(one),)
             ]
-    return {name: json.loads(text) for text, name in names.items()}
+    return {name: whole[text] for text, name in names.items()}
 
 
 def _name_headers(operation: dict[str, Any]) -> None:

@@ -1,10 +1,6 @@
-"""Trust profile, wallet resolution, sandbox result and snapshots in responses.
+"""Trust profile, reputation, wallet resolution, sandbox result and snapshots in responses.
 
-The reputation registry's view of an agent, and its worth to us.
-
-Source: interface.md#trust-profile.
-
-Snapshots, with both their hashes (interface.md#snapshot).
+Source: interface.md#trust-profile, #snapshot.
 """
 
 from typing import Annotated
@@ -244,7 +240,7 @@ class SnapshotResponse(ResponseModel):
     """One link of the agent's chain of evaluations (interface.md#snapshot)."""
 
     agent_id: ShownAgentId
-    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    """The agent's id."""
     snapshot_hash: Annotated[
         str,
         Field(
@@ -305,7 +301,7 @@ class IdentityResponse(ResponseModel):
     """
 
     agent_id: ShownAgentId
-    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    """The agent's id."""
     wallet: EvmAddress
     """The agent's wallet; empty if the registry has none."""
     owner: EvmAddress
@@ -338,11 +334,9 @@ class LocalReputationResponse(ResponseModel):
     score: ScoreValue
     """The trust score, 0 to 100."""
     tier: TierName
-    """The letter grade, `AAA` (best) to `C`."""
     risk_level: RiskLevelName
-    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
     route: RouteName
-    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    """`prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     interaction_count: Count
     """Interactions that the evaluation counted."""
     evaluated_at: Timestamp
@@ -353,7 +347,7 @@ class RoutingResponse(ResponseModel):
     """The route that the score assigns."""
 
     final_route: RouteName
-    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    """`prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     meets_threshold: bool
     """Whether the score reaches the usual threshold, 65."""
 
@@ -362,7 +356,7 @@ class AgentProfileResponse(ResponseModel):
     """The trust profile, with what its score was computed from (interface.md#trust-profile)."""
 
     agent_id: ShownAgentId
-    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    """The agent's id."""
     identity: IdentityResponse
     """Who the agent says it is."""
     onchain_reputation: OnchainReputationResponse | SolanaReputationResponse | None
@@ -384,9 +378,7 @@ class AgentProfileResponse(ResponseModel):
     confidence: Annotated[float, Field(examples=[0.8], ge=0, le=1)]
     """How much evidence supports it, 0 (none) to 1."""
     tier: TierName
-    """The letter grade, `AAA` (best) to `C`."""
     risk_level: RiskLevelName
-    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
     reasons: Sentences
     """What decided the grade, in sentences, strongest first."""
     signals: list[EvidencedSignalResponse]
@@ -402,7 +394,7 @@ class ResolutionResponse(ResponseModel):
     wallet: EvmAddress
     """The agent's wallet; empty if the registry has none."""
     agent_id: ShownAgentId
-    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    """The agent's id."""
     source: Annotated[str, Field(examples=["owner"], description="`owner` or `agentWallet`")]
     chain_id: Annotated[int, Field(examples=[1])]
     """The network's EIP-155 chain id; 0 on Solana."""
@@ -418,13 +410,11 @@ class SandboxResponse(ResponseModel):
     ok: bool
     """Always true in a success."""
     agent_id: ShownAgentId
-    """The agent's id: a token id, a Solana public key, or a key agent's address."""
+    """The agent's id."""
     wallet: EvmAddress
     """The agent's wallet; empty if the registry has none."""
     tier: TierName
-    """The letter grade, `AAA` (best) to `C`."""
     risk_level: RiskLevelName
-    """`GREEN`, `YELLOW` or `RED`; it follows from the tier."""
     score: ScoreValue
     """The trust score, 0 to 100."""
     score_low: ScoreLow
@@ -432,7 +422,7 @@ class SandboxResponse(ResponseModel):
     ladder: LadderResponse
     """How much evidence is complete, rung by rung; it bounds the score."""
     route: RouteName
-    """How to treat the agent: `prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
+    """`prod`, `prod_throttled`, `sandbox` or `sandbox_only`."""
     meets_threshold: bool
     """Whether the score reaches the threshold."""
     test_summary: Annotated[

@@ -41,7 +41,7 @@ _TYPES = {
 _CODINGS_MAX = 20
 _REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0{0,3})?")
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff]")
-"""What JSON allows in a string and YAML does not. Source: YAML 1.2.2, section 5.1."""
+"""What JSON allows in a string and YAML does not."""
 
 router = APIRouter(include_in_schema=False)
 """These routes are not part of the document."""

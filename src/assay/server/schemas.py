@@ -40,8 +40,12 @@ ShownAgentId = Annotated[str, Field(examples=["22"])]
 NetworkSlug = Annotated[str, Field(examples=["ethereum"])]
 NetworkSlugs = Annotated[list[str], Field(examples=[["ethereum", "base", "solana"]])]
 Caip2Text = Annotated[str, Field(examples=["eip155:8453"])]
-TierName = Annotated[str, Field(examples=["BAA"])]
-RiskLevelName = Annotated[str, Field(examples=["YELLOW"])]
+TierName = Annotated[
+    str, Field(description="The letter grade, `AAA` (best) to `C`.", examples=["BAA"])
+]
+RiskLevelName = Annotated[
+    str, Field(description="`GREEN`, `YELLOW` or `RED`, from the tier.", examples=["YELLOW"])
+]
 RouteName = Annotated[str, Field(examples=["prod_throttled"])]
 ScoreValue = Annotated[float, Field(examples=[83.64])]
 Sentences = Annotated[list[str], Field(examples=[["All 28 probes passed."]])]
@@ -60,7 +64,7 @@ UrlText = Annotated[str, Field(examples=["https://api.example.com/v1"])]
 HeaderName = Annotated[str, Field(examples=["x-api-key"])]
 HashText = Annotated[str, Field(examples=["0x" + "5c" * 32])]
 HttpStatus = Annotated[int, Field(examples=[200])]
-ActorKind = Annotated[str, Field(examples=["operator"])]
+ActorKindName = Annotated[str, Field(examples=["operator"])]
 ClientAddress = Annotated[str, Field(examples=["203.0.113.7"])]
 
 

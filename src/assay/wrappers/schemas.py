@@ -18,7 +18,7 @@ from assay.common.numbers import usd
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
 from assay.server.schemas import (
-    ActorKind,
+    ActorKindName,
     Caip2Text,
     Count,
     ErrorResponse,
@@ -420,7 +420,7 @@ class FieldChangeResponse(ResponseModel):
 class ActorResponse(ResponseModel):
     """Who made a change: an account, one with the role admin, or the service's own terminal."""
 
-    kind: ActorKind
+    kind: ActorKindName
     """`operator`, `admin` or `terminal`."""
     operator_id: RecordId | None
     """The account; null for the terminal."""
