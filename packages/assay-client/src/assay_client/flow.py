@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -164,7 +165,7 @@ def _json(body: Mapping[str, object]) -> bytes:
 def json_names(options: Mapping[str, object]) -> dict[str, object]:
     """Return options under the names of the interface; a `Decimal` becomes an exact text."""
     return {
-        camel_case(name): format(value, "f") if name == "price_per_call" and value else value
+        camel_case(name): format(value, "f") if isinstance(value, Decimal) else value
         for name, value in options.items()
     }
 
