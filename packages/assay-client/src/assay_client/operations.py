@@ -143,7 +143,7 @@ def _key(core: Core) -> str:
 
 
 def _key_or_token(core: Core) -> str:
-    credential = core.api_key or core.token
+    credential = core.token or core.api_key  # a key may lack the scope
     if credential is None:
         raise InvalidInput("This call needs an API key or a dashboard token.")
     return credential
