@@ -39,7 +39,7 @@ from assay_client import (
 from assay_client.fastapi import protect
 from tests.support.assay import served, sign
 from tests.support.quiet_server import QuietHandler, serving
-from tests.support.shop import NO_CHAIN
+from tests.support.shop import NETWORK, NO_CHAIN, SELLER
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,11 @@ def test_a_session_signs_nothing_but_challenges_for_its_address() -> None:
 
 def test_wrappers_are_created_changed_listed_and_deactivated(assay: Assay) -> None:
     made = assay.create_wrapper(
-        path="/quote", price_per_call="0.01", target_url="http://127.0.0.1:9/"
+        path="/quote",
+        price_per_call="0.01",
+        target_url="http://127.0.0.1:8099/",
+        payment_network=NETWORK,
+        payout_address=SELLER.address,
     )
     changed = assay.update_wrapper(made.id, revision=made.revision, price_per_call="0.02")
     assert str(changed.price_per_call) == "0.020000"

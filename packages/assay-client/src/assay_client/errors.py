@@ -68,7 +68,11 @@ class ServiceRefusal(AssayError):
     """The service answered with an error; `body` has all of it."""
 
     def __init__(self, body: RefusalBody) -> None:
-        super().__init__(f"{body.status} {body.code}: {body.message} (request {body.request_id})")
+        details = body.members.get("details")
+        said = f" {details!r:.1000}" if details else ""
+        super().__init__(
+            f"{body.status} {body.code}: {body.message}{said} (request {body.request_id})"
+        )
         self.body = body
         self.status, self.error, self.code = body.status, body.error, body.code
         self.message, self.request_id = body.message, body.request_id
