@@ -1,6 +1,7 @@
 """The API from another origin's page: only where the setting names it (`ASSAY_CORS_ORIGINS`)."""
 
 from collections.abc import AsyncGenerator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +53,20 @@ async def test_a_page_may_send_and_read_every_header_of_the_document(
     cors: httpx2.AsyncClient, service: TestService
 ) -> None:
     """`If-Match` of a change, and the `ETag` it names, were left out."""
-    paths = openapi_document(service.app)["paths"]
+    document = openapi_document(service.app)
     calls = [
         call
-        for path, item in paths.items()
+        for path, item in document["paths"].items()
         if path.startswith("/operator/")
         for call in item.values()
     ]
     sent = {
         one["name"].lower()
         for call in calls
-        for one in call.get("parameters", ())
+        for one in map(partial(_resolved, document), call.get("parameters", ()))
         if one["in"] == "header"
     }
-    read = {name.lower() for call in calls for name in _answer_headers(call)}
+    read = {name.lower() for call in calls for name in _answer_headers(document, call)}
     assert {"if-match", "x-chain"} <= sent
     assert {"etag", "retry-after", "x-agent-session"} <= read
     leave = (await cors.options("/operator/me", headers=preflight())).headers
@@ -74,9 +75,17 @@ async def test_a_page_may_send_and_read_every_header_of_the_document(
     assert read - _listed(answer["access-control-expose-headers"]) == set()
 
 
-def _answer_headers(call: dict[str, Any]) -> Iterator[str]:
+def _answer_headers(document: dict[str, Any], call: dict[str, Any]) -> Iterator[str]:
     for answer in call["responses"].values():
-        yield from answer.get("headers", ())
+        yield from _resolved(document, answer).get("headers", ())
+
+
+def _resolved(document: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    """A part of the document, or the shared part that it refers to."""
+    if "$ref" not in one:
+        return one
+    _, _, kind, name = one["$ref"].split("/")
+    return document["components"][kind][name]
 
 
 def _listed(value: str) -> set[str]:

@@ -1,0 +1,70 @@
+"""Client of Assay, a service that grades AI agents. The README has examples of every part."""
+
+from assay_client.client import Assay, AsyncAssay
+from assay_client.errors import (
+    AllowanceUsedUp,
+    AssayError,
+    ChallengeRequired,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    IdentityMismatch,
+    IdentityRequired,
+    InvalidInput,
+    InvalidRequest,
+    InvalidToken,
+    MissingExtra,
+    NotFound,
+    ServiceRefusal,
+    SignatureInvalid,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    UnexpectedResponse,
+)
+from assay_client.flow import Retries
+from assay_client.middleware import AsgiGate, GatePolicy, WsgiGate
+from assay_client.models import (
+    Account,
+    Decision,
+    DecisionClaims,
+    Evaluation,
+    Profile,
+    Wrapper,
+)
+from assay_client.session import AgentSession
+
+__all__ = [
+    "Account",
+    "AgentSession",
+    "AllowanceUsedUp",
+    "AsgiGate",
+    "Assay",
+    "AssayError",
+    "AsyncAssay",
+    "ChallengeRequired",
+    "Conflict",
+    "ConnectionFailed",
+    "Decision",
+    "DecisionClaims",
+    "Evaluation",
+    "Forbidden",
+    "GatePolicy",
+    "IdentityMismatch",
+    "IdentityRequired",
+    "InvalidInput",
+    "InvalidRequest",
+    "InvalidToken",
+    "MissingExtra",
+    "NotFound",
+    "Profile",
+    "Retries",
+    "ServiceRefusal",
+    "SignatureInvalid",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+    "UnexpectedResponse",
+    "Wrapper",
+    "WsgiGate",
+]
