@@ -130,8 +130,8 @@ def served() -> set[tuple[str, str]]:
     )
     document = json.loads(done.stdout)
     assert document["openapi"].startswith("3.1")
-    assert document["info"]["version"] == __version__
-    assert document["info"]["x-interface-version"] == "1.0.0"
+    assert document["info"]["version"] == "1.0.0"
+    assert document["info"]["x-product-version"] == __version__
     return {
         (m, path) for path, item in document["paths"].items() for m in item if m != "parameters"
     }

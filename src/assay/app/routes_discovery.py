@@ -99,7 +99,7 @@ async def security_txt(request: Request) -> Response:
     operation="api_catalog",
     auth=public,
     answers=None,
-    media_types={"application/linkset+json": '{"linkset": []}'},
+    media_types={"application/linkset+json": {"linkset": []}},
     cached=True,
 )
 async def api_catalog(request: Request) -> Response:
@@ -134,7 +134,7 @@ async def api_catalog(request: Request) -> Response:
     operation="agent_registration",
     auth=public,
     answers=None,
-    media_types={"application/json": '{"name": "Assay", "registrations": []}'},
+    media_types={"application/json": {"name": "Assay", "registrations": []}},
     cached=True,
 )
 async def agent_registration(request: Request) -> Response:

@@ -4,7 +4,6 @@ The declaration is also its documentation: credential, answers and statuses go i
 document from here.
 """
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ def route(  # noqa: PLR0913 - everything an operation declares
     body: type[RequestModel] | None = None,
     body_required: bool = True,
     also: tuple[int, ...] = (),
-    media_types: Mapping[str, str] = MappingProxyType({}),
+    media_types: Mapping[str, object] = MappingProxyType({}),
     created: bool = False,
     cached: bool = False,
 ) -> Callable[[RouteHandler], RouteHandler]:
@@ -91,8 +90,8 @@ def route(  # noqa: PLR0913 - everything an operation declares
 
     `operation` is its id in the OpenAPI document: generated clients name their methods by it, so it
     stays when the function is renamed. `media_types` are those of a response that is not JSON, each
-    with the beginning of such a response; with `created` the status is 201, and with `cached` it is
-    304 for a caller with a current copy.
+    with the beginning of such a response or an object; with `created` the status is 201, and with
+    `cached` it is 304 for a caller with a current copy.
     """
     statuses = {*ALWAYS, *auth.statuses, *also}
 
@@ -165,12 +164,14 @@ def service(request: Request, kind: type[S]) -> S:
     return request.app.state.services[kind]
 
 
-def _files(media_types: Mapping[str, str]) -> dict[int | str, dict[str, Any]]:
-    content: dict[str, Any] = {}
-    for kind, begins in media_types.items():
-        is_json = kind.endswith(("/json", "+json"))
-        schema = {"type": "object" if is_json else "string"}
-        content[kind] = {"schema": schema, "example": json.loads(begins) if is_json else begins}
+def _files(media_types: Mapping[str, object]) -> dict[int | str, dict[str, Any]]:
+    content = {
+        kind: {
+            "schema": {"type": "string" if isinstance(begins, str) else "object"},
+            "example": begins,
+        }
+        for kind, begins in media_types.items()
+    }
     return {200: {"content": content}} if content else {}
 
 
