@@ -50,7 +50,7 @@ class Served:
         timer.start()
         first = self.process.stdout.readline()
         timer.cancel()
-        found = re.search(r"http://\S+", first)
+        found = re.search(r"https?://\S+", first)
         assert found, f"no address in {first!r}; the log says:\n{self.said()}"
         self.address = found.group()
 

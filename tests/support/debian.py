@@ -15,6 +15,9 @@ _PACKAGES = {
     "nginx": ("nginx",),
     "caddy": ("caddy",),
     "haproxy": ("haproxy", "liblua5.3-0", "libopentracing1", "libopentracing-c-wrapper0"),
+    "prometheus": ("prometheus",),
+    "promtool": ("prometheus",),
+    "systemd-analyze": ("systemd", "libsystemd-shared"),
 }
 """By program: its package, and those of its libraries that a small Debian lacks."""
 
@@ -49,8 +52,9 @@ def program(name: str, *, unpacked: bool = False) -> Program:
         if not (folder / "unpacked").exists():
             _unpack(name, folder)
             (folder / "unpacked").touch()
-    libraries = os.pathsep.join(str(p) for p in sorted((folder / "root/usr/lib").glob("*-linux-*")))
-    [own] = (folder / "root/usr").glob(f"*bin/{name}")
+    found_in = [*(folder / "root").glob("usr/lib/*-linux-*"), *(folder / "root").glob("*/systemd")]
+    libraries = os.pathsep.join(str(path) for path in sorted(found_in))
+    [own] = [path for path in (folder / "root").glob(f"**/*bin/{name}") if path.is_file()]
     return Program(str(own), libraries)
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import signal
+import ssl
 import threading
 import time
 from collections import Counter
@@ -73,13 +74,21 @@ backend assay
 
 
 @contextmanager
-def _calling(url: str, calls_s: float, made: Restarts) -> Iterator[None]:
+def calling(
+    url: str, calls_s: float, made: Restarts, context: ssl.SSLContext | None = None
+) -> Iterator[None]:
     """Callers that together make that many calls a second until the block ends."""
     is_over = threading.Event()
     parts = urlsplit(url)
 
     def call() -> None:
-        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+        connection = (
+            http.client.HTTPSConnection(
+                str(parts.hostname), parts.port, timeout=60, context=context
+            )
+            if context
+            else http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+        )
         due_s = time.monotonic()
         with closing(connection):
             while not is_over.wait(due_s - time.monotonic()):
@@ -104,10 +113,10 @@ def _calling(url: str, calls_s: float, made: Restarts) -> Iterator[None]:
             thread.join()
 
 
-def _is_up(stats: int, number: int) -> bool:
-    """Whether HAProxy sends calls to the node."""
+def is_up(stats: int, name: str) -> bool:
+    """Whether HAProxy sends calls to the node of that name."""
     page = httpx2.get(f"http://127.0.0.1:{stats}/;csv", timeout=20, trust_env=False).text
-    [row] = [line.split(",") for line in page.splitlines() if line.startswith(f"assay,n{number},")]
+    [row] = [line.split(",") for line in page.splitlines() if line.startswith(f"assay,{name},")]
     return row[17] == "UP"
 
 
@@ -132,16 +141,16 @@ def rolling_restarts(folder: Path, restarts: int, calls_s: float) -> Restarts:
         path = urlsplit(store.wrap("/steady", 0)).path
         [address] = stack.enter_context(running(_haproxy(ports, stats), ports[:1]))
         for number in range(len(nodes)):
-            eventually(lambda number=number: _is_up(stats, number))
+            eventually(lambda number=number: is_up(stats, f"n{number}"))
         eventually(lambda: httpx2.get(address + path, trust_env=False).status_code == 200)
         begun_s = time.monotonic()
-        with _calling(address + path, calls_s, made):
+        with calling(address + path, calls_s, made):
             for turn in range(restarts):
                 node = nodes[turn % 2]
                 node.stop(signal.SIGTERM)
-                eventually(lambda turn=turn: not _is_up(stats, turn % 2))
+                eventually(lambda turn=turn: not is_up(stats, f"n{turn % 2}"))
                 node.start()
-                eventually(lambda turn=turn: _is_up(stats, turn % 2))
+                eventually(lambda turn=turn: is_up(stats, f"n{turn % 2}"))
                 made.restarts += 1
         made.calling_s = time.monotonic() - begun_s
     return made
