@@ -37,7 +37,11 @@ SPOOFED = {
     "X-Assay-Agent": "eip155:1/1",
     "X-Assay-Decision-Token": "forged",
     "X_Assay_Tier": "AAA",
-    "X-Assay-Error": "",
+    "X-Assay_Tier": "AAA",
+    "X_Assay-Tier": "AAA",
+    "X-Assay-Decision_Token": "forged",
+    "X-Assay-Error": "forged",
+    "X-Assay-Request-Id": "forged",
 }
 
 
@@ -160,12 +164,23 @@ def test_a_good_agent_is_let_in_and_the_api_is_shown_its_grade(
     assert float(seen["x-assay-score"]) >= 60
     assert seen["x-assay-identity-proven"] == "true"
     assert seen["x-assay-decision-token"].count(".") == 2
-    assert "x_assay_tier" not in seen
+    assert {name for name in seen if "assay" in name} == set(DECISION)
     assert not {"x-agent-session", "x-agent-signature", "x-assay-error"} & seen.keys()
     assert office.key not in str(seen)
     assert front.head("/", headers=agent).status_code == 200
     assert front.get("/?status=500", headers=agent).text == "the API"
     assert front.get("/?status=403", headers=agent).text == "the API"
+
+
+def test_a_caller_does_not_erase_what_the_api_is_shown(
+    front: httpx2.Client, office: Office, api: Api
+) -> None:
+    """A proxy removes the headers that `Connection` names."""
+    names = ", ".join(("close", *DECISION, "authorization"))
+    answer = front.get("/", headers={**office.agent(0), "connection": names})
+    assert answer.status_code in {200, 401}, answer.text
+    if answer.status_code == 200:
+        assert {name for name in api.seen[-1] if "assay" in name} == set(DECISION)
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -325,6 +340,23 @@ def test_the_cached_variant_asks_once_for_a_session_and_again_when_it_is_over(
             f"/operator/key/{agent['x-agent-address']}/session", headers=agent
         ).raise_for_status()
         eventually(lambda: httpx2.get(address, headers=agent).status_code == 401)
+
+
+def test_the_cached_variant_gives_nobody_the_session_of_a_signature(
+    office: Office, api: Api, tmp_path: Path
+) -> None:
+    """A caller that signs may still send a session that is no longer valid."""
+    one = office.world.agents[0]
+    named = {"x-agent-id": one.agent_id, "x-agent-address": Account.from_key(one.owner_key).address}
+    stale = {**named, "x-agent-session": "stale"}
+    challenge = office.http.post(f"/operator/key/{named['x-agent-address']}/challenge").json()
+    text = challenge["challenge"]
+    proof = {"x-agent-challenge": text, "x-agent-signature": sign(one.owner_key, text)}
+    with proxy("nginx cached", api.port, office.gated, tmp_path / "log") as address:
+        signed = httpx2.get(address, headers={**stale, **proof})
+        assert (signed.status_code, "x-agent-session" in signed.headers) == (200, True)
+        thief = httpx2.get(address, headers=stale)
+        assert (thief.status_code, "x-agent-session" in thief.headers) == (401, False)
 
 
 def test_the_table_of_proxies_and_agents(

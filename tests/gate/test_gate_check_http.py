@@ -370,6 +370,18 @@ async def test_an_address_that_is_only_asserted_is_shown_as_such(believing: Test
     assert answer.headers["x-assay-identity-proven"] == "false"
 
 
+@pytest.fixture
+async def for_pages(tmp_path: Path) -> AsyncGenerator[TestService]:
+    async with start_test_service(tmp_path / "data", cors_origins=("*",)) as opened:
+        yield opened
+
+
+async def test_a_preflight_of_a_page_is_checked_like_every_request(for_pages: TestService) -> None:
+    """Some proxies let every 2xx in."""
+    asked = {"origin": "https://page.example", "access-control-request-method": "POST"}
+    refused(await check(for_pages, asked, "", "OPTIONS"), 401, "unauthorized")
+
+
 # -- policies -------------------------------------------------------------------------------------
 
 
@@ -409,6 +421,7 @@ INVALID: list[Any] = [
     {"a/b": {}},
     {"": {}},
     {"a": {"minScore": 101}},
+    {"a": {"ttlMs": 1}},
     {"a": {"minScore": "10"}},
     {"a": {"unknown": 1}},
     {"a": {"chain": "nowhere"}},

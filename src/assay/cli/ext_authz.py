@@ -17,6 +17,9 @@ SERVICE: Final = "envoy.service.auth.v3.Authorization"
 CALLS_MAX: Final = 1000
 """At a time; more are refused, which Envoy takes for a failure of the check."""
 
+STREAMS_MAX: Final = 250
+"""Of one connection."""
+
 REQUEST_BYTES_MAX: Final = 256 * 1024
 STOP_S: Final = 10.0
 _QUERY_CHARS_MAX = 8192
@@ -132,7 +135,11 @@ async def serving_ext_authz(app: App, application: AsgiApp) -> AsyncGenerator[No
     )
     server = grpc.aio.server(
         maximum_concurrent_rpcs=CALLS_MAX,
-        options=[("grpc.max_receive_message_length", REQUEST_BYTES_MAX), ("grpc.so_reuseport", 0)],
+        options=[
+            ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
+            ("grpc.max_concurrent_streams", STREAMS_MAX),
+            ("grpc.so_reuseport", 0),
+        ],
     )
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(SERVICE, {"Check": handler}),)

@@ -29,6 +29,7 @@ from assay.registries.subjects import named_agent_id
 from assay.server.errors import envelope
 from assay.server.rate_limits import RateLimit
 from assay.server.request_context import (
+    CHECK_PREFIX,
     JSON,
     AsgiScope,
     Receive,
@@ -69,7 +70,7 @@ class GateCheckHandler:
     proxy takes for a failure of the service. `/gate/refusal` answers alike, but never 200.
     """
 
-    prefix = "/gate/"
+    prefix = CHECK_PREFIX
     route = "/gate/check/{policy}"
 
     def __init__(self, needs: GateHandlerDependencies, cold: RateLimit) -> None:

@@ -70,6 +70,9 @@ class GateRequest(RequestModel):
 class GatePolicyRequest(GateRequest):
     """A policy of a proxy's check; absent members have the gate's defaults."""
 
+    ttl_ms: Annotated[float, Field(ge=60_000)] = float(TTL_MS_DEFAULT)
+    """How old an evaluation may be, in milliseconds; at least a minute, as calls count once in 30
+    seconds."""
     chain: Annotated[
         str | None,
         Field(

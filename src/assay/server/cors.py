@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.common.http_heads import ANY
-from assay.server.request_context import AsgiScope, RequestContext, Send
+from assay.server.request_context import CHECK_PREFIX, AsgiScope, RequestContext, Send
 
 MAX_AGE_S: Final = 600
 """How long a browser may cache a preflight."""
@@ -44,9 +44,13 @@ class Cors:
         return [*allowed, (b"access-control-expose-headers", _EXPOSED)]
 
     def is_preflight(self, scope: AsgiScope, exchange: RequestContext) -> bool:
-        """Return whether the request is a preflight from an allowed origin."""
+        """Return whether the request is a preflight from an allowed origin.
+
+        A proxy's check never is: some proxies let every 2xx in.
+        """
         return (
             scope["method"] == "OPTIONS"
+            and not scope["path"].startswith(CHECK_PREFIX)
             and "access-control-request-method" in exchange.headers
             and bool(self._origins)
             and self._allowed(exchange) is not None

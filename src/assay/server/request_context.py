@@ -144,6 +144,9 @@ async def refuse(send: Send, error: ServiceError, request_id: str) -> None:
     await answer(send, status_of(error), envelope(error, request_id), headers)
 
 
+CHECK_PREFIX = "/gate/"
+"""Below it a proxy asks whether to let a request in."""
+
 WRAP_PREFIX = "/wrap/"
 """Responses below it are upstreams', not ours: the application adds nothing to them."""
 

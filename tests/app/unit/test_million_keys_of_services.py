@@ -21,7 +21,7 @@ from assay.common.quota_lease import KEYS_MAX, Grant, QuotaLease, WindowRequest
 from assay.evaluation.model import Evaluation, Evidence, SignalName, SignalResult, SignalScore
 from assay.evaluation.scoring import DEFAULT_WEIGHTS, ScoringPolicy, tiers_from
 from assay.gate.model import Decision, GateInput
-from assay.gate.routes import GateHandler
+from assay.gate.routes import Renderer
 from assay.gate.service import Asker, Gate, GateCaller, GateDependencies
 from assay.registries.model import Subject
 from assay.wrappers.fast_path import REPEATS_MAX, ParsedRequest, ParsedRequestCache
@@ -256,17 +256,16 @@ def gate_answers() -> Filled:
         return "t" * 500
 
     tokens = SimpleNamespace(issue=issue)
-    needs = SimpleNamespace(clock=FrozenClock(), tokens=tokens)
-    lane = GateHandler(cast("Any", needs))
+    renderer = Renderer(cast("Any", tokens), FrozenClock())
 
     async def put(number: int) -> None:
         address = f"0x{number:040x}"
         decision: Decision = await made.assess(NETWORK, address, GateInput(), Asker("op"))
         caller = GateCaller(cast("Any", SimpleNamespace(id="op")), address, proven=True)
         assert decision.cached
-        cast("Any", lane)._rendered(decision, caller, GateInput(), None)
+        renderer.render(decision, caller, GateInput())
 
-    (answers,) = inside(lane, "_answers")
+    (answers,) = inside(renderer, "_answers")
     return Filled(put, ((answers, 20_000),), 20_000 + MORE)
 
 
