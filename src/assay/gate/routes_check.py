@@ -22,7 +22,7 @@ from assay.gate.model import Decision, GateInput, GatePolicy
 from assay.gate.routes import GateHandlerDependencies, Renderer, last_fields
 from assay.gate.schemas import GatePoliciesRequest, GatePoliciesResponse, GateResponse
 from assay.gate.service import Gate, GateCaller
-from assay.identity.auth import AGENT_SECURITY, agent_headers
+from assay.identity.auth import AGENT_SECURITY, agent_headers, send_session
 from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired
 from assay.identity.service import agent_address
 from assay.registries.subjects import named_agent_id
@@ -172,9 +172,7 @@ class GateCheckHandler:
             principal = await identity.prove(headers)
         if principal is None:
             principal = await self._signed(operator, headers)
-        if principal.new_session is not None:
-            token = principal.new_session.token.encode()
-            exchange.answer_headers.append((b"x-agent-session", token))
+        send_session(exchange, principal)
         return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
 
     async def _signed(self, operator: Operator, headers: AgentHeaders) -> AgentPrincipal:

@@ -47,10 +47,15 @@ async def prove_agent(identity: AgentIdentity, exchange: RequestContext) -> Agen
     A new session is sent with any response, even a refusal: its challenge is spent.
     """
     principal = await identity.prove(agent_headers(exchange.headers))
+    send_session(exchange, principal)
+    return principal
+
+
+def send_session(exchange: RequestContext, principal: AgentPrincipal) -> None:
+    """Send the session that began, if one did, with any response."""
     if principal.new_session is not None:
         token = principal.new_session.token.encode()
         exchange.answer_headers.append((b"x-agent-session", token))
-    return principal
 
 
 async def _agent(request: Request) -> AgentPrincipal:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from assay.common.cache import SingleFlight
-from assay.server.public_documents import public_document
+from assay.server.public_documents import public_document, tag_of
 from assay.server.route import service
 
 _POLICY = (
@@ -54,7 +53,8 @@ class EncodedText:
     body: bytes
     compressed: bytes
     tag: str
-    """Names its content (RFC 9110, section 8.8.3)."""
+    compressed_tag: str
+    """They name the content (RFC 9110, section 8.8.3)."""
 
 
 class Reference:
@@ -92,15 +92,12 @@ async def openapi_yaml(request: Request) -> Response:
 async def _sent(request: Request, media_type: str) -> Response:
     text = (await service(request, Reference).rendered())[media_type]
     is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-    tag = f'"{text.tag}-gzip"' if is_compressed else f'"{text.tag}"'
-    headers = {"cache-control": "public, max-age=60", "etag": tag, "vary": "accept-encoding"}
-    known = request.headers.get("if-none-match", "")
-    if known.strip() == "*" or tag in (one.strip().removeprefix("W/") for one in known.split(",")):
-        return Response(None, 304, headers, media_type)
-    if is_compressed:
-        headers["content-encoding"] = "gzip"
-    body = text.compressed if is_compressed else text.body
-    return Response(body, headers=headers, media_type=media_type)
+    body, tag = (text.compressed, text.compressed_tag) if is_compressed else (text.body, text.tag)
+    shown = {"vary": "accept-encoding"}
+    response = public_document(request, body, media_type, shown, max_age_s=60, tag=tag)
+    if is_compressed and response.body:  # a 304 has none
+        response.headers["content-encoding"] = "gzip"
+    return response
 
 
 def accepts_gzip(accepted: str) -> bool:
@@ -122,7 +119,8 @@ def _render(document: Callable[[], dict[str, Any]]) -> Mapping[str, EncodedText]
 
 
 def _encoded(body: bytes) -> EncodedText:
-    return EncodedText(body, gzip.compress(body, mtime=0), hashlib.sha256(body).hexdigest()[:32])
+    tag = tag_of(body)
+    return EncodedText(body, gzip.compress(body, mtime=0), tag, f'{tag[:-1]}-gzip"')
 
 
 def yaml_lines(node: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Iterator[str]:

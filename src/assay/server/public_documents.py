@@ -24,16 +24,23 @@ def public_document(
     headers: Mapping[str, str] | None = None,
     *,
     max_age_s: int = MAX_AGE_S,
+    tag: str | None = None,
 ) -> Response:
     """Return the document, or 304 if `If-None-Match` names its tag.
 
-    Equal bytes always have the same tag. The response depends on no other header of the request.
+    Equal bytes always have the same tag; `tag` is it, if the caller knows it already. The response
+    depends on no other header of the request.
     """
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    tag = tag or tag_of(body)
     shown = {"cache-control": f"public, max-age={max_age_s}", "etag": tag, **(headers or {})}
     if _is_current(request.headers.getlist("if-none-match"), tag):
         return Response(status_code=304, headers=shown)
     return Response(body, headers=shown, media_type=media_type)
+
+
+def tag_of(body: bytes) -> str:
+    """Return the entity tag of a content."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def _is_current(known: list[str], tag: str) -> bool:
