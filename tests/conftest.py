@@ -14,6 +14,7 @@ from hypothesis import settings
 # A busy machine is no fault of the code; and what CI finds, a developer must find again.
 settings.register_profile("assay", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("ci", settings.get_profile("assay"), derandomize=True, max_examples=100)
+gc.disable()  # while tests are collected: they all stay
 settings.load_profile("ci" if os.environ.get("CI") else "assay")  # noqa: TID251
 
 # Without bytecode, every worker and every process compiles the tests and the sources anew.
@@ -108,3 +109,5 @@ def pytest_collection_finish() -> None:
     """The collector need not look at twenty thousand tests again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()

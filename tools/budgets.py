@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/assay"
@@ -44,13 +45,14 @@ class Source:
 
     path: str
     lines: list[str]
-    tree: ast.Module
+    nodes: tuple[Any, ...]
+    """All nodes of its syntax tree."""
 
     @property
     def functions(self) -> list[int]:
         """Lines of each function."""
         kinds = ast.FunctionDef | ast.AsyncFunctionDef
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, kinds)]
+        nodes = [node for node in self.nodes if isinstance(node, kinds)]
         return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes]
 
     @property
@@ -58,7 +60,7 @@ class Source:
         """Lines with code."""
         docs = {
             line
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, str)
@@ -72,13 +74,13 @@ class Source:
     @property
     def protocols(self) -> int:
         """Classes that are protocols."""
-        classes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        classes = [node for node in self.nodes if isinstance(node, ast.ClassDef)]
         return sum("Protocol" in {_name(base) for base in one.bases} for one in classes)
 
     @property
     def internal_imports(self) -> int:
         """Modules of the package that it imports."""
-        nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom))
+        nodes = (node for node in self.nodes if isinstance(node, ast.ImportFrom))
         return len({node.module for node in nodes if (node.module or "").startswith("assay.")})
 
 
@@ -93,7 +95,7 @@ def sources() -> Iterator[Source]:
         text = path.read_text("utf-8")
         if "migrations" not in path.parts:
             name = path.relative_to(PACKAGE).as_posix()
-            yield Source(name, text.splitlines(), ast.parse(text))
+            yield Source(name, text.splitlines(), tuple(ast.walk(ast.parse(text))))
 
 
 def measured() -> dict[str, int]:

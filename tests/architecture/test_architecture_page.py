@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_service import start_test_service
+from tests.support.syntax import parsed
 from tests.support.tracing import tracing
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ def defined(path: Path) -> frozenset[str]:
     """The functions and classes of a module, and the methods of its classes."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     found: set[str] = set()
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in parsed(path.read_text("utf-8")).body:
         if isinstance(node, functions):
             found.add(node.name)
         elif isinstance(node, ast.ClassDef):

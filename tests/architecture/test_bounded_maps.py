@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import nodes
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "assay").rglob("*.py"))
 TABLE = ROOT / "docs" / "dev" / "maps.md"
@@ -61,14 +63,14 @@ def _of_class(node: ast.ClassDef) -> Iterator[str]:
 
 def collections_of(source: str) -> list[str]:
     """`Class.attribute` of everything that may grow."""
-    classes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef)]
+    classes = [n for n in nodes(source) if isinstance(n, ast.ClassDef)]
     return [f"{one.name}.{attribute}" for one in classes for attribute in _of_class(one)]
 
 
 def endless_caches_of(source: str) -> list[str]:
     """Functions with arguments whose results are remembered without a bound."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         has_arguments = bool(node.args.args or node.args.kwonlyargs or node.args.vararg)

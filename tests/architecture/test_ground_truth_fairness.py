@@ -8,6 +8,9 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from tests.support.syntax import nodes
 
 ROOT = Path(__file__).parents[2]
 DETECTORS = tuple(
@@ -76,23 +79,23 @@ PLAIN_NUMBERS = frozenset(
 """Hours, powers of two, base units in a cent and JSON-RPC's error codes are no ports."""
 
 
-def _trees(*folders: Path) -> Iterator[ast.Module]:
+def _nodes(*folders: Path) -> Iterator[tuple[Any, ...]]:
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
             if folder in DETECTORS and NO_DETECTORS.search(path.as_posix()):
                 continue
-            yield ast.parse(path.read_text("utf-8"))
+            yield nodes(path.read_text("utf-8"))
 
 
-def _docstrings(tree: ast.Module) -> set[int]:
+def _docstrings(tree: tuple[Any, ...]) -> set[int]:
     """Strings that stand by themselves: they say something to readers only."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {id(node.value) for node in tree if isinstance(node, ast.Expr)}
 
 
 def strings(*folders: Path) -> Iterator[str]:
-    for tree in _trees(*folders):
+    for tree in _nodes(*folders):
         spoken = _docstrings(tree)
-        for node in ast.walk(tree):
+        for node in tree:
             if isinstance(node, ast.Constant) and id(node) not in spoken:
                 if isinstance(node.value, bytes):
                     yield node.value.decode("latin-1").lower()
@@ -104,8 +107,8 @@ def names(*folders: Path) -> set[str]:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return {
         node.name
-        for tree in _trees(*folders)
-        for node in ast.walk(tree)
+        for tree in _nodes(*folders)
+        for node in tree
         if isinstance(node, kinds) and len(node.name) >= CHARS
     }
 
@@ -113,8 +116,8 @@ def names(*folders: Path) -> set[str]:
 def ports(*folders: Path) -> set[int]:
     return {
         node.value
-        for tree in _trees(*folders)
-        for node in ast.walk(tree)
+        for tree in _nodes(*folders)
+        for node in tree
         if isinstance(node, ast.Constant) and type(node.value) is int
         if 1024 <= node.value <= 65535
     }

@@ -15,6 +15,7 @@ import assay.registries.families
 from assay.common.plugins import load_plugins
 from assay.evaluation.model import SignalName
 from assay.probing.probes import PROBES
+from tests.support.syntax import nodes, parsed
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -75,7 +76,7 @@ def name_of(path: Path) -> str:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path.read_text("utf-8")):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             yield node.name, node.end_lineno - node.lineno + 1
@@ -126,7 +127,7 @@ def test_nothing_unfinished_is_left() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     texts = {name_of(path): path.read_text("utf-8") for path in SOURCES}
-    assert [n for n, text in texts.items() if text and not ast.get_docstring(ast.parse(text))] == []
+    assert [n for n, text in texts.items() if text and not ast.get_docstring(parsed(text))] == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def long_sleeps(text: str) -> list[int]:
     """Lines that sleep for a fixed time of `SLEEP_MAX_S` or more."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.Call)
         and called(node) == "sleep"
         and node.args
@@ -198,10 +199,10 @@ def long_sleeps(text: str) -> list[int]:
 
 def clock_assertions(text: str) -> list[int]:
     """Lines of assertions about what a real clock reads, directly or by a name it was put into."""
-    tree = ast.parse(text)
+    tree = nodes(text)
     read = {
         target.id
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp)
         for part in ast.walk(node.value)
         if isinstance(part, ast.Call) and called(part) in CLOCKS and not part.args
@@ -210,7 +211,7 @@ def clock_assertions(text: str) -> list[int]:
     }
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.Assert)
         for compared in ast.walk(node.test)
         if isinstance(compared, ast.Compare)

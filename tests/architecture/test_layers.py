@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import nodes, parsed
+
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
 ALLOWED = {
@@ -42,7 +44,7 @@ FEATURES = frozenset(
 
 def imports_of(source: str) -> Iterator[str]:
     """Modules that a source imports, wherever in it."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -194,7 +196,7 @@ def test_the_rules_find_what_they_are_for() -> None:
 def defined(source: str) -> set[str]:
     """The public types that a module defines."""
     found: set[str] = set()
-    for node in ast.parse(source).body:
+    for node in parsed(source).body:
         if isinstance(node, ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

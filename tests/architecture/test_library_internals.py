@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from assay.http1.request_parser import RequestParser
 from assay.wrappers.fast_path import FastCycle
+from tests.support.syntax import parsed
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/assay"
@@ -132,7 +133,7 @@ class Names(ast.NodeVisitor):
         self.of_self: set[str] = set()
         self.of_others: set[str] = set()
         self.made: set[str] = set()
-        self.visit(ast.parse(source))
+        self.visit(parsed(source))
 
     @property
     def used(self) -> set[str]:
@@ -146,8 +147,7 @@ class Names(ast.NodeVisitor):
             self.imported |= {(node.module, alias.name) for alias in node.names}
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        receiver = ast.unparse(node.value)
-        if receiver in {"self", "cls"}:
+        if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}:
             self.of_self.add(node.attr)
             if isinstance(node.ctx, ast.Store):
                 self.made.add(node.attr)
@@ -166,7 +166,8 @@ class Names(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if ast.unparse(node.func) in {"getattr", "setattr", "hasattr", "delattr"}:
+        reaching = {"getattr", "setattr", "hasattr", "delattr"}
+        if isinstance(node.func, ast.Name) and node.func.id in reaching:
             named = [n.value for n in node.args[1:2] if isinstance(n, ast.Constant)]
             self.of_others |= {str(name) for name in named}
         self.generic_visit(node)

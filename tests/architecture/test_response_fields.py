@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from assay.server.schemas import ResponseModel
+from tests.support.syntax import nodes
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
@@ -39,7 +40,7 @@ DUMPS = {
 def serialised_whole(text: str) -> list[str]:
     """The banned names that a module uses, and `dump` for each `model_dump`."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         name = (
             *([node.id] if isinstance(node, ast.Name) else []),
             *([node.attr, ast.unparse(node)] if isinstance(node, ast.Attribute) else []),

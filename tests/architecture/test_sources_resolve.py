@@ -3,10 +3,8 @@
 Source: docs/reference/README.md.
 """
 
-import io
 import json
 import re
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -68,6 +66,12 @@ _ADR = re.compile(r"\bADR (\d{4})")
 _SOURCE = re.compile(r"\bSources?(?: of [a-z ]+)?: (.+)")
 _HEADING = re.compile(r"(?m)^#{1,6} +(.+?) *$")
 _LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+_TOKEN = re.compile(
+    r"""(?s)\#[^\n]* | [bfru]{0,2} (?:\"{3}(?:\\.|[^\\])*?\"{3} | \'{3}(?:\\.|[^\\])*?\'{3}
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*')""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Comments and texts of Python; the tokenizer takes ten times as long."""
 _FENCE = re.compile(r"(?ms)^```.*?^```")
 
 
@@ -97,14 +101,17 @@ def page_of(name: str) -> Path:
 def prose(path: Path) -> Iterator[str]:
     """Docstrings, other texts and comments of a program, each on one line."""
     comments: list[tuple[int, str]] = []
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
-        line, text = token.start[0], token.string
-        if token.type == tokenize.STRING:
+    source, line, end = path.read_text("utf-8"), 1, 0
+    for token in _TOKEN.finditer(source):
+        text = token[0]
+        line += source.count("\n", end, token.start())
+        end = token.start()
+        if not text.startswith("#"):
             yield from (re.sub(r"\s+", " ", part) for part in re.split(r"\n\s*\n", text))
-        elif token.type == tokenize.COMMENT:
-            if comments and comments[-1][0] == line - 1:
-                text = f"{comments.pop()[1]} {text.lstrip('# ')}"
-            comments.append((line, text))
+            continue
+        if comments and comments[-1][0] == line - 1:
+            text = f"{comments.pop()[1]} {text.lstrip('# ')}"
+        comments.append((line, text))
     yield from (text for _, text in comments)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import nodes
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/dev/threat-model.md"
 GUARANTEES = ROOT / "docs/dev/guarantees.md"
@@ -27,9 +29,9 @@ def names_in(file: str) -> frozenset[str]:
     path = ROOT / file
     if not path.exists():
         return frozenset()
-    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    found = nodes(path.read_text("utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(n.name for n in nodes if isinstance(n, kinds) and n.name.startswith("test_"))
+    return frozenset(n.name for n in found if isinstance(n, kinds) and n.name.startswith("test_"))
 
 
 @pytest.mark.parametrize("page", [PAGE, GUARANTEES], ids=lambda page: page.stem)

@@ -10,6 +10,7 @@ from pathlib import Path
 import assay
 from assay.common.errors import ServiceError
 from assay.server.errors import STATUS
+from tests.support.syntax import nodes
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
@@ -50,7 +51,7 @@ def test_no_route_makes_a_status_of_its_own() -> None:
     routes = sorted(SOURCES.rglob("routes*.py"))
     assert len(routes) >= 15
     for path in routes:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path.read_text("utf-8")):
             if isinstance(node, ast.Call):
                 assert "status_code" not in {word.arg for word in node.keywords}, path.name
             if isinstance(node, ast.Name):

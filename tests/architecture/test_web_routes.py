@@ -26,6 +26,7 @@ from assay.identity.auth import agent, api_key_or_agent
 from assay.server.route import Auth
 from assay.settings import load
 from tests.support.promises import SCOPES
+from tests.support.syntax import nodes
 
 SOURCES = Path(__file__).parents[2] / "src/assay"
 
@@ -228,7 +229,7 @@ def test_routes_are_declared_by_route_alone() -> None:
     routes = sorted(SOURCES.rglob("routes*.py"))
     assert len(routes) >= 15
     for path in routes:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path.read_text("utf-8")):
             if isinstance(node, ast.Attribute):
                 assert node.attr not in {
                     "add_api_route",
@@ -245,7 +246,7 @@ def looked_up() -> set[tuple[str, str]]:
     """Each `service(request, Type)` in the sources: the module, and the name of the type there."""
     found: set[tuple[str, str]] = set()
     for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path.read_text("utf-8")):
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)

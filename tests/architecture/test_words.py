@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.syntax import nodes, parsed
+
 PACKAGE = Path(__file__).parents[2] / "src/assay"
 
 RETIRED = {
@@ -56,9 +58,9 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
-def names_in(tree: ast.AST) -> Iterator[str]:
+def names_in(source: str) -> Iterator[str]:
     """The names that a module defines: of functions, classes, arguments, variables, attributes."""
-    for node in ast.walk(tree):
+    for node in nodes(source):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name
@@ -77,7 +79,7 @@ def found() -> dict[str, set[str]]:
     by_word: dict[str, set[str]] = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
         if "migrations" not in path.parts:  # what was released stays as it is
-            for name in {path.stem, *names_in(ast.parse(path.read_text("utf-8")))}:
+            for name in {path.stem, *names_in(path.read_text("utf-8"))}:
                 for word in RETIRED.keys() & words_of(name):
                     by_word[word].add(name)
     return by_word
@@ -99,7 +101,7 @@ def test_a_retired_name_comes_back_nowhere() -> None:
         (path.relative_to(PACKAGE).as_posix(), name)
         for path in PACKAGE.rglob("*.py")
         if "migrations" not in path.parts
-        for name in names_in(ast.parse(path.read_text("utf-8")))
+        for name in names_in(path.read_text("utf-8"))
         if name.lstrip("_") in RETIRED_NAMES
     }
     assert left == public
@@ -121,14 +123,14 @@ def test_a_retired_word_comes_back_nowhere() -> None:
     ],
 )
 def test_words_are_found_in_whatever_a_module_defines(source: str, words: set[str]) -> None:
-    assert {word for name in names_in(ast.parse(source)) for word in words_of(name)} == words
+    assert {word for name in names_in(source) for word in words_of(name)} == words
 
 
 def test_a_public_type_name_means_one_thing() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in PACKAGE.rglob("*.py"):
         if "migrations" not in path.parts:
-            for node in ast.parse(path.read_text("utf-8")).body:
+            for node in parsed(path.read_text("utf-8")).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places[node.name].append(path.relative_to(PACKAGE).as_posix())
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
