@@ -274,5 +274,5 @@ def usd(micro: int) -> str:
 
 TestOperators = Operators.TestCase
 TestOperators.settings = settings(
-    max_examples=6, stateful_step_count=18, deadline=None, print_blob=True
+    max_examples=4, stateful_step_count=18, deadline=None, print_blob=True
 )

@@ -85,7 +85,8 @@ async def test_no_response_shows_a_field_that_no_schema_names(
         spare_the_stores(monkeypatch)
         service.http.event_hooks["response"].append(_searched(_templates(service), answered))
         asked = await _ask_for_everything(service)
-    assert asked - answered == REFUSED.keys()
+    ready = {"GET /readyz"}  # 503 where the machine is too busy
+    assert asked - answered - ready == REFUSED.keys()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -209,8 +209,13 @@ PLACES = sorted(
 )
 
 
-@pytest.mark.parametrize("filler", ["a ", "\u4e2d", "\ufdfa", "\u0301", "x\u200d "])
-@pytest.mark.parametrize("place", PLACES)
+FILLERS = ("a ", "\u4e2d", "\ufdfa", "\u0301", "x\u200d ")
+
+
+@pytest.mark.parametrize(
+    ("place", "filler"),
+    [(place, one) for one in FILLERS for place in PLACES if one == "a " or place < 60_000],
+)
 def test_an_order_is_found_wherever_it_stands(place: int, filler: str) -> None:
     before = (filler * (place // len(filler) + 1))[:place]
     assert "instructions to the reader" in poison(f"{before} {ORDER} {filler * 3000}")
