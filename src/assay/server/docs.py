@@ -33,7 +33,12 @@ _IMMUTABLE = {
 }
 """A name has the hash of its content, so a copy is never out of date (RFC 8246)."""
 
-_PARTS = ("docs.css", "docs.js", "swagger-ui/swagger-ui.css.gz", "swagger-ui/swagger-ui-bundle.js.gz")
+_PARTS = (
+    "docs.css",
+    "docs.js",
+    "swagger-ui/swagger-ui.css.gz",
+    "swagger-ui/swagger-ui-bundle.js.gz",
+)
 """`tools/vendor_docs.py` fetches those of Swagger UI."""
 
 _JAVASCRIPT = "text/javascript; charset=utf-8"

@@ -44,10 +44,11 @@ const opened = async (id) => {
 
 const sent = async (block) => {
   await block.locator("button.execute").click();
-  await block.locator(".live-responses-table .response-col_status").first().waitFor();
+  const answer = block.locator(".live-responses-table tr.response").first();
+  await answer.waitFor();
   return {
-    status: (await block.locator(".live-responses-table .response-col_status").first().innerText()).trim().slice(0, 3),
-    body: await block.locator(".live-responses-table .response-col_description").first().innerText(),
+    status: Number((await answer.locator(".response-col_status").innerText()).slice(0, 3)),
+    body: await answer.locator(".response-col_description").innerText(),
   };
 };
 
@@ -70,7 +71,7 @@ for (const [name, value] of Object.entries(asked.credentials)) {
 }
 if (asked.picture) await page.screenshot({ path: `${asked.picture}-auth.png` });
 found.axeDialog = asked.axe ? await check() : [];
-await dialog.locator("button.btn-done").click();
+await dialog.locator(".close-modal").click();
 
 const gate = await opened("gate");
 await gate.locator('tr[data-param-name="agentId"] input').fill(asked.agent);
