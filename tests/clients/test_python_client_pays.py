@@ -3,10 +3,12 @@
 import asyncio
 import base64
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,7 @@ from tests.support.quiet_server import QuietHandler, serving
 from tests.support.shop import SELLER, Dollars, Shop, shop, upstream
 
 pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).parents[2]
 BUYER = ACCOUNTS[21]
 CENT = 10_000
 PATIENT = Retries(attempts=20, wait_s=0.1, wait_s_max=5)
@@ -135,7 +138,7 @@ def test_an_offer_that_may_be_paid_is_found_among_others(payer: Payer) -> None:
         found = bought(seller, payer)
     assert found.payment is not None
     assert (found.status, found.payment.price) == (200, Decimal("0.01"))
-    assert (found.payment.pay_to, found.payment.payer) == (SELLER.address, BUYER.address)
+    assert (found.payment.pay_to, found.payment.payer) == (SELLER.address, payer.address)
     paid = json.loads(base64.b64decode(seller.payments[0]))["payload"]["authorization"]
     assert (paid["to"], paid["value"]) == (SELLER.address, "10000")
 
@@ -193,7 +196,7 @@ def test_a_refused_payment_is_an_error_and_no_second_one_is_signed(payer: Payer)
         assert len(seller.payments) == 1
 
 
-def test_a_402_that_is_none_of_x402_is_declined(payer: Payer) -> None:
+def test_a_402_without_x402_is_declined(payer: Payer) -> None:
     for header in ("", "!", "e30=", base64.b64encode(b"[" * 30_000).decode()):
         seller = FakeSeller()
 
@@ -285,3 +288,17 @@ def test_the_asynchronous_client_pays_and_a_free_call_costs_nothing(
     assert before - store.chain.balance(BUYER.address) == CENT
     with Assay(store.server.address) as assay, pytest.raises(PaymentDeclined):
         assay.pay(store.wrap("/echo/dear", price=0.02), payer, max_price="0.01")
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_pays(store: Shop) -> None:
+    text = (ROOT / "docs/clients.md").read_text("utf-8")
+    [example] = [
+        one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "pay(" in one
+    ]
+    names = {"ASSAY_URL": store.server.address, "PRIVATE_KEY": BUYER.key}
+    before = store.chain.balance(SELLER.address)
+    made: dict[str, Any] = {**names, "PAID_URL": store.wrap("/echo/example")}
+    exec(example, made)  # noqa: S102 - our own page
+    assert made["answer"].status == 200
+    assert store.chain.balance(SELLER.address) - before == CENT
