@@ -59,6 +59,7 @@ _OWN_HEADERS = frozenset(
     {"payment-signature", "x-payment", "host", "content-length", "transfer-encoding", "connection"}
 )
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})  # RFC 9110, section 9.2.2
+_CHECKED = ("scheme", "network", "asset", "amount", "payTo", "maxTimeoutSeconds")
 _HEADER_CHARS_MAX = 65_536
 _OFFERS_MAX = 20
 _VALID_S_MAX = 3600
@@ -167,10 +168,15 @@ class Payer:
         return f"Payer({self.address!r})"
 
     def authorize(self, requirement: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Sign an EIP-3009 transfer for a checked requirement; may block."""
+        """Sign an EIP-3009 transfer for a checked requirement; may block.
+
+        The library sees the checked members alone: it also reads other spellings and extensions.
+        """
         scheme: Any = _library("x402.mechanisms.evm.exact").ExactEvmScheme(self._signer)
         required: Any = _library("x402.schemas").PaymentRequirements
-        return scheme.create_payment_payload(required.model_validate(requirement))
+        checked = {name: requirement[name] for name in _CHECKED}
+        extra = {name: requirement["extra"][name] for name in ("name", "version")}
+        return scheme.create_payment_payload(required.model_validate({**checked, "extra": extra}))
 
 
 def _library(name: str) -> Any:
