@@ -36,8 +36,6 @@ TYPES = {
     "/llms.txt": PLAIN,
     "/favicon.svg": "image/svg+xml",
     "/docs": "text/html; charset=utf-8",
-    "/docs/reference.js": "text/javascript; charset=utf-8",
-    "/docs/reference.css": "text/css; charset=utf-8",
     "/openapi.json": "application/json",
 }
 PUBLIC = "https://assay.example.com"

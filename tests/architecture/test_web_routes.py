@@ -146,8 +146,7 @@ OPEN_QUESTION = {
 }
 
 PAGES = {
-    *("/openapi.json", "/openapi.yaml", "/docs", "/docs/reference.js", "/docs/reference.css"),
-    "/favicon.svg",
+    *("/openapi.json", "/openapi.yaml", "/docs", "/docs/{name}", "/favicon.svg"),
 }
 
 

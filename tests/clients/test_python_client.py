@@ -412,10 +412,14 @@ def test_without_a_decision_callers_pass_only_where_the_policy_says_so(
             assert found.status_code == status, found.text
 
 
-def test_the_examples_of_the_readme_run(
-    running: Service, assay: Assay, agent: AgentSession
+@pytest.mark.parametrize(
+    ("page", "count"), [("packages/assay-client/README.md", 5), ("docs/clients.md", 6)]
+)
+def test_the_examples_of_the_pages_run(
+    running: Service, assay: Assay, agent: AgentSession, page: str, count: int
 ) -> None:
-    text = (ROOT / "packages/assay-client/README.md").read_text("utf-8")
+    """What they pay for is free here; `test_python_client_pays.py` pays."""
+    text = (ROOT / page).read_text("utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     token = assay.gate(ADDRESS, **asked(agent, min_score=0)).decision_token
     names = {
@@ -428,7 +432,12 @@ def test_the_examples_of_the_readme_run(
         "TOKEN": token,
         "OPERATOR_ID": running.operator_id,
         "ISSUER": _claims(token)["iss"],
+        "PRIVATE_KEY": KEY,
+        "PAID_URL": f"{running.url}/operator/health",
+        "DASHBOARD_TOKEN": running.token,
+        "UPSTREAM": "http://127.0.0.1:8099/",
+        "WALLET": SELLER.address,
     }
-    assert len(examples) == 4
+    assert len(examples) == count
     for example in examples:
         exec(example, dict(names))  # noqa: S102 - our own page

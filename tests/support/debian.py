@@ -18,8 +18,17 @@ _PACKAGES = {
     "prometheus": ("prometheus",),
     "promtool": ("prometheus",),
     "systemd-analyze": ("systemd", "libsystemd-shared"),
+    "chromium-headless-shell": (
+        *("chromium-headless-shell", "chromium-common", "libxnvctrl0", "libdouble-conversion3"),
+        *("libogg0", "libflac12", "libharfbuzz-subset0", "libminizip1", "libopenh264-7"),
+        *("libopus0", "libasyncns0", "libmp3lame0", "libmpg123-0", "libvorbis0a"),
+        *("libvorbisenc2", "libsndfile1", "libpulse0"),
+    ),
 }
 """By program: its package, and those of its libraries that a small Debian lacks."""
+
+_FOLDERS = {"chromium-headless-shell": "usr/lib/chromium"}
+"""Where a program lies whose command is a script with fixed paths."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +61,12 @@ def program(name: str, *, unpacked: bool = False) -> Program:
         if not (folder / "unpacked").exists():
             _unpack(name, folder)
             (folder / "unpacked").touch()
-    found_in = [*(folder / "root").glob("usr/lib/*-linux-*"), *(folder / "root").glob("*/systemd")]
+    root = folder / "root"
+    places = ("usr/lib/*-linux-*", "usr/lib/*-linux-*/pulseaudio", "*/systemd")
+    found_in = [path for place in places for path in root.glob(place)]
     libraries = os.pathsep.join(str(path) for path in sorted(found_in))
-    [own] = [path for path in (folder / "root").glob(f"**/*bin/{name}") if path.is_file()]
+    own_folder = _FOLDERS.get(name, "**/*bin")
+    [own] = [path for path in root.glob(f"{own_folder}/{name}") if path.is_file()]
     return Program(str(own), libraries)
 
 

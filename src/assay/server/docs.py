@@ -1,4 +1,4 @@
-"""/openapi.json, /openapi.yaml and /docs: the API reference on a page of our own, and its mark."""
+"""/openapi.json, /openapi.yaml and /docs: the API reference, shown by Swagger UI, and its icon."""
 
 import asyncio
 import gzip
@@ -14,28 +14,35 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from assay.common.cache import SingleFlight
+from assay.common.errors import NotFound
 from assay.server.public_documents import public_document, tag_of
 from assay.server.route import service
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
+"""Swagger UI sets styles inline, and runs no script but its file."""
 _ALONE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
-"""The policy of an image, which a browser can also open as a document of this origin."""
+"""The policy of a part, which a browser can also open as a document of this origin."""
 
-_PAGE = {
-    "docs": "docs.html",
-    "docs/reference.js": "docs.js",
-    "docs/reference.css": "docs.css",
-    "favicon.svg": "favicon.svg",
+_IMMUTABLE = {
+    "cache-control": "public, max-age=31536000, immutable",
+    "content-security-policy": _ALONE,
 }
-_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
-}
+"""A name has the hash of its content, so a copy is never out of date (RFC 8246)."""
+
+_PARTS = (
+    "docs.css",
+    "docs.js",
+    "swagger-ui/swagger-ui.css.gz",
+    "swagger-ui/swagger-ui-bundle.js.gz",
+)
+"""`tools/vendor_docs.py` fetches those of Swagger UI."""
+
+_JAVASCRIPT = "text/javascript; charset=utf-8"
+_CSS = "text/css; charset=utf-8"
 
 _CODINGS_MAX = 20
 _REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0{0,3})?")
@@ -91,10 +98,16 @@ async def openapi_yaml(request: Request) -> Response:
 
 async def _sent(request: Request, media_type: str) -> Response:
     text = (await service(request, Reference).rendered())[media_type]
+    return _negotiated(request, text, media_type, {"cache-control": "public, max-age=60"})
+
+
+def _negotiated(
+    request: Request, text: EncodedText, media_type: str, headers: Mapping[str, str]
+) -> Response:
     is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
     body, tag = (text.compressed, text.compressed_tag) if is_compressed else (text.body, text.tag)
-    shown = {"vary": "accept-encoding"}
-    response = public_document(request, body, media_type, shown, max_age_s=60, tag=tag)
+    shown = {"vary": "accept-encoding", **headers}
+    response = public_document(request, body, media_type, shown, tag=tag)
     if is_compressed and response.body:  # a 304 has none
         response.headers["content-encoding"] = "gzip"
     return response
@@ -123,6 +136,61 @@ def _encoded(body: bytes) -> EncodedText:
     return EncodedText(body, gzip.compress(body, mtime=0), tag, f'{tag[:-1]}-gzip"')
 
 
+@router.get("/docs")
+def docs(request: Request) -> Response:
+    """Return the page; it asks for nothing outside this service."""
+    headers = {"content-security-policy": _POLICY}
+    return public_document(request, _page(), "text/html; charset=utf-8", headers, max_age_s=0)
+
+
+@router.get("/docs/{name}")
+def docs_part(request: Request, name: str) -> Response:
+    """Return a script or style of the page, as it was compressed once; 404 for any other name."""
+    part = _parts().get(name)
+    if part is None:
+        raise NotFound("The page /docs has no such part.")
+    media_type = _JAVASCRIPT if name.endswith(".js") else _CSS
+    return _negotiated(request, part, media_type, _IMMUTABLE)
+
+
+@router.get("/favicon.svg")
+def icon(request: Request) -> Response:
+    """Return the icon."""
+    headers = {"content-security-policy": _ALONE}
+    return public_document(request, _file("favicon.svg"), "image/svg+xml", headers)
+
+
+@lru_cache(maxsize=1)
+def _page() -> bytes:
+    page = _file("docs.html").decode()
+    for name in _parts():
+        stem, _, kind = name.split(".")
+        page = page.replace(f"{{{stem}.{kind}}}", name)
+    return page.encode()
+
+
+@lru_cache(maxsize=1)
+def _parts() -> Mapping[str, EncodedText]:
+    """Return the parts of the page by the names they are served under: `docs.<hash>.css`."""
+    parts: dict[str, EncodedText] = {}
+    for path in _PARTS:
+        content = _file(path)
+        text = _vendored(content) if path.endswith(".gz") else _encoded(content)
+        stem, _, kind = path.rpartition("/")[2].removesuffix(".gz").rpartition(".")
+        parts[f"{stem}.{text.tag[1:17]}.{kind}"] = text
+    return parts
+
+
+def _vendored(compressed: bytes) -> EncodedText:
+    body = gzip.decompress(compressed)
+    tag = tag_of(body)
+    return EncodedText(body, compressed, tag, f'{tag[:-1]}-gzip"')
+
+
+def _file(path: str) -> bytes:
+    return files("assay.server.ui").joinpath(path).read_bytes()
+
+
 def yaml_lines(node: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Iterator[str]:
     """Yield JSON data as YAML 1.2 in block style; its scalars are those of JSON, which are YAML."""
     marked = (
@@ -141,22 +209,3 @@ def yaml_lines(node: Mapping[str, Any] | Sequence[Any], depth: int = 0) -> Itera
 def _scalar(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _serve(name: str) -> Callable[[Request], Response]:
-    kind = name.rpartition(".")[2]
-    headers = {"content-security-policy": _ALONE if kind == "svg" else _POLICY}
-
-    def serve(request: Request) -> Response:
-        return public_document(request, _content(name), _TYPES[kind], headers)
-
-    return serve
-
-
-@lru_cache(maxsize=64)
-def _content(name: str) -> bytes:
-    return files("assay.server.ui").joinpath(name).read_bytes()
-
-
-for _path, _name in _PAGE.items():
-    router.add_api_route(f"/{_path}", _serve(_name))

@@ -32,6 +32,15 @@ from assay_client.models import (
     Profile,
     Wrapper,
 )
+from assay_client.payments import (
+    PaidResponse,
+    Payer,
+    Payment,
+    PaymentDeclined,
+    PaymentFailed,
+    PaymentRefused,
+    PaymentUnresolved,
+)
 from assay_client.session import AgentSession
 
 __all__ = [
@@ -57,6 +66,13 @@ __all__ = [
     "InvalidToken",
     "MissingExtra",
     "NotFound",
+    "PaidResponse",
+    "Payer",
+    "Payment",
+    "PaymentDeclined",
+    "PaymentFailed",
+    "PaymentRefused",
+    "PaymentUnresolved",
     "Profile",
     "Retries",
     "ServiceRefusal",

@@ -1,6 +1,7 @@
 """The blocking and the asynchronous client: both carry out the same steps."""
 
 import time
+from decimal import Decimal
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ import anyio.to_thread
 import httpx2
 from typing_extensions import Self, TypedDict, Unpack, override
 
-from assay_client.errors import ConnectionFailed, UnexpectedResponse
+from assay_client.errors import AssayError, ConnectionFailed, UnexpectedResponse
 from assay_client.flow import Core, Received, Retries, Run, Send, Steps, Wait
 from assay_client.models import (
     Account,
@@ -32,6 +33,7 @@ from assay_client.operations import (
     update_wrapper_steps,
     wrappers_steps,
 )
+from assay_client.payments import PaidResponse, Payer, Payment, PayOptions, pay_steps
 from assay_client.session import AgentSession
 from assay_client.tokens import DecisionVerifier
 
@@ -83,7 +85,8 @@ class _Client:
 
     def _arguments(self, request: Send) -> dict[str, Any]:
         headers = {"accept-encoding": "identity", "user-agent": "assay-client", **request.headers}
-        url = self.core.base_url + request.path
+        is_own = request.path.startswith("/")
+        url = self.core.base_url + request.path if is_own else request.path
         return {
             "method": request.method,
             "url": url,
@@ -96,10 +99,11 @@ class _Client:
             raise UnexpectedResponse(f"The response is longer than {self._bytes_max} bytes.")
         body += chunk
 
-    def _received(self, response: httpx2.Response, body: bytearray) -> Received:
-        if response.is_redirect:
+    def _received(self, request: Send, response: httpx2.Response, body: bytearray) -> Received:
+        is_plain = response.headers.get("content-encoding", "identity") == "identity"
+        if response.is_redirect and not request.is_relayed:
             raise UnexpectedResponse("The service redirects, which is not followed: see base_url.")
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if not is_plain and not request.is_relayed:
             raise UnexpectedResponse("The response is compressed, which was not asked for.")
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Received(response.status_code, headers, bytes(body))
@@ -139,7 +143,7 @@ class Assay(_Client):
     def run(self, steps: Steps[T]) -> T:
         """Carry out the steps of an operation and return its result."""
         reply: Any = None
-        failure: ConnectionFailed | None = None
+        failure: AssayError | None = None
         while True:
             try:
                 step = steps.send(reply) if failure is None else steps.throw(failure)
@@ -152,10 +156,10 @@ class Assay(_Client):
                 reply = step.call()
             else:
                 reply = self._send(step)
-                if isinstance(reply, ConnectionFailed):
+                if isinstance(reply, AssayError):
                     reply, failure = None, reply
 
-    def _send(self, request: Send) -> Received | ConnectionFailed:
+    def _send(self, request: Send) -> Received | AssayError:
         body, until = bytearray(), time.monotonic() + self._timeout_s
         try:
             with self._http.stream(**self._arguments(request)) as response:
@@ -163,9 +167,11 @@ class Assay(_Client):
                     self._add(body, chunk)
                     if time.monotonic() > until:
                         raise httpx2.ReadTimeout("")
+            return self._received(request, response, body)
         except (httpx2.TransportError, httpx2.StreamError) as error:
             return _failure(error)
-        return self._received(response, body)
+        except UnexpectedResponse as error:
+            return error
 
     def gate(self, agent_id: str, **options: Unpack[GateOptions]) -> Decision:
         """Ask whether the agent may pass; a denial is a `Decision` with `allow` false."""
@@ -205,6 +211,22 @@ class Assay(_Client):
         """Prove an agent's address: challenge, signature, session. Returns the same object."""
         return self.run(open_session_steps(self.core, session))
 
+    def pay(
+        self,
+        url: str,
+        payer: Payer,
+        *,
+        max_price: Decimal | str,
+        payment: Payment | None = None,
+        **options: Unpack[PayOptions],
+    ) -> PaidResponse:
+        """Call a URL, and pay its 402 over x402 if it asks for at most `max_price` USD.
+
+        The call is signed for at most once. Raises `PaymentDeclined` before signing,
+        `PaymentRefused`, or `PaymentUnresolved` with the `payment` to pass to another `pay`.
+        """
+        return self.run(pay_steps(self.core, url, payer, max_price, payment, options))
+
     def verify_decision(
         self, token: str, *, audience: str, issuer: str | None = None
     ) -> DecisionClaims:
@@ -240,7 +262,7 @@ class AsyncAssay(_Client):
     async def run(self, steps: Steps[T]) -> T:
         """Carry out the steps of an operation and return its result; never blocks the loop."""
         reply: Any = None
-        failure: ConnectionFailed | None = None
+        failure: AssayError | None = None
         while True:
             try:
                 step = steps.send(reply) if failure is None else steps.throw(failure)
@@ -253,19 +275,21 @@ class AsyncAssay(_Client):
                 reply = await anyio.to_thread.run_sync(step.call)
             else:
                 reply = await self._send(step)
-                if isinstance(reply, ConnectionFailed):
+                if isinstance(reply, AssayError):
                     reply, failure = None, reply
 
-    async def _send(self, request: Send) -> Received | ConnectionFailed:
+    async def _send(self, request: Send) -> Received | AssayError:
         body = bytearray()
         try:
             with anyio.fail_after(self._timeout_s):
                 async with self._http.stream(**self._arguments(request)) as response:
                     async for chunk in response.aiter_raw():
                         self._add(body, chunk)
+            return self._received(request, response, body)
         except (httpx2.TransportError, httpx2.StreamError, TimeoutError) as error:
             return _failure(error)
-        return self._received(response, body)
+        except UnexpectedResponse as error:
+            return error
 
     async def gate(self, agent_id: str, **options: Unpack[GateOptions]) -> Decision:
         """Ask whether the agent may pass; a denial is a `Decision` with `allow` false."""
@@ -305,6 +329,22 @@ class AsyncAssay(_Client):
     async def open_session(self, session: AgentSession) -> AgentSession:
         """Prove an agent's address: challenge, signature, session. Returns the same object."""
         return await self.run(open_session_steps(self.core, session))
+
+    async def pay(
+        self,
+        url: str,
+        payer: Payer,
+        *,
+        max_price: Decimal | str,
+        payment: Payment | None = None,
+        **options: Unpack[PayOptions],
+    ) -> PaidResponse:
+        """Call a URL, and pay its 402 over x402 if it asks for at most `max_price` USD.
+
+        The call is signed for at most once. Raises `PaymentDeclined` before signing,
+        `PaymentRefused`, or `PaymentUnresolved` with the `payment` to pass to another `pay`.
+        """
+        return await self.run(pay_steps(self.core, url, payer, max_price, payment, options))
 
     async def verify_decision(
         self, token: str, *, audience: str, issuer: str | None = None

@@ -6,6 +6,10 @@ AssayError
 ├── ConnectionFailed      no response arrived, or not in time
 ├── UnexpectedResponse    the response is not one of this service
 ├── InvalidToken          a decision token does not verify
+├── PaymentDeclined       the 402 asks for what may not be paid; nothing was signed (payments.py)
+├── PaymentFailed         a payment was signed and sent (payments.py)
+│   ├── PaymentRefused    the service did not accept it
+│   └── PaymentUnresolved its outcome is unknown: send the same payment again
 └── ServiceRefusal        the service answered with an error
     ├── InvalidRequest (400), NotFound (404), Conflict (409, 412), Forbidden (403)
     ├── Unauthorized (401)

@@ -38,12 +38,15 @@ class Send:
 
     method: str
     path: str
+    """A path of the service, or a whole address."""
     headers: Mapping[str, str] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
     is_idempotent: bool = False
     """Whether it may be sent twice: a lost response is asked for again."""
     is_single_use: bool = False
     """Whether it carries a proof that one request uses up: it is never sent again."""
+    is_relayed: bool = False
+    """Whether an API answers and not the service: redirects and codings are its result."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,12 @@ class Core:
             content = _json(body)
             sent["content-type"] = "application/json"
         return Send(method, path, sent, content, is_idempotent=method in {"GET", "DELETE"})
+
+
+def pause_after(retries: Retries, attempt: int, after_s: float | None = None) -> Wait:
+    """Return the wait after a failed attempt, and after the `after_s` that a server named."""
+    own_s = min(_spread(retries.wait_s * 2 ** (attempt - 1)), retries.wait_s_max)
+    return Wait(own_s + (after_s or 0.0))
 
 
 def _spread(seconds: float) -> float:

@@ -1,1 +1,1 @@
-"""The dashboard's pages: static files."""
+"""The page /docs: its own files, and those of Swagger UI."""
