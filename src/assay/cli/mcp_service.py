@@ -9,7 +9,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -63,6 +63,8 @@ class BoundedTransport(httpx2.BaseTransport):
         kept = [
             pair for pair in answer.headers.multi_items() if pair[0].lower() != "content-encoding"
         ]
+        if not isinstance(answer.stream, httpx2.SyncByteStream):
+            raise TypeError("a blocking transport has blocking streams")
         stream = _BoundedStream(answer.stream, self._size_max, ends_s)
         return httpx2.Response(
             answer.status_code, headers=kept, stream=stream, extensions=answer.extensions
@@ -74,7 +76,7 @@ class BoundedTransport(httpx2.BaseTransport):
 
 
 class _BoundedStream(httpx2.SyncByteStream):
-    def __init__(self, inner: Any, size_max: int, ends_s: float) -> None:
+    def __init__(self, inner: httpx2.SyncByteStream, size_max: int, ends_s: float) -> None:
         self._inner, self._left, self._ends_s = inner, size_max, ends_s
 
     @override
@@ -141,7 +143,7 @@ class ServiceClient:
                 self._base + path,
                 headers=dict(headers or {}),
                 params=dict(query or {}),
-                **({} if body is None else {"json": body}),
+                json=body,
             )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             kind = type(error).__name__
@@ -159,9 +161,13 @@ def _parsed(text: bytes) -> JsonValue:
     if has_values_beyond(text, VALUES_MAX):
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_not_a_number)
     except ValueError:
         return None
+
+
+def _not_a_number(text: str) -> JsonValue:
+    raise ValueError(f"{text} is not JSON")
 
 
 def _refusal(status: int, found: JsonValue) -> str:
