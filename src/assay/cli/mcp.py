@@ -135,7 +135,7 @@ def _payer(settings: Settings, base: str) -> WrapperPayer | None:
         raise ValueError("ASSAY_MCP_PAYER_KEY must be a private key of 64 hex digits") from None
 
 
-def _server(session: Session) -> McpServer[Any]:
+def server_of(session: Session) -> McpServer[Any]:
     """Return the server of the tools whose needs the session has."""
     tools = {one.name: one for one in TOOLS if session.has(one.need)}
     listed = [_described(one) for one in tools.values()]
@@ -197,7 +197,7 @@ def _refusal(sentence: str) -> types.CallToolResult:
 
 
 async def _serve_stdio(session: Session) -> None:
-    server = _server(session)
+    server = server_of(session)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
@@ -219,7 +219,7 @@ def _serve_http(settings: Settings, base: str, bind: str, names: tuple[str, ...]
         hosts = [own, *names]
         if ip_address(host).is_loopback:
             hosts += ["127.0.0.1:*", "localhost:*", "[::1]:*"]
-        app = _server(session).streamable_http_app(
+        app = server_of(session).streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,

@@ -14,8 +14,16 @@ from typing import Final
 import httpx2
 
 from assay.app import address_of_key
-from assay.cli import pay
 from assay.cli.mcp_service import ToolRefused, client, visible
+from assay.cli.pay import (
+    AMOUNT_MAX,
+    CannotPay,
+    PayingClient,
+    PaymentDemand,
+    call,
+    demand_of,
+    transaction_of,
+)
 from assay.common.json import JsonObject
 from assay.common.numbers import DECIMALS
 
@@ -61,8 +69,8 @@ class WrapperPayer:
             answer = self._http.get(self._url(path))
             if answer.status_code != _PAYMENT_REQUIRED:
                 return {"status": answer.status_code, "priceUsd": None, **self._limits_left()}
-            demand = pay.demand_of(answer, pay.AMOUNT_MAX)
-        except pay.CannotPay as error:
+            demand = demand_of(answer, AMOUNT_MAX)
+        except CannotPay as error:
             raise ToolRefused(str(error)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ToolRefused(f"the wrapper does not answer ({type(error).__name__})") from None
@@ -74,19 +82,19 @@ class WrapperPayer:
             raise ToolRefused(
                 f"maxPriceUsd is above the limit of one call, {self._limits.call} USD"
             )
-        signed: list[pay.PaymentDemand] = []
+        signed: list[PaymentDemand] = []
 
-        def approve(demand: pay.PaymentDemand) -> None:
+        def approve(demand: PaymentDemand) -> None:
             if not _ADDRESS.fullmatch(demand.payee):
-                raise pay.CannotPay("its 402 names no wallet as payee")
+                raise CannotPay("its 402 names no wallet as payee")
             self._reserve(demand.usd)
             signed.append(demand)
 
         most = int(max_usd.scaleb(DECIMALS))
-        payer = pay.PayingClient(self._key, most, approve=approve)
+        payer = PayingClient(self._key, most, approve=approve)
         try:
-            answer = pay.call(self._http, self._url(path), payer, _say_nothing, RESEND_S)
-        except pay.CannotPay as error:
+            answer = call(self._http, self._url(path), payer, _say_nothing, RESEND_S)
+        except CannotPay as error:
             if not signed:
                 said = str(error).replace("--max-usd", "maxPriceUsd; nothing was paid")
                 raise ToolRefused(said) from None
@@ -109,7 +117,7 @@ class WrapperPayer:
     def _reserve(self, usd: Decimal) -> None:
         with self._lock:
             if usd > self._left:
-                raise pay.CannotPay(
+                raise CannotPay(
                     f"it costs {usd:.6f} USD, and {self._left:.6f} USD are left of the limit of"
                     " this process; nothing was paid"
                 )
@@ -120,15 +128,15 @@ class WrapperPayer:
             left = f"{self._left:.6f}"
         return {"limitPerCallUsd": str(self._limits.call), "leftUsd": left}
 
-    def _unknown(self, demand: pay.PaymentDemand) -> JsonObject:
+    def _unknown(self, demand: PaymentDemand) -> JsonObject:
         """Report a payment that was signed and of which no answer came."""
         return {"status": None, "outcome": "unknown", **_price(demand), **self._limits_left()}
 
-    def _paid(self, answer: httpx2.Response, demand: pay.PaymentDemand | None) -> JsonObject:
+    def _paid(self, answer: httpx2.Response, demand: PaymentDemand | None) -> JsonObject:
         price = {"priceUsd": None} if demand is None else _price(demand)
         try:
-            transaction = pay.transaction_of(answer)
-        except pay.CannotPay:
+            transaction = transaction_of(answer)
+        except CannotPay:
             transaction = ""
         is_settled = _TRANSACTION.fullmatch(transaction) is not None
         outcome = "not_paid" if demand is None else "paid" if is_settled else "unknown"
@@ -143,7 +151,7 @@ class WrapperPayer:
         }
 
 
-def _price(demand: pay.PaymentDemand) -> JsonObject:
+def _price(demand: PaymentDemand) -> JsonObject:
     payee = demand.payee if _ADDRESS.fullmatch(demand.payee) else None
     return {"priceUsd": f"{demand.usd:.6f}", "network": demand.network.id, "payee": payee}
 
