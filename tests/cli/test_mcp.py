@@ -100,7 +100,7 @@ def scoped_key(assay: Running) -> str:
     body = {"scopes": ["evaluate", "wrappers"]}
     answer = httpx2.post(f"{assay.url}/operator/keys/rotate", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
-    return answer.json()["apiKey"]
+    return answer.json()["key"]
 
 
 def profile() -> Mapping[str, Any]:
@@ -297,6 +297,7 @@ def test_an_unsafe_start_is_refused(
     assert "not a key" not in complained
 
 
+@pytest.mark.slow
 def test_a_wrapper_is_paid_once_for_consented_amounts_and_within_both_limits(
     dollar_chain: Dollars, tmp_path: Path
 ) -> None:
