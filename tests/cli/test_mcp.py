@@ -27,7 +27,7 @@ from assay.cli.mcp_tools import Session
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.assay import operator, served
 from tests.support.quiet_server import QuietHandler, serving
-from tests.support.shop import NO_CHAIN, PASSWORD, Dollars, shop, upstream
+from tests.support.shop import NETWORK, NO_CHAIN, PASSWORD, SELLER, Dollars, shop, upstream
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
@@ -173,7 +173,13 @@ async def test_an_operator_manages_wrappers_and_reads_analytics(assay: Running) 
     given = {"ASSAY_MCP_API_KEY": key, "ASSAY_MCP_DASHBOARD_TOKEN": assay.token}
     async with stdio(assay.url, **given) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        wrapper = {"path": "/quote", "targetUrl": "http://127.0.0.1:9", "pricePerCall": 0}
+        wrapper = {
+            "path": "/quote",
+            "targetUrl": "http://127.0.0.1:8099/",
+            "pricePerCall": 0.01,
+            "paymentNetwork": NETWORK,
+            "payoutAddress": SELLER.address,
+        }
         made = await client.call_tool("create_wrapper", wrapper)
         assert not made.is_error, said(made)
         one = {"endpointId": made.structured_content["id"]}

@@ -176,7 +176,18 @@ def _refusal(status: int, found: JsonValue) -> str:
     code, message = found.get("code"), found.get("message")
     shown = code if isinstance(code, str) and _CODE.fullmatch(code) else "refused"
     said = visible(message) if isinstance(message, str) else ""
-    return f"the service refused it ({status} {shown}): {said}"
+    return f"the service refused it ({status} {shown}): {said}{_fields(found.get('details'))}"
+
+
+def _fields(details: JsonValue) -> str:
+    """Return what is wrong with each of the first fields of a request."""
+    some = [one for one in details[:5] if is_object(one)] if is_array(details) else []
+    texts = [(one.get("loc"), one.get("message")) for one in some]
+    return "".join(
+        f" {visible(str(loc[-1]), 64)}: {visible(message)}"
+        for loc, message in texts
+        if is_array(loc) and loc and isinstance(message, str)
+    )
 
 
 def visible(text: str, limit: int = TEXT_CHARS_MAX) -> str:
