@@ -7,7 +7,7 @@ descriptions of tools never depend on an answer.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 from urllib.parse import quote
@@ -57,7 +57,7 @@ class AssayTool:
     run: Callable[[Session, Given], JsonObject]
     output: Mapping[str, JsonValue]
     """JSON Schemas of the members of the result."""
-    arguments: wire.Arguments = field(default_factory=dict[str, wire.Argument])
+    arguments: wire.Arguments
     need: Need = Need.NOTHING
     is_read_only: bool = True
     is_destructive: bool = False
