@@ -534,7 +534,7 @@ TOOLS: Final = (
             "days": wire.Argument(
                 "Of revenue and logs: newest UTC days.",
                 least=1,
-                most=366,
+                most=50,
                 is_whole=True,
                 is_required=False,
             ),
