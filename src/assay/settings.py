@@ -957,6 +957,42 @@ class Settings(BaseSettings):
     smtp_from: Annotated[
         str | None, Field(description="Sender of mail, such as `Assay <no-reply@example.com>`.")
     ] = None
+    mcp_api_key: Annotated[
+        SecretStr | None,
+        Field(
+            description="`assay mcp`: the API key of your account at the service; unset: only tools"
+            " that need no key are offered."
+        ),
+    ] = None
+    mcp_dashboard_token: Annotated[
+        SecretStr | None,
+        Field(
+            description="`assay mcp`: a dashboard token of your account, for analytics; unset: they"
+            " are not offered."
+        ),
+    ] = None
+    mcp_http_token: Annotated[
+        SecretStr | None,
+        Field(
+            description="`assay mcp --http`: bearer token that callers send; required beyond"
+            " loopback, and for tools that need a key."
+        ),
+    ] = None
+    mcp_payer_key: Annotated[
+        SecretStr | None,
+        Field(
+            description="`assay mcp`: pays wrappers, and nothing else; 64 hex digits. Needs both"
+            " limits. Keep only what you can lose in its wallet."
+        ),
+    ] = None
+    mcp_pay_max_usd: Annotated[
+        Decimal | None,
+        Field(gt=0, le=10_000, description="`assay mcp`: USD that one call may cost at most."),
+    ] = None
+    mcp_pay_total_usd: Annotated[
+        Decimal | None,
+        Field(gt=0, le=10_000, description="`assay mcp`: USD that one process may pay in total."),
+    ] = None
 
     @field_validator("data_dir")
     @classmethod
@@ -1029,7 +1065,7 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return value
 
-    @field_validator("ops_token")
+    @field_validator("ops_token", "mcp_http_token")
     @classmethod
     def _long_token(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not _TOKEN.fullmatch(value.get_secret_value()):

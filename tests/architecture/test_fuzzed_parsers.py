@@ -53,6 +53,7 @@ NOT_FUZZED = {
         ),
         LOCAL,
     ),
+    "cli/mcp_service.py": "the configured service's answers, by the standard parser within bounds",
     "evaluation/judge.py": "the configured judge's envelope; its answer is `judges_answer`",
     "probing/probe_client.py": "read within a probe's bounds; see tests/support/fakes"
     "/hostile_documents.py",

@@ -78,6 +78,14 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "pay:pay",
         "Call a paid API: 402, sign, 200, with each step shown.",
     ),
+    "mcp": (
+        "mcp:mcp",
+        (
+            "Serve the tools of a running Assay to language models, over MCP.\n\n"
+            "Without `--http` it speaks on standard input and output. Keys come from the "
+            "environment: `ASSAY_MCP_API_KEY` and the other settings of that prefix."
+        ),
+    ),
     "evaluate": (
         "evidence:evaluate",
         "Evaluate an agent now and print every signal's part of its score.",

@@ -130,6 +130,7 @@ class OpsProtocol(H11Protocol):
     _open: list["OpsProtocol"]
     """The connections of this server, oldest first."""
     _end: asyncio.TimerHandle | None = None
+    _lifetime_s: float
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -140,7 +141,7 @@ class OpsProtocol(H11Protocol):
                 transport.abort()
                 return
         self._open.append(self)
-        self._end = self.loop.call_later(CONNECTION_S, self.drop)
+        self._end = self.loop.call_later(self._lifetime_s, self.drop)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -172,9 +173,12 @@ def _drop_idle(connections: list[OpsProtocol]) -> bool:
     return idle is not None
 
 
-def ops_protocol() -> type[OpsProtocol]:
-    """Return the protocol class of one server, whose connections are counted together."""
-    return type("OpsProtocol", (OpsProtocol,), {"_open": []})
+def ops_protocol(lifetime_s: float = CONNECTION_S) -> type[OpsProtocol]:
+    """Return the protocol class of one server, whose connections are counted together.
+
+    A connection is closed after `lifetime_s` seconds, answered or not.
+    """
+    return type("OpsProtocol", (OpsProtocol,), {"_open": [], "_lifetime_s": lifetime_s})
 
 
 PATH: Final = "/metrics"

@@ -38,12 +38,37 @@ class CannotPay(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
+class PaymentDemand:
+    """What a 402 asks for, as far as it can be paid here."""
+
+    required: Mapping[str, Any]
+    """The whole 402."""
+    requirement: Mapping[str, Any]
+    """Its entry that is paid."""
+    network: PaymentNetwork
+    amount: int
+    """In base units: millionths of a USD."""
+
+    @property
+    def usd(self) -> Decimal:
+        """Return the price in USD."""
+        return Decimal(self.amount).scaleb(-DECIMALS)
+
+    @property
+    def payee(self) -> str:
+        """Return the wallet that receives it, as the 402 writes it."""
+        return str(self.requirement["payTo"])
+
+
+@dataclass(frozen=True, slots=True)
 class PayingClient:
     """The payer, its limit (base units), and the agent that it speaks for."""
 
     key: str
     amount_max: int
     agent_id: str | None = None
+    approve: Callable[["PaymentDemand"], None] = lambda _demand: None
+    """Called before signing; raises `CannotPay` to refuse."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -79,18 +104,17 @@ def call(
 ) -> httpx2.Response:
     """Return the final answer of a GET, paid for if asked. Raises `CannotPay`.
 
-    While the answer is 503, the same payment is sent again for `patience_s` seconds: it is used at
-    most once.
+    `payer.approve` has the last word before anything is signed. While the answer is 503, the same
+    payment is sent again for `patience_s` seconds: it is used at most once.
     """
     answer = http.get(url, headers=dict(payer.headers))
     say(f"{answer.status_code} {answer.reason_phrase}")
     if answer.status_code != _PAYMENT_REQUIRED:
         return answer
-    required = _decoded(answer.headers.get("payment-required"))
-    requirement, network = _choose(required, payer)
-    usd = Decimal(_amount(requirement)).scaleb(-DECIMALS)
-    say(f"  asks for {usd:.6f} USD on {network.id} to {requirement['payTo']}; signing")
-    header = _payment(payer.key, required, requirement, network)
+    demand = demand_of(answer, payer.amount_max)
+    payer.approve(demand)
+    say(f"  asks for {demand.usd:.6f} USD on {demand.network.id} to {demand.payee}; signing")
+    header = _payment(payer.key, demand.required, demand.requirement, demand.network)
     headers = {**payer.headers, "payment-signature": header}
     ends_s = time.monotonic() + patience_s
     while (answer := http.get(url, headers=headers)).status_code == _UNAVAILABLE:
@@ -111,10 +135,13 @@ def transaction_of(answer: httpx2.Response) -> str:
     return "" if header is None else str(_decoded(header).get("transaction") or "")
 
 
-def _choose(
-    required: Mapping[str, Any], payer: PayingClient
-) -> tuple[Mapping[str, Any], PaymentNetwork]:
-    """Return the first requirement we can meet; what is signed comes from our own table."""
+def demand_of(answer: httpx2.Response, amount_max: int) -> PaymentDemand:
+    """Return the first requirement of a 402 that we can meet.
+
+    The asset and the network come from our own table. Raises `CannotPay` if it asks for more than
+    `amount_max` base units, or for nothing that can be paid here.
+    """
+    required = _decoded(answer.headers.get("payment-required"))
     known = {row.id: row for row in ROWS if row.protocol == "x402"}
     for requirement in required.get("accepts") or ():
         network = known.get(str(requirement.get("network")))
@@ -122,9 +149,10 @@ def _choose(
             continue
         if str(requirement.get("asset")).lower() != network.asset.address:
             continue
-        if _amount(requirement) > payer.amount_max:
+        amount = _amount(requirement)
+        if amount > amount_max:
             raise CannotPay("it asks for more than --max-usd")
-        return requirement, network
+        return PaymentDemand(required, requirement, network, amount)
     raise CannotPay("it asks for no payment that can be made here")
 
 

@@ -33,7 +33,7 @@ _STEPS_SHARE = 0.5
 """The share of neighbouring characters one code point apart, from which text counts up or down."""
 
 # fmt: off
-WALLET_KEYS = ("x402_private_key", "payout_key", "paid_calls_key")
+WALLET_KEYS = ("x402_private_key", "payout_key", "paid_calls_key", "mcp_payer_key")
 """Settings that hold the key of a wallet of ours on EVM chains."""
 
 _WORDS = (
