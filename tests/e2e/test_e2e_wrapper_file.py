@@ -24,54 +24,72 @@ wrappers:
 """
 
 
-@pytest.mark.slow
-def test_the_file_decides_and_a_second_run_has_nothing_to_do(tmp_path: Path) -> None:
-    environment = {"ASSAY_DATA_DIR": str(tmp_path / "data")}
-    file, key = tmp_path / "wrappers.yaml", tmp_path / "key.txt"
+class CommandLine:
+    """`assay` over one folder, with a file of wrappers and the file of its secret."""
 
-    def assay(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
-        done = command(*arguments, environment=environment, stdin=stdin)
+    def __init__(self, folder: Path) -> None:
+        self._environment = {"ASSAY_DATA_DIR": str(folder / "data")}
+        self.file, self.key = folder / "wrappers.yaml", folder / "key.txt"
+        self.file.write_text(FILE, "utf-8")
+        self.key.write_text("hush-1\n", "utf-8")
+
+    def run(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        """Return the status and what was printed: never a secret, never a traceback."""
+        done = command(*arguments, environment=self._environment, stdin=stdin)
         assert "Traceback" not in done.stderr
         assert "hush" not in done.stdout + done.stderr
         return done.returncode, done.stdout, done.stderr
 
-    def apply(*options: str, email: str = "a@example.com") -> tuple[int, str, str]:
-        return assay("wrappers", "apply", email, str(file), *options)
+    def apply(self, *options: str, email: str = "a@example.com") -> tuple[int, str, str]:
+        return self.run("wrappers", "apply", email, str(self.file), *options)
 
+    def export(self, email: str = "a@example.com") -> str:
+        return self.run("wrappers", "export", email)[1]
+
+
+@pytest.fixture
+def assay(tmp_path: Path) -> CommandLine:
+    made = CommandLine(tmp_path)
     for email in ("a@example.com", "b@example.com"):
         create = ("accounts", "create", email, "--name", "A")
-        assert assay(*create, stdin="a long password\n")[0] == 0
-    file.write_text(FILE, "utf-8")
-    key.write_text("hush-1\n", "utf-8")
-    status, out, error = apply("--dry-run")
+        assert made.run(*create, stdin="a long password\n")[0] == 0
+    return made
+
+
+@pytest.mark.slow
+def test_a_second_run_has_nothing_to_do_nor_has_one_of_the_export(assay: CommandLine) -> None:
+    status, out, error = assay.apply("--dry-run")
     assert (status, out.count("create")) == (2, 2), error
-    assert "wrappers: []" in assay("wrappers", "export", "a@example.com")[1]
-    assert apply()[0] == 0
-    assert apply(email="b@example.com")[0] == 0
-    assert apply() == (0, "nothing to do\n", "")
+    assert assay.export() == "wrappers: []\n"
+    assert assay.apply()[0] == 0
+    assert assay.apply() == (0, "nothing to do\n", "")
+    assay.file.write_text(assay.export(), "utf-8")
+    assert assay.apply("--dry-run", "--prune") == (0, "nothing to do\n", "")
 
-    _, exported, _ = assay("wrappers", "export", "a@example.com")
-    file.write_text(exported, "utf-8")
-    assert apply("--dry-run", "--prune") == (0, "nothing to do\n", "")
-
-    key.write_text("hush-2\n", "utf-8")
-    file.write_text(FILE.replace("rateLimit: 60", "rateLimit: 90"), "utf-8")
-    status, out, _ = apply()
+    assay.key.write_text("hush-2\n", "utf-8")
+    assay.file.write_text(FILE.replace("rateLimit: 60", "rateLimit: 90"), "utf-8")
+    status, out, _ = assay.apply()
     assert status == 0
     assert "    rateLimit: 60 -> 90\n" in out
     assert "    upstreamAuthSecret: changed\n" in out
 
+
+@pytest.mark.slow
+def test_only_this_account_is_pruned_and_one_bad_entry_stops_all(assay: CommandLine) -> None:
+    assert assay.apply()[0] == assay.apply(email="b@example.com")[0] == 0
+    before = assay.export()
     invalid = FILE.replace("/quote", "/new").replace("rateLimit: 60", "rateLimit: 0")
-    file.write_text(invalid, "utf-8")
-    status, _, error = apply("--prune")
+    assay.file.write_text(invalid, "utf-8")
+    status, _, error = assay.apply("--prune")
     assert status == 1
     assert 'line 8: "POST /items/{id}": rateLimit: ' in error
+    assert assay.export() == before
 
-    file.write_text(FILE.partition("  - path: /items")[0], "utf-8")
-    assert apply()[1] == "nothing to do\n"
-    assert apply("--prune")[1] == "delete  POST /items/{id}\napplied 1 changes\n"
-    assert "/items/{id}" not in assay("wrappers", "export", "a@example.com")[1]
-    assert "/items/{id}" in assay("wrappers", "export", "b@example.com")[1]
+    assay.file.write_text(FILE.partition("  - path: /items")[0], "utf-8")
+    assert assay.apply()[1] == "nothing to do\n"
+    assert assay.apply("--prune")[1] == "delete  POST /items/{id}\napplied 1 changes\n"
+    assert "/items/{id}" not in assay.export()
+    assert assay.export("b@example.com") == before
 
 
 @pytest.mark.parametrize(
