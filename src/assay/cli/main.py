@@ -184,6 +184,17 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "wrappers:history",
         "Show a wrapper's revisions: who changed what, and its price at each time.",
     ),
+    "wrappers apply": (
+        "wrapper_file:apply",
+        (
+            "Make an account's wrappers what a file says, and show each difference.\n\n"
+            "Nothing is written unless every entry is valid. `--dry-run` writes nothing."
+        ),
+    ),
+    "wrappers export": (
+        "wrapper_file:export",
+        "Print the file that declares an account's wrappers, for `wrappers apply`.",
+    ),
     "wrappers remove": (
         "wrappers:remove",
         "Deactivate a wrapper.",

@@ -59,6 +59,13 @@ def changes_between(before: WrapperConfig, after: WrapperConfig) -> list[FieldCh
     return found
 
 
+def fields_of(config: WrapperConfig) -> list[FieldChange]:
+    """Return every field of a new wrapper that has a value, in the order of the wire."""
+    shown = [FieldChange(name, None, show(config)) for name, show in _SHOWN.items()]
+    secret = [FieldChange("upstreamAuthSecret", None, HIDDEN)] if config.auth else []
+    return [one for one in (*shown, *secret) if one.after not in (None, "", [])]
+
+
 _SHOWN: Mapping[str, Callable[[WrapperConfig], JsonValue]] = MappingProxyType(
     {
         "path": lambda c: c.path,

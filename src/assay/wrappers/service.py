@@ -23,7 +23,13 @@ from assay.wrappers.endpoint_rules import (
     secret_problems,
     warnings_beside,
 )
-from assay.wrappers.history import Revision, WrapperCosts, changes_between
+from assay.wrappers.history import (
+    FieldChange,
+    Revision,
+    WrapperCosts,
+    changes_between,
+    fields_of,
+)
 from assay.wrappers.matching import route_key
 from assay.wrappers.model import (
     EndpointNotFound,
@@ -126,6 +132,24 @@ class Endpoints:
                 self.changes += 1
                 return config
         raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
+
+    def preview_new(self, operator_id: str, asked: NewEndpoint) -> Sequence[FieldChange]:
+        """Return the fields of the wrapper that `create` would make, and store nothing.
+
+        Raises `InvalidRequest` naming every problem.
+        """
+        _require_none(problems_of(asked, self._rules.of(operator_id)))
+        return fields_of(self._config(operator_id, new_id(), asked))
+
+    async def preview(
+        self, operator_id: str, config_id: str, change: EndpointChange
+    ) -> Sequence[FieldChange]:
+        """Return what `change` would change, and store nothing.
+
+        Raises `EndpointNotFound`, and `InvalidRequest` naming every problem.
+        """
+        known = await self._find(operator_id, config_id)
+        return changes_between(known, await self._changed(known, change))
 
     async def history(
         self, operator_id: str, config_id: str, limit: int, offset: int
