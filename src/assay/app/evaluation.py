@@ -70,6 +70,18 @@ def control(database: Database, clock: Clock) -> Control:
     return Control(SqlControlStore(database, clock), DnsTxtRecords())
 
 
+def controls_host(database: Database, clock: Clock) -> ControlsHost:
+    """Return what says whether an agent has proven control of a whole origin, undisputed."""
+    store = SqlControlStore(database, clock)
+
+    async def controls(subject_key: str, origin: str) -> bool:
+        since = clock.now() - timedelta(days=FOLLOWS_DAYS)
+        found = await store.proven_paths(subject_key, since)
+        return any(s.origin == origin and s == s.host_scope for s in found)
+
+    return controls
+
+
 def control_records(probes: Mapping[str, Probe]) -> ControlRecords:
     """Return what stores the findings of each evaluation about control."""
 

@@ -23,8 +23,11 @@ from assay.gate.routes import GateHandlerDependencies, Renderer, last_fields
 from assay.gate.schemas import GatePoliciesRequest, GatePoliciesResponse, GateResponse
 from assay.gate.service import Gate, GateCaller
 from assay.identity.auth import AGENT_SECURITY, agent_headers, send_session
+from assay.identity.http_signatures import SignedRequest
 from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired
 from assay.identity.service import agent_address
+from assay.identity.web_bot_auth import is_domain_signed
+from assay.registries.model import subject_key
 from assay.registries.subjects import named_agent_id
 from assay.server.errors import envelope
 from assay.server.rate_limits import RateLimit
@@ -87,7 +90,7 @@ class GateCheckHandler:
         exchange = exchange_of(scope)
         kind, name = _asked(scope["path"])
         try:
-            decision, caller, request = await self._decide(scope, exchange, name)
+            decision, caller, request = await self._decide(scope, exchange, kind, name)
             _let_in(decision, kind, name)
         except ServiceError as error:
             exchange.answer_headers.append((b"x-assay-error", error.code.encode()))
@@ -121,7 +124,7 @@ class GateCheckHandler:
         return found
 
     async def _decide(
-        self, scope: AsgiScope, exchange: RequestContext, name: str
+        self, scope: AsgiScope, exchange: RequestContext, kind: str, name: str
     ) -> tuple[Decision, GateCaller, GateInput]:
         """Return the decision on the caller's agent, counted once within `REPEATED_S`."""
         key = await self._key(scope, exchange)
@@ -130,14 +133,22 @@ class GateCheckHandler:
         query: bytes = scope["query_string"]
         # Without an agent's id in it, the query belongs to the API behind the proxy.
         fields = dict(last_fields(query)) if b"agentId=" in query else dict[str, str]()
-        caller = await self._caller(exchange, key.operator)
+        asked = headers.get("x-agent-id") or fields.get("agentId")
+        by_domain = bool(policy.authorities) and is_domain_signed(agent_headers(headers), asked)
+        caller = None if by_domain else await self._caller(exchange, key.operator)
         request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
         named = headers.get("x-chain") or fields.get("chain") or policy.chain
         network = needs.networks.by_slug(named[:64]) if named else needs.networks.default
-        asked = headers.get("x-agent-id") or fields.get("agentId")
-        agent_id = named_agent_id(network, asked, caller.agent_address)
+        agent_id = named_agent_id(network, asked, caller.agent_address if caller else None)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id: on this chain an address is no agent.")
+        if caller is None:
+            # `/gate/refusal` lets nobody in, and is asked after the check with the same signature.
+            signed = SignedRequest(scope["headers"], policy.authorities, {})
+            proof = await needs.web_bot_auth.prove(
+                signed, subject_key(network, agent_id), spends=kind == "check"
+            )
+            caller = GateCaller(key.operator, proof.origin, proven=True, proof=proof)
         once = (key.operator.id, name, caller.agent_address, network.slug, agent_id)
         metered = self._counts(once)
         try:
@@ -173,7 +184,7 @@ class GateCheckHandler:
         if principal is None:
             principal = await self._signed(operator, headers)
         send_session(exchange, principal)
-        return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
+        return GateCaller(operator, principal.address, proven=True, proof=principal.contract)
 
     async def _signed(self, operator: Operator, headers: AgentHeaders) -> AgentPrincipal:
         """Redeem a signed challenge; the same one again is the same session for `REPEATED_S`."""
