@@ -42,6 +42,7 @@ from assay.app.evaluation import (
     control,
     control_records,
     control_retention,
+    controls_host,
     first_turns,
     scheduler,
     sibling_visits,

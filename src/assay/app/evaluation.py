@@ -45,6 +45,7 @@ from assay.evaluation.store_visits import (
 )
 from assay.evaluation.visits import WINDOW
 from assay.http1.model import Target
+from assay.identity.web_bot_auth import ControlsHost
 from assay.key_agents.store import SqlAttestedPeople
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp

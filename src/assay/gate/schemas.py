@@ -68,7 +68,8 @@ class GateRequest(RequestModel):
 
 
 Authority = Annotated[
-    str, Field(max_length=262, pattern=r"^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[1-9][0-9]{0,4})?$")
+    str,
+    Field(max_length=262, pattern=r"^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[1-9][0-9]{0,4})?$"),
 ]
 
 

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from assay.common import addresses
 from assay.common.errors import Unauthorized
 from assay.http1.model import Target
-from assay.net.egress.consent import origin_of
 from assay.net.egress.url import EgressPolicy, parse_target
 from assay.registries.model import Subject
 
@@ -207,4 +206,7 @@ SERVICES_MAX = 200
 def _is_at(endpoint: str, origin: str) -> bool:
     """Return whether a declared address is at the origin, read as it would be dialled."""
     target = parse_target(endpoint, _ANY)
-    return isinstance(target, Target) and origin_of(target) == origin
+    if not isinstance(target, Target):
+        return False
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return f"{target.scheme}://{host}:{target.port}" == origin

@@ -80,7 +80,7 @@ def is_domain_signed(headers: AgentHeaders, agent_id: str | None) -> bool:
 class WebBotAuth:
     """Verifies signed requests. `address` is the public base address of wrappers."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it reads and where
+    def __init__(
         self,
         http: EgressClient,
         policy: EgressPolicy,
@@ -108,7 +108,9 @@ class WebBotAuth:
         """Return a request to this service's wrappers; `path` begins with `/wrap/`."""
         derived = {"@method": method, "@path": path, "@query": f"?{query or ''}"}
         derived |= {"@scheme": self._address.scheme}
-        return SignedRequest(headers, (_authority(self._address.scheme, self._address.netloc),), derived)
+        return SignedRequest(
+            headers, (_authority(self._address.scheme, self._address.netloc),), derived
+        )
 
     async def prove(
         self, request: SignedRequest, subject_key: str, *, spends: bool = True

@@ -165,9 +165,7 @@ class TrustStage:
             asker = Asker(matched.config.operator_id, shows_control)
             decision = await self._gate.assess(network, agent_id, request, asker)
             await self._have_visited(matched, decision)
-        address, proven = self._address_held(
-            decision.subject, address, payer, proof, proven=proven
-        )
+        address, proven = self._address_held(decision.subject, address, payer, proof, proven=proven)
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, known)
