@@ -60,7 +60,9 @@ def signed(
 
 
 def read(headers: list[tuple[bytes, bytes]], now_s: float = NOW) -> RequestSignature:
-    return read_signature(SignedRequest(tuple(headers), ("api.example",), {"@method": "GET"}), now_s)
+    return read_signature(
+        SignedRequest(tuple(headers), ("api.example",), {"@method": "GET"}), now_s
+    )
 
 
 def reason(headers: list[tuple[bytes, bytes]], now_s: float = NOW) -> str:
@@ -259,7 +261,9 @@ def test_what_is_read_is_read_the_same_again(text: str) -> None:
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80), st.binary(max_size=80))
-def test_nothing_but_a_refusal_comes_of_hostile_fields(one: bytes, two: bytes, three: bytes) -> None:
+def test_nothing_but_a_refusal_comes_of_hostile_fields(
+    one: bytes, two: bytes, three: bytes
+) -> None:
     headers = [(b"signature-agent", one), (b"signature-input", two), (b"signature", three)]
     assert reason(headers)
 
