@@ -166,7 +166,9 @@ class WebBotAuth:
         left_s = expires - self._clock.now().timestamp() + SKEW_S
         key = f"web-bot-auth:{hashlib.sha256(used.encode()).hexdigest()}"
         if not await self._state.put_if_absent(key, "1", max(left_s, SKEW_S)):
-            raise _refused("replayed", "This nonce was used before: sign each request anew.")
+            raise _refused(
+                "replayed", "This nonce was used before: sign every request with a new one."
+            )
 
     async def _fetch(self, origin: str) -> KeyDirectory:
         """Return the directory of an origin. Redirects are not followed. Never raises."""

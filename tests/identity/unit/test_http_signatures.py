@@ -261,9 +261,7 @@ def test_what_is_read_is_read_the_same_again(text: str) -> None:
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80), st.binary(max_size=80))
-def test_nothing_but_a_refusal_comes_of_hostile_fields(
-    one: bytes, two: bytes, three: bytes
-) -> None:
+def test_hostile_fields_are_refused(one: bytes, two: bytes, three: bytes) -> None:
     headers = [(b"signature-agent", one), (b"signature-input", two), (b"signature", three)]
     assert reason(headers)
 
