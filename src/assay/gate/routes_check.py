@@ -318,6 +318,9 @@ def _operation(operation_id: str, summary: str, has_policy: bool) -> dict[str, A
         "x-min-score": "Points from 0 to 100; they raise the policy's `minScore`.",
         "x-agent-challenge": "A challenge that the agent signed, instead of a session.",
         "x-agent-signature": "The signature over the challenge.",
+        "signature-agent": "The domain whose key signed the request (Web Bot Auth).",
+        "signature-input": "What it signed, for one of the policy's `authorities`.",
+        "signature": "That signature.",
     }
     text = {"type": "string"}
     policy = {
