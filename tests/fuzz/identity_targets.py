@@ -135,8 +135,8 @@ def webhook_secret(data: bytes) -> None:
 
 
 def request_signature(data: bytes) -> None:
-    """The three fields of a Web Bot Auth signature, one after the other."""
-    names = (b"signature-agent", b"signature-input", b"signature")
+    """The fields of a Web Bot Auth signature, one after the other."""
+    names = (b"signature-agent", b"x-agent-id", b"signature-input", b"signature")
     headers = tuple(zip(names, data.split(b"\n"), strict=False))
     found = read_signature(SignedRequest(headers, ("api.example",), {}), SIGNED_AT)
     assert not found.is_signed_by(bytes(32))

@@ -123,7 +123,7 @@ class World:
         now = int(self.service.clock.now().timestamp())
         made = {"created": str(now), "expires": str(now + 60), "nonce": f'"{self.nonces}"'}
         pairs = signed(agent=f'"{self.host.url}"', authority=authority, **{**made, **changes})
-        return {"x-agent-id": "7"} | {k.decode(): v.decode() for k, v in pairs}
+        return {k.decode(): v.decode() for k, v in pairs}
 
     async def check(self, headers: Mapping[str, str], kind: str = "check") -> httpx2.Response:
         return await self.service.http.get(
@@ -185,20 +185,26 @@ async def test_a_stock_signer_is_let_in(world: World) -> None:
     seed = {"d": jwk(b"\x07" * 32)["x"]}
     now = int(world.service.clock.now().timestamp())
     times = {"created": now, "expires": now + 300}
-    headers = {"Signature-Agent": f'"{world.host.url}"'}
-    more = ["@authority", "@method", "@path", "signature-agent"]
+    headers = {"Signature-Agent": f'"{world.host.url}"', "x-agent-id": "7"}
+    named = ["@authority", "x-agent-id", "signature-agent"]
     requests = [
-        {"url": f"https://{API}/search", "method": "GET", "headers": headers, **times},
+        {
+            "url": f"https://{API}/search",
+            "method": "GET",
+            "headers": headers,
+            "components": named,
+            **times,
+        },
         {
             "url": f"https://{WRAPPERS}{world.wrapper}",
             "method": "POST",
             "headers": headers,
-            "components": more,
+            "components": ["@method", "@path", *named],
             **times,
         },
     ]
     made = await asyncio.to_thread(stock, {"jwk": jwk(PUBLIC) | seed, "requests": requests})
-    at_check, at_wrapper = ({**headers, **one, "x-agent-id": "7"} for one in made)
+    at_check, at_wrapper = ({**headers, **one} for one in made)
     assert (await world.check(at_check)).status_code == 200
     because(await world.wrapped(at_wrapper, "PUT"), "signature_invalid")
     assert (await world.wrapped(at_wrapper, "POST")).status_code == 200
@@ -300,6 +306,22 @@ async def test_a_domain_that_names_another_agent_changes_nothing_for_it(world: W
     because(await world.check(world.sign() | {"x-agent-id": "8"}), "domain_not_proven")
 
 
+async def test_a_signature_of_one_agent_is_of_no_use_for_another_of_the_same_domain(
+    world: World,
+) -> None:
+    """Both run at one host, which signs what its tenants send."""
+    await world.prove()
+    await world.prove("8")
+    world.declare("8", world.host.url)
+    because(await world.check(world.sign() | {"x-agent-id": "8"}), "signature_invalid")
+    blind = world.sign(covered='("@authority" "signature-agent")')
+    because(await world.check(blind), "components")
+    elsewhere = await world.service.http.get(
+        "/gate/check/default?agentId=8&chain=base", headers={**world.sign(), **world.operator}
+    )
+    assert elsewhere.headers["x-assay-agent"] == f"{NETWORK.caip2}/7"
+
+
 async def test_a_wallets_proof_comes_first_and_the_signature_is_not_read(world: World) -> None:
     session = await world.service.session()
     odd = {"signature-agent": "(", "signature-input": "(", "x-agent-id": "7"}
@@ -362,9 +384,7 @@ async def test_a_private_address_is_never_fetched(tmp_path: Path, host: WireUpst
         for url in (host.url, "https://127.0.0.1", "https://10.0.0.1", "http://agent.example"):
             pairs = signed(agent=f'"{url}"', authority=API, created=str(now), expires=str(now + 60))
             headers = {k.decode(): v.decode() for k, v in pairs}
-            answer = await service.http.get(
-                "/gate/check/default", headers={**headers, **operator, "x-agent-id": "7"}
-            )
+            answer = await service.http.get("/gate/check/default", headers={**headers, **operator})
             because(answer, "agent")
     assert host.asked == []
 

@@ -134,7 +134,11 @@ class GateCheckHandler:
         # Without an agent's id in it, the query belongs to the API behind the proxy.
         fields = dict(last_fields(query)) if b"agentId=" in query else dict[str, str]()
         asked = headers.get("x-agent-id") or fields.get("agentId")
-        by_domain = bool(policy.authorities) and is_domain_signed(agent_headers(headers), asked)
+        by_domain = bool(policy.authorities) and is_domain_signed(
+            agent_headers(headers), headers.get("x-agent-id")
+        )
+        if by_domain:
+            fields = {}  # the query is not signed
         caller = None if by_domain else await self._caller(exchange, key.operator)
         request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
         named = headers.get("x-chain") or fields.get("chain") or policy.chain

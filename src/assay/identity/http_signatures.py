@@ -37,6 +37,8 @@ _FIELD_CHARS_MAX = 4096
 _MEMBERS_MAX = 8
 _ITEMS_MAX = 20
 _NONCE_CHARS_MAX = 256
+_PRINTABLE = re.compile(rb"[\t\x20-\x7e]*")
+"""No line end: it would begin another line of the signature base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +163,12 @@ def _base(signed: InnerList, request: SignedRequest, authority: str) -> bytes:
     names = [item[0] for item in signed.items]
     if len(set(signed.items)) != len(signed.items):
         raise _refused("malformed", "No component may be signed twice.")
-    if "@authority" not in names:
-        raise _refused("components", "Sign @authority and signature-agent.")
+    # A platform may sign what its tenants send: so the signature must say which agent it is.
+    required = ["@authority", "x-agent-id"]
+    if any(name == b"x-chain" for name, _ in request.headers):
+        required.append("x-chain")
+    if not set(required) <= set(names):
+        raise _refused("components", f"Sign {', '.join(required)} and signature-agent.")
     lines = [f"{_shown(item)}: {_component(item, request, authority)}" for item in signed.items]
     lines.append(f'"@signature-params": {_shown_list(signed)}')
     return "\n".join(lines).encode("ascii")
@@ -193,7 +199,7 @@ def _field(headers: HeaderPairs, name: str) -> str:
     """Return a field's combined value. Source: RFC 9421, section 2.1."""
     values = [value.strip(b" \t") for key, value in headers if key == name.encode("latin-1")]
     joined = b", ".join(values)
-    if not values or len(joined) > _FIELD_CHARS_MAX or not joined.isascii():
+    if not values or len(joined) > _FIELD_CHARS_MAX or not _PRINTABLE.fullmatch(joined):
         raise _refused("malformed", f"The header field {name[:60]} is missing, too long or odd.")
     return joined.decode("ascii")
 

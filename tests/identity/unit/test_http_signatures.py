@@ -24,7 +24,7 @@ from assay.identity.web_bot_auth import read_directory, thumbprint
 NOW = 1_800_000_000
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
 PUBLIC = KEY.public_key().public_bytes_raw()
-COVERED = '("@authority" "signature-agent")'
+COVERED = '("@authority" "signature-agent" "x-agent-id")'
 AGENT = '"https://agent.example"'
 
 
@@ -49,11 +49,16 @@ def signed(
         **changes,
     }
     shown = covered + "".join(f";{k}={v}" for k, v in parameters.items() if v is not None)
-    said = lines or (f'"@authority": {authority}', f'"signature-agent": {agent}')
+    said = lines or (
+        f'"@authority": {authority}',
+        f'"signature-agent": {agent}',
+        '"x-agent-id": 7',
+    )
     base = "\n".join([*said, f'"@signature-params": {shown}'])
     signature = base64.b64encode(key.sign(base.encode()))
     return [
         (b"signature-agent", agent.encode()),
+        (b"x-agent-id", b"7"),
         (b"signature-input", f"{label}={shown}".encode()),
         (b"signature", label.encode() + b"=:" + signature + b":"),
     ]
@@ -113,9 +118,12 @@ def test_a_signature_of_the_draft_is_read_and_verified() -> None:
 @pytest.mark.parametrize(
     ("covered", "line"),
     [
-        ('("@authority" "signature-agent")', '"signature-agent": sig1="https://agent.example"'),
         (
-            '("@authority" "signature-agent";key="sig1")',
+            '("@authority" "x-agent-id" "signature-agent")',
+            '"signature-agent": sig1="https://agent.example"',
+        ),
+        (
+            '("@authority" "x-agent-id" "signature-agent";key="sig1")',
             '"signature-agent";key="sig1": "https://agent.example"',
         ),
     ],
@@ -124,7 +132,9 @@ def test_the_dictionary_of_later_drafts_is_read_by_the_signatures_label(
     covered: str, line: str
 ) -> None:
     agent = 'sig1="https://agent.example"'
-    headers = signed(covered, agent=agent, lines=('"@authority": api.example', line))
+    headers = signed(
+        covered, agent=agent, lines=('"@authority": api.example', '"x-agent-id": 7', line)
+    )
     found = read(headers)
     assert found.agent == "https://agent.example"
     assert found.is_signed_by(PUBLIC)
@@ -137,20 +147,35 @@ def test_a_signature_for_another_host_is_of_no_use() -> None:
 
 
 def test_a_signature_over_the_method_is_of_no_use_for_another() -> None:
-    covered = '("@authority" "@method" "signature-agent")'
+    covered = '("@authority" "@method" "signature-agent" "x-agent-id")'
     said = ['"@authority": api.example', '"@method": GET', f'"signature-agent": {AGENT}']
+    said.append('"x-agent-id": 7')
     assert read(signed(covered, lines=tuple(said))).is_signed_by(PUBLIC)
     said[1] = '"@method": POST'
     assert not read(signed(covered, lines=tuple(said))).is_signed_by(PUBLIC)
 
 
 def test_a_signed_header_field_may_not_be_changed_or_left_out() -> None:
-    covered = '("@authority" "signature-agent" "x-agent-id")'
-    said = ('"@authority": api.example', f'"signature-agent": {AGENT}', '"x-agent-id": 7')
-    headers = signed(covered, lines=said)
-    assert read([*headers, (b"x-agent-id", b"7")]).is_signed_by(PUBLIC)
-    assert not read([*headers, (b"x-agent-id", b"8")]).is_signed_by(PUBLIC)
-    assert reason(headers) == "malformed"
+    headers = signed()
+    assert read(headers).is_signed_by(PUBLIC)
+    for other in (b"8", b"7, 8"):
+        changed = [(k, other if k == b"x-agent-id" else v) for k, v in headers]
+        assert not read(changed).is_signed_by(PUBLIC)
+    without = [pair for pair in headers if pair[0] != b"x-agent-id"]
+    assert reason(without) == "malformed"
+    broken = [(k, b"7\n8" if k == b"x-agent-id" else v) for k, v in headers]
+    assert reason(broken) == "malformed"
+
+
+def test_a_signature_says_which_agent_of_which_chain_it_is_of() -> None:
+    """A platform that signs what its tenants send must not make one tenant pass for another."""
+    assert reason(signed('("@authority" "signature-agent")')) == "components"
+    assert reason([*signed(), (b"x-chain", b"base")]) == "components"
+    covered = '("@authority" "signature-agent" "x-agent-id" "x-chain")'
+    said = ['"@authority": api.example', f'"signature-agent": {AGENT}', '"x-agent-id": 7']
+    headers = signed(covered, lines=(*said, '"x-chain": base'))
+    assert read([*headers, (b"x-chain", b"base")]).is_signed_by(PUBLIC)
+    assert not read([*headers, (b"x-chain", b"ethereum")]).is_signed_by(PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -183,16 +208,16 @@ def test_parameters_that_prove_nothing_are_refused(
     ("covered", "expected"),
     [
         ("()", "malformed"),
-        ('("@authority")', "malformed"),
-        ('("signature-agent")', "components"),
-        ('("@authority" "@authority" "signature-agent")', "malformed"),
-        ('("@authority" "signature-agent" "@status")', "components"),
-        ('("@authority" "signature-agent" "@path")', "components"),
-        ('("@authority" "signature-agent" "date";bs)', "components"),
-        ('("@authority" "signature-agent";sf)', "malformed"),
-        ('("@authority" "signature-agent" "signature-agent";key="x")', "malformed"),
-        ('("@authority" "signature-agent" "Date")', "malformed"),
-        ('("@authority" "signature-agent" token)', "malformed"),
+        ('("@authority" "x-agent-id")', "malformed"),
+        ('("signature-agent" "x-agent-id")', "components"),
+        ('("@authority" "@authority" "signature-agent" "x-agent-id")', "malformed"),
+        ('("@authority" "signature-agent" "x-agent-id" "@status")', "components"),
+        ('("@authority" "signature-agent" "x-agent-id" "@path")', "components"),
+        ('("@authority" "signature-agent" "x-agent-id" "date";bs)', "components"),
+        ('("@authority" "signature-agent";sf "x-agent-id")', "malformed"),
+        ('("@authority" "signature-agent" "x-agent-id" "signature-agent";key="x")', "malformed"),
+        ('("@authority" "signature-agent" "x-agent-id" "Date")', "malformed"),
+        ('("@authority" "signature-agent" "x-agent-id" token)', "malformed"),
     ],
 )
 def test_components_that_are_not_enough_or_not_known_are_refused(
@@ -203,7 +228,7 @@ def test_components_that_are_not_enough_or_not_known_are_refused(
 
 def test_a_member_of_another_field_is_refused() -> None:
     agent = 'sig1="https://agent.example", b=(1)'
-    covered = '("@authority" "signature-agent" "signature-agent";key="b")'
+    covered = '("@authority" "signature-agent" "x-agent-id" "signature-agent";key="b")'
     assert reason(signed(covered, agent=agent)) == "malformed"
 
 
@@ -213,16 +238,16 @@ def test_an_agent_that_is_no_quoted_url_is_refused(agent: str) -> None:
 
 
 def test_the_signature_is_the_bytes_of_its_label() -> None:
-    agent, given_input, _ = signed()
+    agent, named, given_input, _ = signed()
     for signature in (b"sig1=x", b"sig2=:AAAA:", b"sig1=:AAAA:", b"sig1=:A:", b"sig1=()"):
-        assert reason([agent, given_input, (b"signature", signature)]) == "malformed"
+        assert reason([agent, named, given_input, (b"signature", signature)]) == "malformed"
 
 
 def test_a_second_header_line_is_part_of_the_field() -> None:
     """Else two readers of one request could take different signatures for the one."""
     headers = signed()
-    assert reason([*headers, headers[1]]) == "malformed"
-    other = signed(label="sig2")[1]
+    assert reason([*headers, headers[2]]) == "malformed"
+    other = signed(label="sig2")[2]
     assert reason([*headers, other]) == "malformed"
     cdn = (b"signature-input", b'cdn=("@method");created=1;tag="cdn"')
     assert read([*headers, cdn]).is_signed_by(PUBLIC)
@@ -238,8 +263,8 @@ def test_a_second_header_line_is_part_of_the_field() -> None:
     ],
 )  # fmt: skip
 def test_a_field_that_is_not_structured_is_refused(field: str) -> None:
-    agent, _, signature = signed()
-    assert reason([agent, (b"signature-input", field.encode()), signature]) == "malformed"
+    agent, named, _, signature = signed()
+    assert reason([agent, named, (b"signature-input", field.encode()), signature]) == "malformed"
 
 
 def test_values_are_written_in_their_one_spelling() -> None:
