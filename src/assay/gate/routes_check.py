@@ -6,6 +6,7 @@ alone. All but the key and the policy's name is the caller's, and hostile.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -130,28 +131,24 @@ class GateCheckHandler:
         key = await self._key(scope, exchange)
         policy = _policy(key, name)
         headers, needs = exchange.headers, self._needs
-        query: bytes = scope["query_string"]
-        # Without an agent's id in it, the query belongs to the API behind the proxy.
-        fields = dict(last_fields(query)) if b"agentId=" in query else dict[str, str]()
-        asked = headers.get("x-agent-id") or fields.get("agentId")
         by_domain = bool(policy.authorities) and is_domain_signed(
             agent_headers(headers), headers.get("x-agent-id")
         )
-        if by_domain:
-            fields = {}  # the query is not signed
+        fields = _query_fields(scope)
+        asked = headers.get("x-agent-id") or fields.get("agentId")
         caller = None if by_domain else await self._caller(exchange, key.operator)
         request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
-        named = headers.get("x-chain") or fields.get("chain") or policy.chain
+        queried = None if by_domain else fields.get("chain")  # a domain does not sign the query
+        named = headers.get("x-chain") or queried or policy.chain
         network = needs.networks.by_slug(named[:64]) if named else needs.networks.default
         agent_id = named_agent_id(network, asked, caller.agent_address if caller else None)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id: on this chain an address is no agent.")
         if caller is None:
-            # `/gate/refusal` lets nobody in, and is asked after the check with the same signature.
             signed = SignedRequest(scope["headers"], policy.authorities, {})
-            proof = await needs.web_bot_auth.prove(
-                signed, subject_key(network, agent_id), spends=kind == "check"
-            )
+            # `/gate/refusal` lets nobody in, and is asked after the check with the same signature.
+            subject = subject_key(network, agent_id)
+            proof = await needs.web_bot_auth.prove(signed, subject, spends=kind == "check")
             caller = GateCaller(key.operator, proof.origin, proven=True, proof=proof)
         once = (key.operator.id, name, caller.agent_address, network.slug, agent_id)
         metered = self._counts(once)
@@ -214,6 +211,12 @@ def _asked(path: str) -> tuple[str, str]:
     if kind not in {"check", "refusal"}:
         raise NotFound("There is nothing at this path.")
     return kind, rest.partition("/")[0] if slash else DEFAULT
+
+
+def _query_fields(scope: AsgiScope) -> Mapping[str, str]:
+    """Return the query's fields; without an agent's id in it, it belongs to the API behind."""
+    query: bytes = scope["query_string"]
+    return last_fields(query) if b"agentId=" in query else {}
 
 
 def _let_in(decision: Decision, kind: str, name: str) -> None:

@@ -117,6 +117,7 @@ def read_signature(request: SignedRequest, now_s: float) -> RequestSignature:
     if len(signature[0]) != SIGNATURE_BYTES:
         raise _refused("malformed", "An Ed25519 signature has 64 bytes.")
     agent = _agent(_field(request.headers, "signature-agent"), label, signed)
+    _require_components(signed, request.headers)
     bases = tuple(_base(signed, request, authority) for authority in request.authorities)
     return RequestSignature(agent, key_id, nonce, expires, bases, signature[0])
 
@@ -158,17 +159,22 @@ def _agent(field: str, label: str, signed: InnerList) -> str:
     raise _refused("malformed", "Send Signature-Agent as a quoted URL, and sign it.")
 
 
-def _base(signed: InnerList, request: SignedRequest, authority: str) -> bytes:
-    """Return the signature base. Source: RFC 9421, section 2.5."""
-    names = [item[0] for item in signed.items]
+def _require_components(signed: InnerList, headers: HeaderPairs) -> None:
+    """Require what limits a signature to one site and one agent.
+
+    A platform may sign what its tenants send, so the signature must say which agent it is.
+    """
     if len(set(signed.items)) != len(signed.items):
         raise _refused("malformed", "No component may be signed twice.")
-    # A platform may sign what its tenants send: so the signature must say which agent it is.
     required = ["@authority", "x-agent-id"]
-    if any(name == b"x-chain" for name, _ in request.headers):
+    if any(name == b"x-chain" for name, _ in headers):
         required.append("x-chain")
-    if not set(required) <= set(names):
+    if not set(required) <= {name for name, _ in signed.items}:
         raise _refused("components", f"Sign {', '.join(required)} and signature-agent.")
+
+
+def _base(signed: InnerList, request: SignedRequest, authority: str) -> bytes:
+    """Return the signature base. Source: RFC 9421, section 2.5."""
     lines = [f"{_shown(item)}: {_component(item, request, authority)}" for item in signed.items]
     lines.append(f'"@signature-params": {_shown_list(signed)}')
     return "\n".join(lines).encode("ascii")
