@@ -130,11 +130,10 @@ class GateCheckHandler:
         """Return the decision on the caller's agent, counted once within `REPEATED_S`."""
         key = await self._key(scope, exchange)
         policy = _policy(key, name)
-        headers, needs = exchange.headers, self._needs
+        headers, fields, needs = exchange.headers, _query_fields(scope), self._needs
         by_domain = bool(policy.authorities) and is_domain_signed(
             agent_headers(headers), headers.get("x-agent-id")
         )
-        fields = _query_fields(scope)
         asked = headers.get("x-agent-id") or fields.get("agentId")
         caller = None if by_domain else await self._caller(exchange, key.operator)
         request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
