@@ -102,7 +102,7 @@ def test_the_rfcs_ed25519_example_is_verified() -> None:
 
 
 def test_a_keys_id_is_its_jwk_thumbprint() -> None:
-    """Source: RFC 9421, appendix B.1.4; its thumbprint is in the draft's examples."""
+    """Source: RFC 9421, appendix B.1.4."""
     key = base64.urlsafe_b64decode("JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs=")
     assert thumbprint(key) == "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
 
