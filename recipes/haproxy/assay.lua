@@ -10,7 +10,7 @@ local TIMEOUT_MS = 15000
 
 local CALLERS = {
   "x-agent-id", "x-agent-address", "x-agent-session", "x-agent-challenge", "x-agent-signature",
-  "x-chain", "x-min-score", "x-request-id",
+  "x-chain", "x-min-score", "x-request-id", "signature-agent", "signature-input", "signature",
 }
 local DECISION = {
   "x-assay-agent", "x-assay-tier", "x-assay-score", "x-assay-route", "x-assay-identity-proven",

@@ -15,6 +15,7 @@ FUZZED_BY = {
     "control/statements_in_documents.py": "control_document",
     "evaluation/blobs.py": "ipfs_reply",
     "identity/tokens.py": "login_token_forged",
+    "identity/web_bot_auth.py": "key_directory",
     "registries/solana_index.py": "index_rows",
     "chains/evm/rpc_wire.py": "rpc_reply",
     "payments/mpp/charges.py": "mpp_payload",

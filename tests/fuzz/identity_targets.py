@@ -11,9 +11,11 @@ from assay.chains.evm.signing import Eip191Signatures, address_of_key, sign_mess
 from assay.common.addresses import caller_of, parsed_address
 from assay.common.errors import InvalidRequest
 from assay.identity.challenge import Challenges, _bytes_of
-from assay.identity.model import canonical_address
+from assay.identity.http_signatures import SignedRequest, read_signature
+from assay.identity.model import WebBotAuthRefused, canonical_address
 from assay.identity.signatures import SolanaSignatures
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.identity.web_bot_auth import read_directory, thumbprint
 from assay.personhood.schemas import ProofRequest
 from assay.server.route import read
 from assay.webhooks.payload import secret_bytes, signature
@@ -26,6 +28,7 @@ KEY = "4c0883a69102937d6231471b5dbb6204fe512961708279f3e8f5cd1f6ab6a9c8"
 ADDRESS = address_of_key(KEY)
 SOLANA = "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi"
 NOTHING: Any = None
+SIGNED_AT = 1_800_000_000
 SESSIONS = HmacSessionTokens((SECRET,))
 SESSION = SESSIONS.issue("id", ADDRESS, CLOCK.now() + timedelta(hours=1))
 LOGINS = JwtLoginTokens((SECRET,), "https://assay.example", CLOCK)
@@ -131,7 +134,24 @@ def webhook_secret(data: bytes) -> None:
     assert signature(key, "id", 1, b"{}").startswith("v1,")
 
 
+def request_signature(data: bytes) -> None:
+    """The fields of a Web Bot Auth signature, one after the other."""
+    names = (b"signature-agent", b"x-agent-id", b"signature-input", b"signature")
+    headers = tuple(zip(names, data.split(b"\n"), strict=False))
+    found = read_signature(SignedRequest(headers, ("api.example",), {}), SIGNED_AT)
+    assert not found.is_signed_by(bytes(32))
+
+
+def key_directory(data: bytes) -> None:
+    """A domain's keys; each is known by its own thumbprint."""
+    found = read_directory(data, SIGNED_AT)
+    assert found.problem is None or not found.keys
+    assert all(thumbprint(key) == name for name, key in found.keys.items())
+
+
 TARGETS = (
+    Target("request_signature", request_signature, (WebBotAuthRefused,), 2048),
+    Target("key_directory", key_directory, (), 2048),
     Target("session_token", session_token, (), 512),
     Target("session_token_changed", session_token_changed, (), 16),
     Target("login_token", login_token, (), 1024),

@@ -398,7 +398,7 @@ async def test_policies_are_replaced_and_listed_and_recorded(service: TestServic
     path = f"/operator/keys/{key['id']}/gate-policies"
     listed = (await service.http.get(path, headers=token)).json()
     assert listed == answer.json()
-    assert listed["policies"]["paid"] == {**wanted["paid"], "coldStart": None}
+    assert listed["policies"]["paid"] == {**wanted["paid"], "coldStart": None, "authorities": []}
     assert listed["policies"]["default"]["ttlMs"] == 86_400_000
     await policies(service, {})
     assert (await service.http.get(path, headers=token)).json() == {"policies": {}}

@@ -42,6 +42,7 @@ from assay.app.evaluation import (
     control,
     control_records,
     control_retention,
+    controls_host,
     first_turns,
     scheduler,
     sibling_visits,
@@ -121,6 +122,7 @@ from assay.identity.ports import Verifiers
 from assay.identity.service import AgentIdentity, Sessions
 from assay.identity.signatures import OnchainWallets, SolanaSignatures
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
+from assay.identity.web_bot_auth import WebBotAuth
 from assay.key_agents.profile import KeyProfiles
 from assay.key_agents.store import SqlKeyAgentStore
 from assay.liveness.service import Liveness
@@ -203,6 +205,7 @@ class App:
     challenges: Challenges
     sessions: Sessions
     identity: AgentIdentity
+    web_bot_auth: WebBotAuth
     subjects: Subjects
     resolver: WalletResolver
     rpc: JsonRpc
@@ -566,6 +569,12 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     )
     if write_back is not None:
         listeners.append(_offers_to(write_back))
+    web_bot_auth = WebBotAuth(
+        webhook_http,
+        _webhook_egress(settings),
+        controls_host(database, clock),
+        *(state, clock, settings.wrap_address),
+    )
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
     wrapped = build_wrappers(
         WrapperDependencies(
@@ -583,6 +592,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
                 gate,
                 networks,
                 settings.identity_proof,
+                web_bot_auth,
                 visited.enrolments,
             ),
             upstream_secrets=secrets["upstream"],
@@ -652,6 +662,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         challenges=challenges,
         sessions=sessions,
         identity=identity,
+        web_bot_auth=web_bot_auth,
         subjects=subjects,
         resolver=WalletResolver(outside.readers, clock, outside.costs),
         rpc=outside.rpc,

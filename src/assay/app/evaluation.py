@@ -45,6 +45,7 @@ from assay.evaluation.store_visits import (
 )
 from assay.evaluation.visits import WINDOW
 from assay.http1.model import Target
+from assay.identity.web_bot_auth import ControlsHost
 from assay.key_agents.store import SqlAttestedPeople
 from assay.net.egress.budget_client import EgressBudget
 from assay.net.egress.client import GuardedHttp
@@ -68,6 +69,18 @@ CONTROL_ROWS_AT_ONCE: Final = 500
 def control(database: Database, clock: Clock) -> Control:
     """Return what collects the controllers of an agent's services."""
     return Control(SqlControlStore(database, clock), DnsTxtRecords())
+
+
+def controls_host(database: Database, clock: Clock) -> ControlsHost:
+    """Return what says whether an agent has proven control of a whole origin, undisputed."""
+    store = SqlControlStore(database, clock)
+
+    async def controls(subject_key: str, origin: str) -> bool:
+        since = clock.now() - timedelta(days=FOLLOWS_DAYS)
+        found = await store.proven_paths(subject_key, since)
+        return any(s.origin == origin and s == s.host_scope for s in found)
+
+    return controls
 
 
 def control_records(probes: Mapping[str, Probe]) -> ControlRecords:

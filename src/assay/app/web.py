@@ -147,6 +147,7 @@ def _gate(app: App) -> GateHandlerDependencies:
         gate=app.gate,
         keys=app.api_keys,
         identity=app.identity,
+        web_bot_auth=app.web_bot_auth,
         networks=app.networks,
         tokens=app.decision_tokens,
         write_back=app.write_back,

@@ -28,6 +28,7 @@ _CALLERS = frozenset(
     {
         *("x-agent-id", "x-agent-address", "x-agent-session", "x-agent-challenge"),
         *("x-agent-signature", "x-chain", "x-min-score", "x-request-id"),
+        *("signature-agent", "signature-input", "signature"),
     }
 )
 """Headers of the caller that a check reads."""

@@ -57,6 +57,8 @@ class GatePolicy:
     input: GateInput = field(default_factory=GateInput)
     chain: str | None = None
     """The chain of agents whose caller names none; None: the service's default."""
+    authorities: tuple[str, ...] = ()
+    """Public hosts of the API for which Web Bot Auth signatures are accepted; empty: none are."""
 
 
 @dataclass(frozen=True, slots=True)

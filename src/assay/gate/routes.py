@@ -25,6 +25,7 @@ from assay.gate.schemas import GateRequest, GateResponse, gate
 from assay.gate.service import Gate, GateCaller
 from assay.identity.auth import AGENT_SECURITY, agent_headers, prove_agent
 from assay.identity.service import AgentIdentity, agent_address
+from assay.identity.web_bot_auth import WebBotAuth
 from assay.registries.model import number_asked
 from assay.reputation.write_back import FeedbackPublisher
 from assay.server.request_context import (
@@ -54,7 +55,7 @@ _PROOF = {
 3)."""
 _QUERY_FIELDS_MAX = 50
 
-_Key = tuple[str, float, str | None, str, str, bool, GateInput, int | None]
+_Key = tuple[str, float, str | None, str, str, bool, bool, GateInput, int | None]
 """It includes the score: a proven human changes the meaning of the same evaluation."""
 
 
@@ -87,6 +88,7 @@ class Renderer:
             caller.operator.id,
             caller.agent_address,
             caller.proven,
+            caller.is_by_domain,
             request,
             number,
         )
@@ -101,10 +103,11 @@ class Renderer:
         return rendered
 
     def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> Rendered:
-        token = self._tokens.issue(
-            decision, caller.operator.id, caller.agent_address, self._clock.now()
-        )
-        shape = gate(decision, token, proven=caller.proven, number=number)
+        # A domain's key proves no address: the token then names the agent's registered one.
+        by_domain = caller.is_by_domain
+        address = decision.subject.wallet if by_domain else caller.agent_address
+        token = self._tokens.issue(decision, caller.operator.id, address, self._clock.now())
+        shape = gate(decision, token, proven=caller.proven, number=number, by_domain=by_domain)
         return Rendered(shape.model_dump_json(by_alias=True).encode(), token)
 
 
@@ -115,6 +118,7 @@ class GateHandlerDependencies:
     gate: Gate
     keys: ApiKeys
     identity: AgentIdentity
+    web_bot_auth: WebBotAuth
     networks: Networks
     tokens: DecisionTokens
     write_back: FeedbackPublisher | None
@@ -170,11 +174,11 @@ class GateHandler:
         headers = agent_headers(exchange.headers)
         principal = needs.identity.prove_cached(headers)
         if principal is not None:
-            return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
+            return GateCaller(operator, principal.address, proven=True, proof=principal.contract)
         if needs.takes_asserted and headers.session is None and headers.signature is None:
             return GateCaller(operator, agent_address(headers), proven=False)
         principal = await prove_agent(needs.identity, exchange)
-        return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
+        return GateCaller(operator, principal.address, proven=True, proof=principal.contract)
 
     def _network(self, scope: AsgiScope, exchange: RequestContext) -> Network:
         """Return the network of `?chain=`, else of `x-chain`, else the default."""

@@ -6,6 +6,7 @@ alone. All but the key and the policy's name is the caller's, and hostile.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -23,8 +24,11 @@ from assay.gate.routes import GateHandlerDependencies, Renderer, last_fields
 from assay.gate.schemas import GatePoliciesRequest, GatePoliciesResponse, GateResponse
 from assay.gate.service import Gate, GateCaller
 from assay.identity.auth import AGENT_SECURITY, agent_headers, send_session
+from assay.identity.http_signatures import SignedRequest
 from assay.identity.model import AgentHeaders, AgentPrincipal, IdentityRequired
 from assay.identity.service import agent_address
+from assay.identity.web_bot_auth import is_domain_signed
+from assay.registries.model import subject_key
 from assay.registries.subjects import named_agent_id
 from assay.server.errors import envelope
 from assay.server.rate_limits import RateLimit
@@ -87,7 +91,7 @@ class GateCheckHandler:
         exchange = exchange_of(scope)
         kind, name = _asked(scope["path"])
         try:
-            decision, caller, request = await self._decide(scope, exchange, name)
+            decision, caller, request = await self._decide(scope, exchange, kind, name)
             _let_in(decision, kind, name)
         except ServiceError as error:
             exchange.answer_headers.append((b"x-assay-error", error.code.encode()))
@@ -121,23 +125,30 @@ class GateCheckHandler:
         return found
 
     async def _decide(
-        self, scope: AsgiScope, exchange: RequestContext, name: str
+        self, scope: AsgiScope, exchange: RequestContext, kind: str, name: str
     ) -> tuple[Decision, GateCaller, GateInput]:
         """Return the decision on the caller's agent, counted once within `REPEATED_S`."""
         key = await self._key(scope, exchange)
         policy = _policy(key, name)
-        headers, needs = exchange.headers, self._needs
-        query: bytes = scope["query_string"]
-        # Without an agent's id in it, the query belongs to the API behind the proxy.
-        fields = dict(last_fields(query)) if b"agentId=" in query else dict[str, str]()
-        caller = await self._caller(exchange, key.operator)
-        request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
-        named = headers.get("x-chain") or fields.get("chain") or policy.chain
-        network = needs.networks.by_slug(named[:64]) if named else needs.networks.default
+        headers, fields, needs = exchange.headers, _query_fields(scope), self._needs
+        by_domain = bool(policy.authorities) and is_domain_signed(
+            agent_headers(headers), headers.get("x-agent-id")
+        )
         asked = headers.get("x-agent-id") or fields.get("agentId")
-        agent_id = named_agent_id(network, asked, caller.agent_address)
+        caller = None if by_domain else await self._caller(exchange, key.operator)
+        request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
+        queried = None if by_domain else fields.get("chain")  # a domain does not sign the query
+        named = headers.get("x-chain") or queried or policy.chain
+        network = needs.networks.by_slug(named[:64]) if named else needs.networks.default
+        agent_id = named_agent_id(network, asked, caller.agent_address if caller else None)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id: on this chain an address is no agent.")
+        if caller is None:
+            signed = SignedRequest(scope["headers"], policy.authorities, {})
+            # `/gate/refusal` lets nobody in, and is asked after the check with the same signature.
+            subject = subject_key(network, agent_id)
+            proof = await needs.web_bot_auth.prove(signed, subject, spends=kind == "check")
+            caller = GateCaller(key.operator, proof.origin, proven=True, proof=proof)
         once = (key.operator.id, name, caller.agent_address, network.slug, agent_id)
         metered = self._counts(once)
         try:
@@ -173,7 +184,7 @@ class GateCheckHandler:
         if principal is None:
             principal = await self._signed(operator, headers)
         send_session(exchange, principal)
-        return GateCaller(operator, principal.address, proven=True, contract=principal.contract)
+        return GateCaller(operator, principal.address, proven=True, proof=principal.contract)
 
     async def _signed(self, operator: Operator, headers: AgentHeaders) -> AgentPrincipal:
         """Redeem a signed challenge; the same one again is the same session for `REPEATED_S`."""
@@ -199,6 +210,12 @@ def _asked(path: str) -> tuple[str, str]:
     if kind not in {"check", "refusal"}:
         raise NotFound("There is nothing at this path.")
     return kind, rest.partition("/")[0] if slash else DEFAULT
+
+
+def _query_fields(scope: AsgiScope) -> Mapping[str, str]:
+    """Return the query's fields; without an agent's id in it, it belongs to the API behind."""
+    query: bytes = scope["query_string"]
+    return last_fields(query) if b"agentId=" in query else {}
 
 
 def _let_in(decision: Decision, kind: str, name: str) -> None:
@@ -307,6 +324,9 @@ def _operation(operation_id: str, summary: str, has_policy: bool) -> dict[str, A
         "x-min-score": "Points from 0 to 100; they raise the policy's `minScore`.",
         "x-agent-challenge": "A challenge that the agent signed, instead of a session.",
         "x-agent-signature": "The signature over the challenge.",
+        "signature-agent": "The domain whose key signed the request (Web Bot Auth).",
+        "signature-input": "What it signed, for one of the policy's `authorities`.",
+        "signature": "That signature.",
     }
     text = {"type": "string"}
     policy = {

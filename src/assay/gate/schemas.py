@@ -3,7 +3,7 @@
 Source: interface.md#gate-decision, #trust-evaluation; conventions.md#gate.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter
 
@@ -67,6 +67,12 @@ class GateRequest(RequestModel):
         return GateInput(self.min_score, self.ttl_ms, signals, self.cold_start)
 
 
+Authority = Annotated[
+    str,
+    Field(max_length=262, pattern=r"^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[1-9][0-9]{0,4})?$"),
+]
+
+
 class GatePolicyRequest(GateRequest):
     """A policy of a proxy's check; absent members have the gate's defaults."""
 
@@ -80,10 +86,20 @@ class GatePolicyRequest(GateRequest):
             description="The chain of agents whose caller names none: slug or CAIP-2 identifier.",
         ),
     ] = None
+    authorities: Annotated[
+        tuple[Authority, ...],
+        Field(
+            max_length=10,
+            description="Public hosts of the API behind the proxy, as callers reach it:"
+            " `api.example.com`, with a port unless it is the scheme's default. Web Bot Auth"
+            " signatures are accepted for these alone; empty: for none.",
+            examples=[["api.example.com"]],
+        ),
+    ] = ()
 
     def policy(self) -> GatePolicy:
         """Return the policy as the check takes it."""
-        return GatePolicy(self.request(), self.chain)
+        return GatePolicy(self.request(), self.chain, self.authorities)
 
 
 PolicyName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -112,6 +128,8 @@ class GatePolicyResponse(ResponseModel):
     """What to do with an agent that nobody knows; null: the threshold decides."""
     chain: str | None
     """The chain of agents whose caller names none; null: the service's default."""
+    authorities: list[str]
+    """Hosts for which Web Bot Auth signatures are accepted; empty: none are."""
 
 
 class GatePoliciesResponse(ResponseModel):
@@ -130,6 +148,7 @@ class GatePoliciesResponse(ResponseModel):
                 trust_signals=list(one.trust_signals),
                 cold_start=one.cold_start,
                 chain=one.chain,
+                authorities=list(one.authorities),
             )
             for name, one in found.policies.items()
         }
@@ -220,6 +239,14 @@ class GateResponse(ResponseModel):
     """Every signal, with its part in the score."""
     identity_proven: bool
     """Whether the caller proved that it is the agent."""
+    identity_proof: Annotated[
+        Literal["web_bot_auth"] | None,
+        Field(
+            description="`web_bot_auth` if the key of the agent's domain proved it; absent if its"
+            " address did.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
     evaluated_at: Timestamp
     """When the evaluation ended."""
     valid_until: Annotated[
@@ -239,9 +266,17 @@ class GateResponse(ResponseModel):
 
 
 def gate(
-    decision: Decision, token: str, *, proven: bool, number: int | None = None
+    decision: Decision,
+    token: str,
+    *,
+    proven: bool,
+    number: int | None = None,
+    by_domain: bool = False,
 ) -> GateResponse:
-    """Return a decision as a response; `number` is the sequential id of the request."""
+    """Return a decision as a response; `number` is the sequential id of the request.
+
+    `by_domain`: the key of the agent's domain proved it.
+    """
     subject = decision.subject
     why: JsonObject = {} if decision.allow else denial(decision)
     return GateResponse(
@@ -272,6 +307,7 @@ def gate(
         did_you_mean=_HINTS.validate_python(why.get("didYouMean", ())),
         signals=signals(decision.score),
         identity_proven=proven,
+        identity_proof="web_bot_auth" if by_domain else None,
         evaluated_at=iso(decision.evaluation.evaluated_at),
         valid_until=iso(valid_until(decision.evaluation)),
         expires_at=iso(decision.expires_at),

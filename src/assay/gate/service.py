@@ -41,7 +41,7 @@ from assay.evaluation.service import EVER, Evaluator
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
 from assay.gate.model import Decision, GateInput, Reuse
-from assay.identity.model import ContractProof, require_control
+from assay.identity.model import AgentProof, DomainProof, require_control
 from assay.registries.model import Subject, subject_key
 from assay.registries.ports import OVER_BUDGET
 from assay.registries.subjects import Subjects, canonical_agent_id
@@ -109,8 +109,13 @@ class GateCaller:
     operator: Operator
     agent_address: str
     proven: bool
-    contract: ContractProof | None = None
-    """How far the proof reaches, if a contract gave it."""
+    proof: AgentProof | None = None
+    """What gave the proof, if the key of the address did not."""
+
+    @property
+    def is_by_domain(self) -> bool:
+        """Return whether the key of the agent's domain proved it; `agent_address` is its origin."""
+        return isinstance(self.proof, DomainProof)
 
 
 def nobody(subject: Subject) -> bool:
@@ -170,7 +175,7 @@ class Gate:
         if decision is None:
             return None
         self.require_signals(caller.operator, request)
-        require_control(caller.agent_address, decision.subject, caller.contract)
+        require_control(caller.agent_address, decision.subject, caller.proof)
         if metered and self._needs.allowance.reserve_cached(caller.operator) is None:
             return None
         return self._recorded(caller, decision)
@@ -229,7 +234,7 @@ class Gate:
         self.require_signals(caller.operator, request)
         account = caller.operator.id
         subject = await self._found(network, agent_id, account)
-        require_control(caller.agent_address, subject, caller.contract)
+        require_control(caller.agent_address, subject, caller.proof)
         reservation = await needs.allowance.reserve(caller.operator) if metered else None
         try:
             # If a bare header is accepted, it is accepted here too: else no gate of that service

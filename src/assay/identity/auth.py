@@ -33,6 +33,7 @@ def agent_headers(headers: HeaderMap) -> AgentHeaders:
         session=headers.get("x-agent-session"),
         signature=headers.get("x-agent-signature"),
         challenge=headers.get("x-agent-challenge"),
+        signature_agent=headers.get("signature-agent"),
     )
 
 

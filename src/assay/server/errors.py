@@ -28,6 +28,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "challenge_required": 401,
         "signature_invalid": 401,
         "identity_mismatch": 401,
+        "web_bot_auth_refused": 401,
         "totp_required": 401,
         "totp_invalid": 401,
         "forbidden": 403,

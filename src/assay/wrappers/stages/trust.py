@@ -12,13 +12,15 @@ from assay.gate.service import Asker, Gate
 from assay.identity.model import (
     AgentHeaders,
     AgentPrincipal,
-    ContractProof,
+    AgentProof,
+    DomainProof,
     IdentityRequired,
     canonical_address,
     controls,
     require_control,
 )
 from assay.identity.service import AgentIdentity, agent_address
+from assay.identity.web_bot_auth import WebBotAuth, is_domain_signed
 from assay.registries.model import Subject, subject_key
 from assay.registries.subjects import named_agent_id
 from assay.wrappers.model import (
@@ -52,11 +54,13 @@ class TrustStage:
         gate: Gate,
         networks: Networks,
         proof: IdentityProof,
+        web_bot_auth: WebBotAuth,
         enrolments: Enrolments | None = None,
     ) -> None:
         """Create it; agents that pass a paid wrapper are added to the schedule of `enrolments`."""
         self._enrolments = enrolments
         self._identity = identity
+        self._web_bot_auth = web_bot_auth
         self._gate = gate
         self._networks = networks
         self._proof = proof
@@ -65,7 +69,10 @@ class TrustStage:
         """Return whether the caller names itself, so that it can be checked before it pays."""
         agent = matched.incoming.agent
         return matched.config.trust_enabled and (
-            agent.session is not None or agent.signature is not None or self._is_asserted(matched)
+            agent.session is not None
+            or agent.signature is not None
+            or self._is_asserted(matched)
+            or is_domain_signed(agent, matched.incoming.agent_id)
         )
 
     async def speaker(self, incoming: InboundRequest) -> str | None:
@@ -142,7 +149,7 @@ class TrustStage:
             return AuthorizedRequest(matched, NotRequired(payer or ""))
         incoming = matched.incoming
         network = self._network(incoming)
-        address, proven, session, contract = await self._address(matched, payer)
+        address, proven, session, proof = await self._address(matched, network, payer)
         agent_id = named_agent_id(network, incoming.agent_id, address)
         if agent_id is None:
             raise IdentityRequired("Send x-agent-id or x-agent-address, and prove it.")
@@ -152,15 +159,13 @@ class TrustStage:
             # Before anything is sent to the agent's host; a bare header that only the wrapper's
             # owner accepts proves nothing to the service.
             def shows_control(subject: Subject) -> bool:
-                _, is_proven = self._address_held(subject, address, payer, contract, proven=proven)
+                _, is_proven = self._address_held(subject, address, payer, proof, proven=proven)
                 return is_proven or (self._proof == "asserted" and address is not None)
 
             asker = Asker(matched.config.operator_id, shows_control)
             decision = await self._gate.assess(network, agent_id, request, asker)
             await self._have_visited(matched, decision)
-        address, proven = self._address_held(
-            decision.subject, address, payer, contract, proven=proven
-        )
+        address, proven = self._address_held(decision.subject, address, payer, proof, proven=proven)
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, known)
@@ -176,11 +181,13 @@ class TrustStage:
             await self._enrolments.enrol(EnrolmentHolder("seller", config.operator_id), subject)
 
     async def _address(
-        self, matched: RoutedRequest, payer: str | None
-    ) -> tuple[str | None, bool, str | None, ContractProof | None]:
-        """Return the caller's address, whether it is proven, a new session, and its contract."""
+        self, matched: RoutedRequest, network: Network, payer: str | None
+    ) -> tuple[str | None, bool, str | None, AgentProof | None]:
+        """Return the caller's address or domain, whether it is proven, a new session, its proof."""
         incoming = matched.incoming
         headers = incoming.agent
+        if is_domain_signed(headers, incoming.agent_id):
+            return await self._domain(matched, network)
         principal: AgentPrincipal | None = self._identity.prove_cached(headers)
         if principal is not None:
             return principal.address, True, None, principal.contract
@@ -195,6 +202,21 @@ class TrustStage:
         begun = principal.new_session
         return principal.address, True, begun.token if begun else None, principal.contract
 
+    async def _domain(
+        self, matched: RoutedRequest, network: Network
+    ) -> tuple[str, bool, None, AgentProof]:
+        """Return the domain whose key signed this request to the wrapper's public address."""
+        incoming = matched.incoming
+        agent_id = named_agent_id(network, incoming.agent_id, None)
+        if agent_id is None:
+            raise IdentityRequired("Send x-agent-id.")
+        path = f"/wrap/{matched.config.operator_id}{incoming.path}"
+        signed = self._web_bot_auth.request_of(
+            incoming.method, path, incoming.query, incoming.headers
+        )
+        proof = await self._web_bot_auth.prove(signed, subject_key(network, agent_id))
+        return proof.origin, True, None, proof
+
     def _is_asserted(self, matched: RoutedRequest) -> bool:
         """Return whether the caller names an agent, and is accepted without proof."""
         incoming = matched.incoming
@@ -206,18 +228,19 @@ class TrustStage:
         subject: Subject,
         address: str | None,
         payer: str | None,
-        contract: ContractProof | None,
+        proof: AgentProof | None,
         *,
         proven: bool,
     ) -> tuple[str, bool]:
         """Return the address that is accepted for the agent. Raises `IdentityMismatch`."""
-        is_known = proven and address is not None and controls(address, subject, contract)
+        is_known = proven and address is not None and controls(address, subject, proof)
         if payer is not None and not is_known and controls(payer, subject):
             return payer, True
         if address is None:  # only an id was asserted: no address
             return subject.wallet, False
-        require_control(address, subject, contract)
-        return address, proven
+        require_control(address, subject, proof)
+        # A domain's key proves no address: the registered one is shown.
+        return (subject.wallet if isinstance(proof, DomainProof) else address), proven
 
     def _network(self, incoming: InboundRequest) -> Network:
         """Return the network by `x-chain` alone: the query belongs to the upstream."""
