@@ -77,7 +77,7 @@ const JOINED = /[\s,]/;
 /** Returns the check that guards share; throws `InvalidInput` for a policy that cannot be sent. */
 export function checker(client: Assay, given: GatePolicy = {}): Check {
   const policy = { ...given, minScore: given.minScore ?? 65 };
-  if (!(policy.minScore >= 0 && policy.minScore <= 100)) {
+  if (!Number.isFinite(policy.minScore) || policy.minScore < 0 || policy.minScore > 100) {
     throw new InvalidInput("minScore must be a number from 0 to 100.");
   }
   const openPaths = new Set(policy.openPaths);

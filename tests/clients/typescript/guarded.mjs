@@ -1,4 +1,5 @@
-// A guarded application: node guarded.mjs KIND URL KEY POLICY. Prints its address; answers with what it sees.
+// Guarded applications: node guarded.mjs KIND KEY [[URL, POLICY], …]. Prints their addresses; they answer with what
+// they see.
 import { Assay, protect } from "@assay/client";
 import { expressGate } from "@assay/client/express";
 import { honoGate } from "@assay/client/hono";
@@ -8,12 +9,10 @@ import express from "express";
 import { Hono } from "hono";
 import { NextRequest } from "next/server.js";
 
-const [kind, url, key, given] = process.argv.slice(2);
-const assay = new Assay(url, { apiKey: key, retries: { attempts: 1 } });
-const policy = JSON.parse(given);
+const [kind, key, given] = process.argv.slice(2);
 const shown = (names, decision) => ({ names: [...names], allow: decision?.allow ?? null });
 
-function fetchHandler() {
+function fetchHandler(assay, policy) {
   if (kind === "fetch") return protect(assay, policy, (r, d) => Response.json(shown(r.headers.keys(), d)));
   if (kind === "hono") {
     const app = new Hono().use(honoGate(assay, policy));
@@ -36,14 +35,24 @@ function fetchHandler() {
   };
 }
 
-if (kind === "express") {
+function listening(assay, policy) {
+  if (kind !== "express") {
+    const options = { fetch: fetchHandler(assay, policy), hostname: "127.0.0.1", port: 0 };
+    return new Promise((resolve) => serve(options, ({ port }) => resolve(port)));
+  }
   const app = express().use(expressGate(assay, policy));
   app.use((request, response) => {
     const raw = request.rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
     response.json(shown(new Set([...Object.keys(request.headers), ...raw]), response.locals.assayDecision));
   });
-  const server = app.listen(0, "127.0.0.1", () => console.log(`http://127.0.0.1:${server.address().port}`));
-} else {
-  const options = { fetch: fetchHandler(), hostname: "127.0.0.1", port: 0 };
-  serve(options, ({ port }) => console.log(`http://127.0.0.1:${port}`));
+  return new Promise((resolve) => {
+    const server = app.listen(0, "127.0.0.1", () => resolve(server.address().port));
+  });
 }
+
+const addresses = [];
+for (const [url, policy] of JSON.parse(given)) {
+  const assay = new Assay(url, { apiKey: key, retries: { attempts: 1 } });
+  addresses.push(`http://127.0.0.1:${await listening(assay, policy)}`);
+}
+console.log(JSON.stringify(addresses));
