@@ -70,6 +70,19 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def application(package: Path) -> Path:
+    """The folder of an application that has installed the package beside the frameworks."""
+    folder = package.parent / "application"
+    installed = folder / "node_modules"
+    (installed / "@assay").mkdir(parents=True)
+    (installed / "@assay" / "client").symlink_to(package)
+    for one in (package / "node_modules").iterdir():
+        (installed / one.name).symlink_to(one)
+    (folder / "package.json").write_text('{"type": "module"}')
+    return folder
+
+
 def tool(name: str) -> Path:
     return needs_node(PACKAGE) / "node_modules" / ".bin" / name
 
@@ -293,11 +306,11 @@ TYPES = ["--strict", "--target", "es2022", "--module", "nodenext", "--skipLibChe
 
 
 def test_the_recipes_for_next_compile_and_decide(
-    package: Path, running: Service, agent: dict[str, str]
+    application: Path, running: Service, agent: dict[str, str]
 ) -> None:
-    folder = package / "next-app"
+    folder = application / "next-app"
     shutil.copytree(RECIPES / "next", folder)
-    run(package, tool("tsc"), *TYPES, "--outDir", folder / "out", "--types", "node",
+    run(application, tool("tsc"), *TYPES, "--outDir", folder / "out", "--types", "node",
         folder / "proxy.ts", folder / "app/quote/route.ts")  # fmt: skip
     program = """
       import { NextRequest } from "next/server.js";
@@ -310,7 +323,7 @@ def test_the_recipes_for_next_compile_and_decide(
       }
       console.log(JSON.stringify(statuses));
     """
-    (package / "next-app.mjs").write_text(program)
+    (application / "next-app.mjs").write_text(program)
     own = {"ASSAY_URL": running.url, "ASSAY_KEY": running.key}
     for path, headers, statuses in (
         ("/quote", {}, [401, 401]),
@@ -319,7 +332,7 @@ def test_the_recipes_for_next_compile_and_decide(
     ):
         done = subprocess.run(
             ["node", "next-app.mjs", json.dumps([path, headers])],
-            cwd=package,
+            cwd=application,
             env=os.environ | own,  # noqa: TID251
             capture_output=True,
             text=True,
@@ -330,7 +343,7 @@ def test_the_recipes_for_next_compile_and_decide(
 
 
 def test_the_examples_of_the_readme_compile_and_run(
-    package: Path, running: Service, agent: dict[str, str]
+    application: Path, running: Service, agent: dict[str, str]
 ) -> None:
     text = (PACKAGE / "README.md").read_text("utf-8")
     examples = re.findall(r"```ts\n(.*?)```", text, re.DOTALL)
@@ -354,12 +367,12 @@ def test_the_examples_of_the_readme_compile_and_run(
     values += "  (await fetch(SIGNER, { method: 'POST', body: text })).text();\n"
     files = []
     for number, example in enumerate(examples):
-        files.append(package / f"example{number}.ts")
+        files.append(application / f"example{number}.ts")
         files[-1].write_text(values + example)
     out = ("--outDir", "examples", "--types", "node")
-    run(package, tool("tsc"), *TYPES, *out, *files)
+    run(application, tool("tsc"), *TYPES, *out, *files)
     for number in range(len(examples)):
-        run(package, "node", f"examples/example{number}.js")
+        run(application, "node", f"examples/example{number}.js")
 
 
 def _issuer(token: str) -> str:
