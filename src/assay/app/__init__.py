@@ -68,6 +68,7 @@ from assay.app.payments import (
     payment_rows,
     payouts,
     take_up_key,
+    tier_retention,
     watch_settling_forever,
 )
 from assay.app.readiness import ReadinessCheck
@@ -390,7 +391,9 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     kept = "proven control", control_retention(outside.database, clock)
     old_visits = visit_retention(app.visits, clock)
     bought = paid_call_retention(outside.database, clock)
-    retention = Retention(*removed, outside.blobs, settings, clock, gas, kept, old_visits, bought)
+    of_tiers = tier_retention(outside.database, clock)
+    others = (gas, kept, old_visits, bought, of_tiers)
+    retention = Retention(*removed, outside.blobs, settings, clock, *others)
     tasks.spawn("retention", retain_forever(retention, log))
     if settings.scheduled_visits:
         tasks.spawn("visits", visit_forever(app.scheduler, log))
