@@ -192,7 +192,7 @@ class Process:
         self.routes = Routes(store, endpoints, egress, clock)
         self.pay = PayStage(
             *(self.till, self.networks, ADDRESS, platform, store, clock),
-            tiers=SqlTierStore(world.database),
+            tiers=nobody,
             is_listed=True,
         )
         steps = Stages(
