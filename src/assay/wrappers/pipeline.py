@@ -362,14 +362,22 @@ class Pipeline:
     async def _for_agent(
         self, call_record: CallRecord, matched: RoutedRequest, *, is_attached: bool
     ) -> RoutedRequest:
-        """Return the request on the terms of a proven agent's tier; of anybody else, unchanged.
+        """Return the request on the terms of a proven agent's tier; of anybody else, unchanged."""
+        config = matched.config
+        if config.price and (config.pricing or config.free_quota):
+            matched = await self._proven(call_record, matched, is_attached=is_attached)
+        return self._steps.pay.for_tier(matched, call_record.known)
 
-        Raises the refusals of the trust step. An address over its limit makes no work: it has the
-        terms of a tier only if its agent passed a moment ago.
+    async def _proven(
+        self, call_record: CallRecord, matched: RoutedRequest, *, is_attached: bool
+    ) -> RoutedRequest:
+        """Find out which agent proves itself before it pays; return its request with its limit.
+
+        Raises the refusals of the trust step. An address over its limit makes no work: its agent is
+        only known if it passed a moment ago.
         """
-        config, trust = matched.config, self._steps.trust
-        has_terms = config.price and (config.pricing or config.free_quota)
-        if not has_terms or not trust.is_presented(matched):
+        trust = self._steps.trust
+        if call_record.known is not None or not trust.is_presented(matched):
             return matched
         if call_record.refusal is not None:
             found = trust.check_cached(matched)
@@ -384,10 +392,10 @@ class Pipeline:
                     raise
                 return matched
         known = trusted.trust
-        if not isinstance(known, AdmittedAgent) or not known.proven:
-            return matched
-        call_record.known = call_record.trust = known
-        return self._steps.pay.for_tier(trusted.matched, known)
+        if isinstance(known, AdmittedAgent) and known.proven:
+            call_record.known = call_record.trust = known
+            return trusted.matched
+        return matched
 
     async def _serve_within_quota(
         self, call_record: CallRecord, matched: RoutedRequest
@@ -473,14 +481,15 @@ class Pipeline:
         presented: Sequence[PresentedPayment],
     ) -> tuple[RoutedRequest, Quote]:
         """Return the terms that are paid: those of now, or earlier ones whose quotes are valid."""
-        pay, known = self._steps.pay, call_record.known
+        pay = self._steps.pay
         if not any(pay.is_payable(asked, one) for one in presented):
             for one in presented:
                 earlier = await pay.on_earlier_terms(matched, one)
-                if earlier is None and known is not None:
-                    earlier = await pay.on_tier_quote(matched, known, one)
                 if earlier is not None:
                     return earlier
+            matched = await self._proven(call_record, matched, is_attached=bool(presented))
+            quoted = await pay.on_tier_quotes(matched, call_record.known, presented)
+            return quoted or (matched, asked)
         return matched, asked
 
     async def _serve_paid(

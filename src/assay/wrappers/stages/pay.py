@@ -1,6 +1,6 @@
 """The wrapper's price: what a call costs, and holding its payment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -124,10 +124,10 @@ class PayStage:
         return None
 
     @staticmethod
-    def for_tier(matched: RoutedRequest, known: AdmittedAgent) -> RoutedRequest:
-        """Return the request at the price of a proven agent's tier."""
+    def for_tier(matched: RoutedRequest, known: AdmittedAgent | None) -> RoutedRequest:
+        """Return the request at the price of a proven agent's tier; of nobody, unchanged."""
         config = matched.config
-        terms = terms_for(config.pricing, known.tier)
+        terms = None if known is None else terms_for(config.pricing, known.tier)
         if terms is None:
             return matched
         config = replace(config, price=terms.price)
@@ -147,23 +147,29 @@ class PayStage:
             await self._tiers.quote(*of_it, self._clock.now(), life_s)
         return quote
 
-    async def on_tier_quote(
-        self, matched: RoutedRequest, known: AdmittedAgent, presented: PresentedPayment
+    async def on_tier_quotes(
+        self,
+        matched: RoutedRequest,
+        known: AdmittedAgent | None,
+        presented: Sequence[PresentedPayment],
     ) -> tuple[RoutedRequest, Quote] | None:
         """Return the request at a price that this very agent was quoted for its tier before.
 
         It is accepted for the life of the quote, whatever tier the agent has now.
         """
         config, now = matched.config, self._clock.now()
-        for number in await self._tiers.quoted(config.id, known.key, presented.amount, now):
-            revision = await self._store.revision(config.operator_id, config.id, number)
-            if revision is None:
-                continue
-            terms = replace(_on_terms(config, revision), price=presented.amount)
-            there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
-            quote = self.quote(there)
-            if quote is not None and self._payments.is_payable(quote, presented):
-                return there, quote
+        if known is None:
+            return None
+        for one in presented:
+            for number in await self._tiers.quoted(config.id, known.key, one.amount, now):
+                revision = await self._store.revision(config.operator_id, config.id, number)
+                if revision is None:
+                    continue
+                terms = replace(_on_terms(config, revision), price=one.amount)
+                there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
+                quote = self.quote(there)
+                if quote is not None and self._payments.is_payable(quote, one):
+                    return there, quote
         return None
 
     async def spend_free(self, config: WrapperConfig, trust: Trust) -> FreeCall | None:
