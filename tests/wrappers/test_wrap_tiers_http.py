@@ -37,7 +37,9 @@ OPEN: dict[str, Any] = {"trustEnabled": True, "minScore": 0, "coldStart": "allow
 
 
 @asynccontextmanager
-async def started(folder: Path, tiers: Any = BEST_AT_ZERO, **settings: Any) -> Any:
+async def started(
+    folder: Path, tiers: Any = BEST_AT_ZERO, **settings: Any
+) -> AsyncGenerator[TestService]:
     async with start_test_service(
         folder, payment_rpc=RPC, x402_clock_s=7200, tiers=tiers, **settings
     ) as service:

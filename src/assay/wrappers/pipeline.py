@@ -371,10 +371,10 @@ class Pipeline:
     async def _proven(
         self, call_record: CallRecord, matched: RoutedRequest, *, is_attached: bool
     ) -> RoutedRequest:
-        """Find out which agent proves itself before it pays; return its request with its limit.
+        """Find out which agent proves itself; return its request with its limit.
 
-        Raises the refusals of the trust step. An address over its limit makes no work: its agent is
-        only known if it passed a moment ago.
+        Raises like the trust step. An address over its limit makes no work: its agent is only known
+        if it passed a moment ago.
         """
         trust = self._steps.trust
         if call_record.known is not None or not trust.is_presented(matched):
@@ -453,10 +453,8 @@ class Pipeline:
         paid = replace(self._steps.pay.free(admitted), body=body)
         reply = await self._steps.forward.send(paid)
         headers = self._calls.answer_headers(paid, reply.headers)
-        whole = reply.whole
-        return WrapperResponse(
-            reply.status, headers, reply.body() if whole is None else whole, reply.close
-        )
+        content = reply.body() if reply.whole is None else reply.whole
+        return WrapperResponse(reply.status, headers, content, reply.close)
 
     async def _ask(
         self, call_record: CallRecord, matched: RoutedRequest, quote: Quote
