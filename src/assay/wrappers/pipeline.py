@@ -392,18 +392,18 @@ class Pipeline:
                     raise
                 return matched
         known = trusted.trust
-        if isinstance(known, AdmittedAgent) and known.proven:
-            call_record.known = call_record.trust = known
-            return trusted.matched
-        return matched
+        if not isinstance(known, AdmittedAgent) or not known.proven:
+            return matched
+        call_record.known = call_record.trust = known
+        return trusted.matched
 
     async def _serve_within_quota(
         self, call_record: CallRecord, matched: RoutedRequest
     ) -> WrapperResponse | None:
         """Serve a call of the free quota; None if there is none, or nothing is left of it."""
-        config, trust = matched.config, self._steps.trust
+        config = matched.config
         is_open = not config.trust_enabled or config.enforce == "observe"
-        if config.free_quota is None or not (is_open or trust.is_presented(matched)):
+        if config.free_quota is None or not (is_open or self._steps.trust.is_presented(matched)):
             return None
         if call_record.refusal is not None:
             raise call_record.refusal
@@ -480,12 +480,12 @@ class Pipeline:
     ) -> tuple[RoutedRequest, Quote]:
         """Return the terms that are paid: those of now, or earlier ones whose quotes are valid."""
         pay = self._steps.pay
-        if not any(pay.is_payable(asked, one) for one in presented):
+        if presented and not any(pay.is_payable(asked, one) for one in presented):
             for one in presented:
                 earlier = await pay.on_earlier_terms(matched, one)
                 if earlier is not None:
                     return earlier
-            matched = await self._proven(call_record, matched, is_attached=bool(presented))
+            matched = await self._proven(call_record, matched, is_attached=True)
             quoted = await pay.on_tier_quotes(matched, call_record.known, presented)
             return quoted or (matched, asked)
         return matched, asked
