@@ -373,8 +373,7 @@ class Pipeline:
     ) -> RoutedRequest:
         """Find out which agent proves itself; return its request with its limit.
 
-        Raises like the trust step. An address over its limit makes no work: its agent is only known
-        if it passed a moment ago.
+        Raises like the trust step. An address over its limit causes no evaluation.
         """
         trust = self._steps.trust
         if call_record.known is not None or not trust.is_presented(matched):
