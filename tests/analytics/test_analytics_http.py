@@ -92,6 +92,7 @@ async def test_an_account_without_calls_has_zeros_and_no_errors(stall: Stall) ->
             "failed": 0,
             "deniedByTrust": 0,
             "deniedByLimit": 0,
+            "wouldBeDeniedByTrust": 0,
         },
     }
     assert (await stall.get("top-endpoints"))["items"] == []
@@ -120,6 +121,7 @@ async def test_money_is_exact_and_only_what_has_settled(stall: Stall) -> None:
         "failed": 1,
         "deniedByTrust": 0,
         "deniedByLimit": 0,
+        "wouldBeDeniedByTrust": 0,
     }
     logs = (await stall.get("logs"))["logs"]
     assert [log["costCharged"] for log in logs] == [

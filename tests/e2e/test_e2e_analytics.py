@@ -50,6 +50,7 @@ def test_revenue_follows_the_chain_and_the_roll_ups_are_proven(
                     "failed": 0,
                     "deniedByTrust": 0,
                     "deniedByLimit": 0,
+                    "wouldBeDeniedByTrust": 0,
                 }
             counted(made, "stats", lambda stats: stats["totalRevenue"] == "0.020000")
             assert made.pay(url, late).status_code == 200  # the same answer again, unpaid

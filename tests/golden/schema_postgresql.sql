@@ -190,6 +190,7 @@ CREATE TABLE calls (
     route character varying(16),
     agent_key bigint,
     wrapper_key bigint DEFAULT '0'::bigint NOT NULL,
+    would_deny character varying(32),
     CONSTRAINT calls_pkey PRIMARY KEY (seq)
 );
 CREATE INDEX ix_calls_agent ON public.calls USING btree (agent_key, at_us, seq, wrapper_key);
@@ -425,6 +426,16 @@ CREATE TABLE evaluations (
 CREATE INDEX ix_evaluations_subject ON public.evaluations USING btree (subject_key, evaluated_us);
 CREATE INDEX ix_evaluations_used ON public.evaluations USING btree (wallet, evaluated_us) WHERE (rung >= 3);
 
+CREATE TABLE free_calls (
+    wrapper_id character varying(36) NOT NULL,
+    per character varying(5) NOT NULL,
+    agent character varying(160) NOT NULL,
+    period character varying(10) NOT NULL,
+    used bigint NOT NULL,
+    CONSTRAINT free_calls_pkey PRIMARY KEY (wrapper_id, per, agent)
+);
+CREATE INDEX ix_free_calls_period ON public.free_calls USING btree (per, period);
+
 CREATE TABLE gas_accounts (
     operator_id character varying(36) NOT NULL,
     currency character varying(32) NOT NULL,
@@ -470,6 +481,13 @@ CREATE TABLE login_origins (
     used_us bigint NOT NULL,
     CONSTRAINT login_origins_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES operators(id),
     CONSTRAINT login_origins_pkey PRIMARY KEY (operator_id, origin)
+);
+
+CREATE TABLE observed_totals (
+    operator_id character varying(36) NOT NULL,
+    wrapper_id character varying(36) NOT NULL,
+    would_deny bigint NOT NULL,
+    CONSTRAINT observed_totals_pkey PRIMARY KEY (operator_id, wrapper_id)
 );
 
 CREATE TABLE open_findings (
@@ -699,6 +717,16 @@ CREATE TABLE state (
 );
 CREATE INDEX ix_state_expires ON public.state USING btree (expires_us);
 
+CREATE TABLE tier_quotes (
+    wrapper_id character varying(36) NOT NULL,
+    agent character varying(160) NOT NULL,
+    revision integer NOT NULL,
+    price bigint NOT NULL,
+    until_us bigint NOT NULL,
+    CONSTRAINT tier_quotes_pkey PRIMARY KEY (wrapper_id, agent, revision, price)
+);
+CREATE INDEX ix_tier_quotes_until ON public.tier_quotes USING btree (until_us);
+
 CREATE TABLE transfer_transactions (
     network character varying(32) NOT NULL,
     tx character varying(80) NOT NULL,
@@ -891,6 +919,10 @@ CREATE TABLE wrapper_revisions (
     action character varying(32) NOT NULL,
     changes text NOT NULL,
     cold_start character varying(8),
+    pricing text DEFAULT '[]'::text NOT NULL,
+    free_calls bigint,
+    free_per character varying(5),
+    enforce character varying(8) DEFAULT 'enforce'::character varying NOT NULL,
     CONSTRAINT wrapper_revisions_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES operators(id),
     CONSTRAINT wrapper_revisions_pkey PRIMARY KEY (wrapper_id, revision)
 );
@@ -925,6 +957,10 @@ CREATE TABLE wrappers (
     cors_origins text DEFAULT ''::text NOT NULL,
     revision integer DEFAULT 1 NOT NULL,
     cold_start character varying(8),
+    pricing text DEFAULT '[]'::text NOT NULL,
+    free_calls bigint,
+    free_per character varying(5),
+    enforce character varying(8) DEFAULT 'enforce'::character varying NOT NULL,
     CONSTRAINT wrappers_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES operators(id),
     CONSTRAINT wrappers_pkey PRIMARY KEY (id)
 );

@@ -204,7 +204,7 @@ CREATE TABLE calls (
 	cost BIGINT NOT NULL,
 	payment_id VARCHAR(36),
 	request_bytes BIGINT NOT NULL,
-	response_bytes BIGINT NOT NULL, chain VARCHAR(64), route VARCHAR(16), agent_key BIGINT, wrapper_key BIGINT DEFAULT '0' NOT NULL,
+	response_bytes BIGINT NOT NULL, chain VARCHAR(64), route VARCHAR(16), agent_key BIGINT, wrapper_key BIGINT DEFAULT '0' NOT NULL, would_deny VARCHAR(32),
 	PRIMARY KEY (seq)
 );
 
@@ -471,6 +471,17 @@ CREATE INDEX ix_evaluations_subject ON evaluations (subject_key, evaluated_us);
 
 CREATE INDEX ix_evaluations_used ON evaluations (wallet, evaluated_us) WHERE rung >= 3;
 
+CREATE TABLE free_calls (
+	wrapper_id VARCHAR(36) NOT NULL,
+	per VARCHAR(5) NOT NULL,
+	agent VARCHAR(160) NOT NULL,
+	period VARCHAR(10) NOT NULL,
+	used BIGINT NOT NULL,
+	PRIMARY KEY (wrapper_id, per, agent)
+);
+
+CREATE INDEX ix_free_calls_period ON free_calls (per, period);
+
 CREATE TABLE gas_accounts (
 	operator_id VARCHAR(36) NOT NULL,
 	currency VARCHAR(32) NOT NULL,
@@ -518,6 +529,13 @@ CREATE TABLE login_origins (
 	used_us BIGINT NOT NULL,
 	PRIMARY KEY (operator_id, origin),
 	FOREIGN KEY(operator_id) REFERENCES operators (id)
+);
+
+CREATE TABLE observed_totals (
+	operator_id VARCHAR(36) NOT NULL,
+	wrapper_id VARCHAR(36) NOT NULL,
+	would_deny BIGINT NOT NULL,
+	PRIMARY KEY (operator_id, wrapper_id)
 );
 
 CREATE TABLE open_findings (
@@ -742,6 +760,17 @@ CREATE TABLE state (
 
 CREATE INDEX ix_state_expires ON state (expires_us);
 
+CREATE TABLE tier_quotes (
+	wrapper_id VARCHAR(36) NOT NULL,
+	agent VARCHAR(160) NOT NULL,
+	revision INTEGER NOT NULL,
+	price BIGINT NOT NULL,
+	until_us BIGINT NOT NULL,
+	PRIMARY KEY (wrapper_id, agent, revision, price)
+);
+
+CREATE INDEX ix_tier_quotes_until ON tier_quotes (until_us);
+
 CREATE TABLE transfer_transactions (
 	network VARCHAR(32) NOT NULL,
 	tx VARCHAR(80) NOT NULL,
@@ -948,7 +977,7 @@ CREATE TABLE wrapper_revisions (
 	actor_kind VARCHAR(16) NOT NULL,
 	actor_id VARCHAR(36),
 	action VARCHAR(32) NOT NULL,
-	changes TEXT NOT NULL, cold_start VARCHAR(8),
+	changes TEXT NOT NULL, cold_start VARCHAR(8), pricing TEXT DEFAULT '[]' NOT NULL, free_calls BIGINT, free_per VARCHAR(5), enforce VARCHAR(8) DEFAULT 'enforce' NOT NULL,
 	PRIMARY KEY (wrapper_id, revision),
 	FOREIGN KEY(operator_id) REFERENCES operators (id)
 );
@@ -981,7 +1010,7 @@ CREATE TABLE wrappers (
 	upstream_auth_header TEXT,
 	upstream_auth_secret BLOB,
 	active BOOLEAN NOT NULL,
-	created_us BIGINT NOT NULL, pass_response_headers TEXT DEFAULT '' NOT NULL, cors_origins TEXT DEFAULT '' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL, cold_start VARCHAR(8),
+	created_us BIGINT NOT NULL, pass_response_headers TEXT DEFAULT '' NOT NULL, cors_origins TEXT DEFAULT '' NOT NULL, revision INTEGER DEFAULT '1' NOT NULL, cold_start VARCHAR(8), pricing TEXT DEFAULT '[]' NOT NULL, free_calls BIGINT, free_per VARCHAR(5), enforce VARCHAR(8) DEFAULT 'enforce' NOT NULL,
 	PRIMARY KEY (id),
 	FOREIGN KEY(operator_id) REFERENCES operators (id)
 );

@@ -191,7 +191,9 @@ class Process:
         store, clock = world.wrappers, world.clock
         self.routes = Routes(store, endpoints, egress, clock)
         self.pay = PayStage(
-            *(self.till, self.networks, ADDRESS, platform, store, clock), is_listed=True
+            *(self.till, self.networks, ADDRESS, platform, store, clock),
+            tiers=nobody,
+            is_listed=True,
         )
         steps = Stages(
             routes=self.routes,

@@ -34,6 +34,7 @@ from assay.db.schema.accounts import (
 from assay.db.schema.everything import (
     call_days,
     call_totals,
+    observed_totals,
     webhook_agents,
     webhook_deliveries,
     webhooks,
@@ -72,7 +73,10 @@ class SqlAdminStore:
             .label("endpoints"),
         ).select_from(operators)
         under_way = BEING_SETTLED.scalar_subquery().label("under_way")
-        totals = _sums(call_totals, (*_PLAIN, *_FUNNEL, "agents")).add_columns(under_way)
+        observed = select(func.coalesce(func.sum(observed_totals.c.would_deny), 0))
+        totals = _sums(call_totals, (*_PLAIN, *_FUNNEL, "agents")).add_columns(
+            under_way, observed.scalar_subquery().label("would_deny")
+        )
         days = _sums(call_days, _PLAIN).where(call_days.c.day == today)
         async with self._database.read() as connection:
             about = (await connection.execute(accounts)).mappings().one()

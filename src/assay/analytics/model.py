@@ -39,6 +39,8 @@ class CallKind:
     chain: str | None = None
     """The slug of the chain that registers the agent; None for a key agent and for a payer."""
     route: str | None = None
+    would_deny: str | None = None
+    """Why the trust check would have refused the call, if it only observed."""
     is_bounded: bool = field(default=False, compare=False, repr=False)
     """Whether every value can be stored in any database (see `bound`)."""
 
@@ -105,6 +107,8 @@ class Funnel:
     """Calls refused by trust."""
     limited: int = 0
     """Calls refused by the wrapper's rate limit."""
+    would_deny: int = 0
+    """Calls that trust would have refused, of wrappers that only observe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ class EndpointCounted:
     path: str
     method: str
     counted: CallSums
+    would_deny: int = 0
+    """Calls that trust would have refused, while it only observed; by all agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +196,7 @@ TEXT_CHARS: Final[Mapping[str, int]] = MappingProxyType(
         "payment_id": 36,
         "chain": 64,
         "route": 16,
+        "would_deny": 32,
     }
 )
 """The longest text of each column; a test compares them with the tables."""

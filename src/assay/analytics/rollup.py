@@ -63,6 +63,8 @@ class RollupTally:
     seen: dict[AgentKey, AgentSeen] = field(default_factory=dict[AgentKey, AgentSeen])
     chains: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     """Operator, agent and chain."""
+    would_deny: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """Calls that trust would have refused, by operator and wrapper."""
 
     def add(self, rollup: Rollup, key: Key, counted: Sequence[int]) -> None:
         """Add as many measures as the roll-up has."""
@@ -116,6 +118,9 @@ def tally_calls(batch: Iterable[tuple[int, CallLogEntry]]) -> RollupTally:
             (kind.operator_id, kind.wrapper_id, kind.agent, day), [0] * len(MEASURES)
         )
         _count(key, calls, latency_us, counted)
+        if kind.would_deny is not None:
+            where = kind.operator_id, kind.wrapper_id
+            tally.would_deny[where] = tally.would_deny.get(where, 0) + calls
         _see(tally, kind, first_us, last_us)
     for cell, counted in cells.items():
         _add_everywhere(tally, cell, counted)

@@ -53,6 +53,8 @@ class FunnelResponse(ResponseModel):
     """Calls refused for the agent's grade."""
     denied_by_limit: Count0
     """Calls refused by a rate limit."""
+    would_be_denied_by_trust: Count0
+    """Calls of wrappers that only observe, which trust would have refused."""
 
 
 class StatsResponse(ResponseModel):
@@ -104,6 +106,8 @@ class TopEndpointResponse(ResponseModel):
     """Mean duration of a call in milliseconds; 0 without calls."""
     error_rate: RateText
     """Failed calls per call, 0 to 1, with four decimals."""
+    would_be_denied: Count0
+    """Calls of all agents that trust would have refused while the wrapper only observed."""
 
 
 class AgentResponse(ResponseModel):
@@ -190,6 +194,10 @@ class LogResponse(ResponseModel):
     """The request body's size in bytes."""
     response_bytes: Count
     """The response body's size in bytes."""
+    would_have: Annotated[Literal["denied"], Field(examples=["denied"])] | None
+    """`denied` if the wrapper only observed, and trust would have refused the call."""
+    would_have_reason: Annotated[str, Field(examples=["low_score"])] | None
+    """Why it would have been refused: a `denialReason`, or the code of the refusal."""
 
 
 class LogsResponse(PageResponse):
@@ -239,6 +247,7 @@ def funnel(found: Funnel) -> FunnelResponse:
         failed=found.failed,
         denied_by_trust=found.denied,
         denied_by_limit=found.limited,
+        would_be_denied_by_trust=found.would_deny,
     )
 
 
@@ -257,6 +266,7 @@ def endpoint(found: EndpointCounted) -> TopEndpointResponse:
         revenue=usd(found.counted.revenue),
         avg_response_ms=average_ms(found.counted),
         error_rate=error_rate(found.counted),
+        would_be_denied=found.would_deny,
     )
 
 
@@ -300,6 +310,8 @@ def log(found: LoggedCall) -> LogResponse:
         request_id=call.request_id,
         request_bytes=call.request_bytes,
         response_bytes=call.response_bytes,
+        would_have=None if kind.would_deny is None else "denied",
+        would_have_reason=kind.would_deny,
     )
 
 

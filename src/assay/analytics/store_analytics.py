@@ -26,13 +26,14 @@ from assay.db.schema.everything import (
     call_totals,
     endpoint_days,
     endpoint_totals,
+    observed_totals,
     payments,
     wrappers,
 )
 from assay.payments.store_ledger_statements import BEING_SETTLED
 
 _PLAIN = ("calls", "errors", "latency_us", "revenue")
-_FUNNEL = ("asked", "paid", "settled", "failed", "denied", "limited")
+_FUNNEL = ("asked", "paid", "settled", "failed", "denied", "limited", "would_deny")
 
 _ORDERS: Mapping[AgentOrder, ColumnElement[int]] = MappingProxyType(
     {
@@ -58,8 +59,16 @@ class SqlAnalyticsStore:
         of_today = and_(
             call_days.c.operator_id == call_totals.c.operator_id, call_days.c.day == today
         )
+        observed = select(func.coalesce(func.sum(observed_totals.c.would_deny), 0)).where(
+            observed_totals.c.operator_id == operator_id
+        )
         statement = (
-            select(call_totals, *day, under_way.scalar_subquery().label("under_way"))
+            select(
+                call_totals,
+                *day,
+                under_way.scalar_subquery().label("under_way"),
+                observed.scalar_subquery().label("would_deny"),
+            )
             .select_from(call_totals.outerjoin(call_days, of_today))
             .where(call_totals.c.operator_id == operator_id)
         )
@@ -162,13 +171,27 @@ class SqlAnalyticsStore:
         """Return sums by wrapper with the wrapper's name, by calls, most first."""
         sums = counted.subquery()
         statement = (
-            select(sums, wrappers.c.path, wrappers.c.method)
-            .select_from(sums.join(wrappers, wrappers.c.id == sums.c.wrapper_id))
+            select(sums, wrappers.c.path, wrappers.c.method, observed_totals.c.would_deny)
+            .select_from(
+                sums.join(wrappers, wrappers.c.id == sums.c.wrapper_id).outerjoin(
+                    observed_totals,
+                    and_(
+                        observed_totals.c.operator_id == operator_id,
+                        observed_totals.c.wrapper_id == sums.c.wrapper_id,
+                    ),
+                )
+            )
             .where(wrappers.c.operator_id == operator_id)
             .order_by(sums.c.calls.desc(), sums.c.wrapper_id)
         )
         return [
-            EndpointCounted(row["wrapper_id"], row["path"], row["method"], _counted(row))
+            EndpointCounted(
+                row["wrapper_id"],
+                row["path"],
+                row["method"],
+                _counted(row),
+                int(row["would_deny"] or 0),
+            )
             for row in await self._all(statement)
         ]
 

@@ -62,6 +62,11 @@ class RollupWriter:
             "INSERT INTO agent_chains (operator_id, agent_id, chain)"  # noqa: S608 - our own names
             f" VALUES ({places(self._kind, 3)}) ON CONFLICT DO NOTHING"
         )
+        self._observed = (
+            "INSERT INTO observed_totals (operator_id, wrapper_id, would_deny)"  # noqa: S608 - our own names
+            f" VALUES ({places(self._kind, 3)}) ON CONFLICT (operator_id, wrapper_id) DO UPDATE"
+            " SET would_deny = observed_totals.would_deny + excluded.would_deny"
+        )
         self._known: OrderedDict[AgentKey, int] = OrderedDict()
         """When each agent was seen last."""
 
@@ -77,6 +82,9 @@ class RollupWriter:
                 await connection.exec_driver_sql(self._add[rollup.table], rows)
         if tally.chains:
             await connection.exec_driver_sql(self._chain, sorted(tally.chains))
+        if tally.would_deny:
+            rows = [(*where, calls) for where, calls in sorted(tally.would_deny.items())]
+            await connection.exec_driver_sql(self._observed, rows)
 
     def written(self, tally: RollupTally) -> None:
         """Record that the transaction is committed: its agents have their rows."""

@@ -69,6 +69,7 @@ from assay.app.payments import (
     payment_rows,
     payouts,
     take_up_key,
+    tier_retention,
     watch_settling_forever,
 )
 from assay.app.readiness import ReadinessCheck
@@ -391,9 +392,17 @@ async def _serve_beside(app: App, outside: _Outside, tasks: Tasks) -> None:
     removed = SqlRetention(outside.database), SqlCostStore(outside.database, clock)
     gas = "gas budgets", GasRetention(app.gas.store, clock).run
     kept = "proven control", control_retention(outside.database, clock)
-    old_visits = visit_retention(app.visits, clock)
-    bought = paid_call_retention(outside.database, clock)
-    retention = Retention(*removed, outside.blobs, settings, clock, gas, kept, old_visits, bought)
+    retention = Retention(
+        *removed,
+        outside.blobs,
+        settings,
+        clock,
+        gas,
+        kept,
+        visit_retention(app.visits, clock),
+        paid_call_retention(outside.database, clock),
+        tier_retention(outside.database, clock),
+    )
     tasks.spawn("retention", retain_forever(retention, log))
     if settings.scheduled_visits:
         tasks.spawn("visits", visit_forever(app.scheduler, log))

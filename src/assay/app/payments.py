@@ -61,6 +61,7 @@ from assay.probing.paid_calls import (
 from assay.probing.store_paid_calls import SqlPaidCallStore
 from assay.reputation.write_back import WalletWatch
 from assay.settings import Settings, SettingsError, read_key, settling_key_file
+from assay.wrappers.store_tiers import SqlTierStore
 
 NO_REGISTRY = "0x" + "00" * 20
 
@@ -464,6 +465,16 @@ def _networks(settings: Settings) -> Mapping[str, PaymentNetwork]:
             if found is None or rows[found].protocol != "x402":
                 raise ValueError(f"{name} is no network of x402 payments")
     return {found: rows[found] for found in named.values() if found is not None}
+
+
+def tier_retention(database: Database, clock: Clock) -> tuple[str, Callable[[], Awaitable[bool]]]:
+    """Return the removal of ended quotes of tiers, and of free calls of past periods."""
+    store = SqlTierStore(database)
+
+    async def remove() -> bool:
+        return await store.remove(clock.now(), ROWS_AT_ONCE) >= ROWS_AT_ONCE
+
+    return "quotes of tiers", remove
 
 
 def paid_call_retention(

@@ -72,6 +72,7 @@ from assay.wrappers.stages.pay import PayStage
 from assay.wrappers.stages.record import RecordStage
 from assay.wrappers.stages.trust import TrustStage
 from assay.wrappers.store import SqlWrapperStore
+from assay.wrappers.store_tiers import SqlTierStore
 
 PROTOCOLS: Final[tuple[PaymentProtocol, ...]] = (MPP, X402)
 """The payment protocols, by name. A new one is a folder of `payments`, and a line here."""
@@ -129,6 +130,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     payments = _payments(dependencies, settlement, UnpaidRows(dependencies.costs, ledger))
     egress, platform = _egress(settings), platform_wallets(settings, networks)
     store, call_store = SqlWrapperStore(database), SqlCallStore(database)
+    tiers = SqlTierStore(database)
     rules = ConfigRules(egress, networks, settings.payout_address, settings.price_max)
     box = SecretBox.from_secrets(*dependencies.upstream_secrets)
     sold = payments, networks, origin.address, platform
@@ -146,7 +148,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         routes=routes,
         trust=dependencies.trust_step,
         limit=_limit(clock, dependencies.quota_lease),
-        pay=PayStage(*sold, store, clock, is_listed=settings.x402_bazaar),
+        pay=PayStage(*sold, store, clock, tiers=tiers, is_listed=settings.x402_bazaar),
         forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
     )

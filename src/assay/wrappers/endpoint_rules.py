@@ -15,6 +15,7 @@ from typing import Any, Final
 from assay.common.errors import ServiceError
 from assay.common.http_heads import ANY, canonical_origin
 from assay.common.numbers import DECIMALS
+from assay.evaluation.model import Tier
 from assay.gate.model import ColdStart
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import PaymentNetwork, ProtocolName
@@ -36,6 +37,7 @@ from assay.wrappers.model import (
     WrapperConfig,
 )
 from assay.wrappers.response_fields import EXCEPTIONS_MAX, may_be_excepted
+from assay.wrappers.tier_terms import TIERS, Enforce, FreeQuota, TierTerms
 
 BODY_BYTES_CEILING = 100 * 1024 * 1024
 TIMEOUT_MS_CEILING = 600_000
@@ -55,6 +57,20 @@ _NEVER_SET = frozenset(
 
 _OURS_TO_SET = ("x-assay-", "x-forwarded-")
 _PRIVATE, _PUBLIC = EgressPolicy(allow_private=True, require_https=False), EgressPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTier:
+    """Terms of a tier as an operator asks for them; the price is in US dollars."""
+
+    min_tier: Tier
+    price: Decimal
+    rate_limit: int | None = None
+
+    @property
+    def terms(self) -> TierTerms:
+        """Return the terms as they are stored."""
+        return TierTerms(self.min_tier, int(self.price.scaleb(DECIMALS)), self.rate_limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,9 @@ class NewEndpoint:
     auth_secret: str | None = None
     pass_response_headers: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
+    pricing: tuple["AskedTier", ...] = ()
+    free_quota: FreeQuota | None = None
+    enforce: Enforce = "enforce"
     is_earlier_form: bool = False
     """Whether only fields of the earlier form were given: then it may have no target
     (interface.md#the-earlier-wrapper-form)."""
@@ -122,7 +141,8 @@ def problems_of(asked: NewEndpoint, rules: ConfigRules) -> Sequence[Found]:
     """Return every broken rule: the field, and a sentence that says what is wrong."""
     return [
         *_route_problems(asked),
-        *_price_problems(asked, rules),
+        *_price_problems("pricePerCall", asked.price, rules),
+        *_tier_problems(asked, rules),
         *_target_problems(asked, rules),
         *_payment_problems(asked, rules),
         *_auth_problems(asked),
@@ -146,14 +166,50 @@ def _route_problems(asked: NewEndpoint) -> list[Found]:
     return found
 
 
-def _price_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
-    price = asked.price
+def _price_problems(field: str, price: Decimal, rules: ConfigRules) -> list[Found]:
     if not price.is_finite() or not 0 <= price <= rules.price_max:
-        return [("pricePerCall", f"must be at least 0 and at most {rules.price_max} USD")]
+        return [(field, f"must be at least 0 and at most {rules.price_max} USD")]
     # Compare only: arithmetic rounds numbers with more digits than its context.
     if price != price.quantize(Decimal(1).scaleb(-DECIMALS)):
-        return [("pricePerCall", "must be a multiple of 0.000001 USD")]
+        return [(field, "must be a multiple of 0.000001 USD")]
     return []
+
+
+def _tier_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
+    """Return what is wrong with terms by tier: nobody may pay more for a better grade."""
+    found = _mode_problems(asked)
+    places = [TIERS.index(one.min_tier) for one in asked.pricing]
+    if len(set(places)) != len(places):
+        found.append(("pricing", "has a tier twice"))
+    for one in asked.pricing:
+        found += _price_problems("pricing", one.price, rules)
+        if one.rate_limit is not None and not 1 <= one.rate_limit <= RATE_LIMIT_MAX:
+            message = f"rateLimit must be null or 1 to {RATE_LIMIT_MAX} requests a minute"
+            found.append(("pricing", message))
+    prices = [one.price for one in best_first(asked.pricing)]
+    is_comparable = all(price.is_finite() for price in (*prices, asked.price))
+    if is_comparable and [*prices, asked.price] != sorted([*prices, asked.price]):
+        message = "prices must not rise with the tier, nor be above pricePerCall"
+        found.append(("pricing", message))
+    return found
+
+
+def _mode_problems(asked: NewEndpoint) -> list[Found]:
+    """Return what needs the trust check, and is asked for without it."""
+    found: list[Found] = []
+    if asked.pricing and not asked.trust_enabled:
+        found.append(("pricing", "needs trustEnabled: a tier is known of proven agents only"))
+    quota = asked.free_quota
+    if quota is not None and not 1 <= quota.calls <= RATE_LIMIT_MAX:
+        found.append(("freeQuota", f"calls must be 1 to {RATE_LIMIT_MAX}"))
+    if asked.enforce == "observe" and not asked.trust_enabled:
+        found.append(("enforce", "needs trustEnabled: there is nothing to observe"))
+    return found
+
+
+def best_first(pricing: Sequence[AskedTier]) -> list[AskedTier]:
+    """Return entries by tier, the best first."""
+    return sorted(pricing, key=lambda one: TIERS.index(one.min_tier))
 
 
 def _target_problems(asked: NewEndpoint, rules: ConfigRules) -> list[Found]:
@@ -315,6 +371,12 @@ def asked_of(config: WrapperConfig, change: EndpointChange, secret: str | None) 
         timeout_ms=config.timeout_ms,
         pass_response_headers=config.pass_response_headers,
         cors_origins=config.cors_origins,
+        pricing=tuple(
+            AskedTier(one.min_tier, Decimal(one.price).scaleb(-DECIMALS), one.rate_limit)
+            for one in config.pricing
+        ),
+        free_quota=config.free_quota,
+        enforce=config.enforce,
         is_earlier_form=not config.target_url and given.keys() <= _EARLIER_FORM,
     )
     return replace(asked, **given)

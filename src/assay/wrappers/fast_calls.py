@@ -62,6 +62,8 @@ class FastCalls:
         route_match = steps.routes.find_cached(operator_id, incoming.method, sent_path)
         if route_match is None or route_match.route.config.price:
             return None
+        if route_match.route.config.pricing:  # its limit depends on the agent
+            return None
         route, path = route_match
         if path != sent_path:
             incoming = replace(incoming, path=path)

@@ -87,6 +87,18 @@ _SHOWN: Mapping[str, Callable[[WrapperConfig], JsonValue]] = MappingProxyType(
         "upstreamAuthHeader": lambda c: c.auth.header if c.auth else None,
         "passResponseHeaders": lambda c: list(c.pass_response_headers),
         "corsOrigins": lambda c: list(c.cors_origins),
+        "pricing": lambda c: [
+            {
+                "minTier": one.min_tier,
+                "pricePerCall": usd(one.price),
+                "rateLimit": one.rate_limit,
+            }
+            for one in c.pricing
+        ],
+        "freeQuota": lambda c: (
+            None if c.free_quota is None else {"calls": c.free_quota.calls, "per": c.free_quota.per}
+        ),
+        "enforce": lambda c: c.enforce,
         "active": lambda c: c.active,
     }
 )

@@ -20,6 +20,7 @@ from assay.gate.model import ColdStart, GateInput
 from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
 from assay.payments.model import ClaimedPayment, LedgerEntry, ProtocolName, Quote
+from assay.wrappers.tier_terms import FREE_RUNG_MIN, Enforce, FreeQuota, TierTerms
 
 _STRICTEST_FIRST = ("deny", None, "throttle", "allow")
 
@@ -165,11 +166,16 @@ class WrapperConfig:
     """The number of its revision, from 1."""
     cold_start: ColdStart | None = None
     """What happens to an unproven agent; None: the threshold decides."""
+    pricing: tuple[TierTerms, ...] = ()
+    """Terms by tier, best first."""
+    free_quota: FreeQuota | None = None
+    enforce: Enforce = "enforce"
 
     @property
     def terms(self) -> Terms:
         """Return what it requires of a caller."""
-        min_score = self.min_score if self.trust_enabled else None
+        is_enforced = self.trust_enabled and self.enforce == "enforce"
+        min_score = self.min_score if is_enforced else None
         needs_proof = self.identity_proof == "required"
         return Terms(self.price, min_score, needs_proof, self.cold_start)
 
@@ -235,11 +241,13 @@ class NotRequired:
     """The wrapper requires no trust; `key` is whom the rate limit counts."""
 
     key: str
+    would_deny: str | None = None
+    """Why the trust check would have refused it, if it only observes."""
 
 
 @dataclass(slots=True)
 class AdmittedAgent:
-    """An agent that passed."""
+    """An agent that passed, or that was only observed."""
 
     agent_id: str
     address: str
@@ -251,6 +259,9 @@ class AdmittedAgent:
     chain: str | None = None
     """Slug of the chain that it is registered on; None for a key agent."""
     route: str | None = None
+    rung: int = 0
+    would_deny: str | None = None
+    """Why the trust check would have refused it, if it only observes."""
 
     @property
     def key(self) -> str:
@@ -258,6 +269,11 @@ class AdmittedAgent:
         if not self.proven:
             return ""
         return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
+
+    @property
+    def quota_key(self) -> str:
+        """Return whose free calls it uses: its own, or those that all others share."""
+        return self.key if self.rung >= FREE_RUNG_MIN else ""
 
 
 Trust: TypeAlias = NotRequired | AdmittedAgent
@@ -319,6 +335,8 @@ class CallRecord:
     begun_s: float
     config: WrapperConfig | None = None
     quote: Quote | None = None
+    known: AdmittedAgent | None = None
+    """The proven agent, if its terms had to be known first: a signature proves only once."""
     trust: Trust | None = None
     payer: str | None = None
     entry: LedgerEntry | None = None

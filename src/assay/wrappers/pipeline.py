@@ -18,9 +18,11 @@ from typing import Final
 
 from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
+from assay.common.errors import ServiceError
 from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import MemoryBudget, Reservation
 from assay.http1.model import UpstreamFailed, UpstreamResponse
+from assay.identity.model import IdentityMismatch
 from assay.payments.model import (
     CUT_SHORT,
     ClaimedPayment,
@@ -35,6 +37,8 @@ from assay.payments.service import PaymentService, PaymentSpent
 from assay.payments.settlement import LATE_S
 from assay.wrappers.cors import answer_preflight, cors_headers
 from assay.wrappers.model import (
+    AdmittedAgent,
+    AuthorizedRequest,
     CallRecord,
     InboundRequest,
     PayableRequest,
@@ -318,14 +322,20 @@ class Pipeline:
         self, call_record: CallRecord, presented: Sequence[PresentedPayment], target: str
     ) -> WrapperResponse:
         """Serve a call that buys now or is free, or raise its price."""
-        matched = await self._match(call_record)
-        asked = call_record.quote = self._steps.pay.quote(matched)
+        listed = await self._match(call_record)
+        is_attached = self._steps.pay.is_any_attached(listed.incoming)
+        matched = await self._for_agent(call_record, listed, is_attached=is_attached)
+        price, known = listed.config.price, call_record.known
+        asked = call_record.quote = await self._steps.pay.quote_for(matched, known, price)
         if asked is None:
             return await self._serve_free(call_record, matched)
         if matched.incoming.method == "HEAD" and matched.config.method != "HEAD":
             # The GET is what is sold: HEAD gets its price, and nothing is forwarded.
             return await self._ask(call_record, matched, replace(asked, method="GET"))
-        matched, quote = await self._agreed(matched, asked, presented)
+        free = None if is_attached else await self._serve_within_quota(call_record, matched)
+        if free is not None:
+            return free
+        matched, quote = await self._agreed(call_record, matched, asked, presented)
         if not self._steps.pay.is_attached(quote, matched.incoming):
             return await self._ask(call_record, matched, quote)
         try:
@@ -349,9 +359,68 @@ class Pipeline:
         require_size(incoming.content_length, route.config.max_body_bytes)
         return RoutedRequest(incoming, route)
 
+    async def _for_agent(
+        self, call_record: CallRecord, matched: RoutedRequest, *, is_attached: bool
+    ) -> RoutedRequest:
+        """Return the request on the terms of a proven agent's tier; of anybody else, unchanged."""
+        config = matched.config
+        if config.price and (config.pricing or config.free_quota):
+            matched = await self._proven(call_record, matched, is_attached=is_attached)
+        return self._steps.pay.for_tier(matched, call_record.known)
+
+    async def _proven(
+        self, call_record: CallRecord, matched: RoutedRequest, *, is_attached: bool
+    ) -> RoutedRequest:
+        """Find out which agent proves itself; return its request with its limit.
+
+        Raises like the trust step. An address over its limit causes no evaluation.
+        """
+        trust = self._steps.trust
+        if call_record.known is not None or not trust.is_presented(matched):
+            return matched
+        if call_record.refusal is not None:
+            found = trust.check_cached(matched)
+            if not is_attached or found is None:
+                return matched
+            trusted = found[0]
+        else:
+            try:
+                trusted = (await self._trust(call_record, matched, None)).trusted
+            except IdentityMismatch:
+                if not is_attached:  # else its payer may be the agent
+                    raise
+                return matched
+        known = trusted.trust
+        if not isinstance(known, AdmittedAgent) or not known.proven:
+            return matched
+        call_record.known = call_record.trust = known
+        return trusted.matched
+
+    async def _serve_within_quota(
+        self, call_record: CallRecord, matched: RoutedRequest
+    ) -> WrapperResponse | None:
+        """Serve a call of the free quota; None if there is none, or nothing is left of it."""
+        config = matched.config
+        is_open = not config.trust_enabled or config.enforce == "observe"
+        if config.free_quota is None or not (is_open or self._steps.trust.is_presented(matched)):
+            return None
+        if call_record.refusal is not None:
+            raise call_record.refusal
+        trusted = (await self._trust(call_record, matched, None)).trusted
+        call = await self._steps.pay.spend_free(config, trusted.trust)
+        if call is None:
+            return None
+        try:
+            return await self._forwarded(await self._steps.limit.admit(trusted, None), None)
+        except ServiceError:
+            await self._steps.pay.give_back(call)
+            raise
+
     async def _trust(
         self, call_record: CallRecord, matched: RoutedRequest, payer: str | None
     ) -> RateLimitedRequest:
+        if call_record.known is not None:
+            return RateLimitedRequest(AuthorizedRequest(matched, call_record.known), ())
         try:
             trusted = await self._steps.trust.check(matched, payer)
         except TrustDenied as refusal:
@@ -376,14 +445,15 @@ class Pipeline:
         if call_record.refusal is not None:
             raise call_record.refusal
         require_size(None if body is None else len(body), matched.config.max_body_bytes)
-        admitted = await self._admit(call_record, matched, None)
+        return await self._forwarded(await self._admit(call_record, matched, None), body)
+
+    async def _forwarded(self, admitted: RateLimitedRequest, body: bytes | None) -> WrapperResponse:
+        """Return the upstream's answer to a call that costs nothing."""
         paid = replace(self._steps.pay.free(admitted), body=body)
         reply = await self._steps.forward.send(paid)
         headers = self._calls.answer_headers(paid, reply.headers)
-        whole = reply.whole
-        return WrapperResponse(
-            reply.status, headers, reply.body() if whole is None else whole, reply.close
-        )
+        content = reply.body() if reply.whole is None else reply.whole
+        return WrapperResponse(reply.status, headers, content, reply.close)
 
     async def _ask(
         self, call_record: CallRecord, matched: RoutedRequest, quote: Quote
@@ -401,15 +471,22 @@ class Pipeline:
         raise await self._payments.demand(quote)
 
     async def _agreed(
-        self, matched: RoutedRequest, asked: Quote, presented: Sequence[PresentedPayment]
+        self,
+        call_record: CallRecord,
+        matched: RoutedRequest,
+        asked: Quote,
+        presented: Sequence[PresentedPayment],
     ) -> tuple[RoutedRequest, Quote]:
         """Return the terms that are paid: those of now, or earlier ones whose quotes are valid."""
         pay = self._steps.pay
-        if not any(pay.is_payable(asked, one) for one in presented):
+        if presented and not any(pay.is_payable(asked, one) for one in presented):
             for one in presented:
                 earlier = await pay.on_earlier_terms(matched, one)
                 if earlier is not None:
                     return earlier
+            matched = await self._proven(call_record, matched, is_attached=True)
+            quoted = await pay.on_tier_quotes(matched, call_record.known, presented)
+            return quoted or (matched, asked)
         return matched, asked
 
     async def _serve_paid(

@@ -15,6 +15,7 @@ from assay.common.clock import iso
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.json import exact_number
 from assay.common.numbers import usd
+from assay.evaluation.model import Tier
 from assay.gate.model import ColdStart
 from assay.payments.networks import NETWORK_NAMES
 from assay.server.schemas import (
@@ -33,6 +34,7 @@ from assay.server.schemas import (
     RequestModel,
     ResponseModel,
     Sentences,
+    TierName,
     Timestamp,
     UrlText,
     UsdText,
@@ -44,6 +46,7 @@ from assay.wrappers.endpoint_rules import (
     RATE_LIMIT_MAX,
     SECRET_CHARS_MAX,
     TIMEOUT_MS_CEILING,
+    AskedTier,
     EndpointChange,
 )
 from assay.wrappers.history import Revision
@@ -51,6 +54,7 @@ from assay.wrappers.matching import METHOD_CHARS_MAX, PATH_CHARS_MAX
 from assay.wrappers.model import MAX_BODY_BYTES, TIMEOUT_MS, WrapperConfig
 from assay.wrappers.response_fields import EXCEPTIONS_MAX
 from assay.wrappers.service import NewEndpoint
+from assay.wrappers.tier_terms import TIERS, FreeQuota, QuotaPeriod
 
 Text = Annotated[str, Field(max_length=10_000)]
 """A bounded text; the use case checks its content."""
@@ -64,6 +68,34 @@ _EARLIER_FORM = frozenset(
     {"path", "method", "price_per_call", "description", "rate_limit", "target_url"}
 )
 """Source: interface.md#the-earlier-wrapper-form."""
+
+
+class TierTermsBody(RequestModel):
+    """The terms of proven agents of at least a tier."""
+
+    min_tier: Tier
+    """The least letter grade that has these terms: `AAA` (best) to `C`."""
+    price_per_call: Price
+    """US dollars a call, at most the wrapper's `pricePerCall`; 0 is free."""
+    rate_limit: (
+        Annotated[
+            int,
+            Field(examples=[600], json_schema_extra={"minimum": 1, "maximum": RATE_LIMIT_MAX}),
+        ]
+        | None
+    ) = None
+    """Calls a minute for each agent; null or absent: the wrapper's `rateLimit`."""
+
+
+class FreeQuotaBody(RequestModel):
+    """The calls that each agent has for nothing."""
+
+    calls: Annotated[
+        int, Field(examples=[100], json_schema_extra={"minimum": 1, "maximum": RATE_LIMIT_MAX})
+    ]
+    """How many calls, from 1."""
+    per: QuotaPeriod
+    """`day` or `month`, of UTC."""
 
 
 class EndpointRequest(RequestModel):
@@ -162,6 +194,22 @@ class EndpointRequest(RequestModel):
             examples=[["https://app.example.com"]],
         ),
     ] = ()
+    pricing: Annotated[
+        tuple[TierTermsBody, ...],
+        Field(
+            max_length=len(TIERS),
+            description="Prices and limits of proven agents by tier; each tier once.",
+        ),
+    ] = ()
+    free_quota: Annotated[
+        FreeQuotaBody | None,
+        Field(
+            description="Calls for nothing: each proven agent of rung 1 or above has its own, and"
+            " all others share one quota."
+        ),
+    ] = None
+    enforce: Literal["enforce", "observe"] = "enforce"
+    """`observe`: callers whom trust would refuse pass, and the log says so."""
 
     def new(self, text: bytes) -> NewEndpoint:
         """Return what is asked for, as the use case takes it; `text` is the body's text."""
@@ -188,6 +236,13 @@ class EndpointRequest(RequestModel):
             auth_secret=self.upstream_auth_secret,
             pass_response_headers=self.pass_response_headers,
             cors_origins=self.cors_origins,
+            pricing=tuple(
+                AskedTier(one.min_tier, one.price_per_call, one.rate_limit) for one in self.pricing
+            ),
+            free_quota=None
+            if self.free_quota is None
+            else FreeQuota(self.free_quota.calls, self.free_quota.per),
+            enforce=self.enforce,
             is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
         )
 
@@ -256,6 +311,26 @@ def tag(config: WrapperConfig) -> str:
     return f'"{config.revision}"'
 
 
+class TierTermsResponse(ResponseModel):
+    """The terms of proven agents of at least a tier."""
+
+    min_tier: TierName
+    """The least letter grade that has these terms."""
+    price_per_call: UsdText
+    """US dollars a call, with six decimals; 0 is free."""
+    rate_limit: Count | None
+    """Calls a minute for each agent; null: the wrapper's `rateLimit`."""
+
+
+class FreeQuotaResponse(ResponseModel):
+    """The calls that each agent has for nothing."""
+
+    calls: Count
+    """How many calls."""
+    per: Annotated[str, Field(examples=["day"])]
+    """`day` or `month`, of UTC."""
+
+
 class EndpointResponse(ResponseModel):
     """A wrapper; its upstream secret is never shown."""
 
@@ -301,6 +376,12 @@ class EndpointResponse(ResponseModel):
     """Headers of the upstream that pass besides the usual ones."""
     cors_origins: Annotated[list[str], Field(examples=[["https://shop.example.com"]])]
     """Origins whose pages may call it from a browser."""
+    pricing: list[TierTermsResponse]
+    """Prices and limits of proven agents by tier, best first."""
+    free_quota: FreeQuotaResponse | None
+    """The calls that each agent has for nothing; null: none."""
+    enforce: Annotated[str, Field(examples=["enforce"])]
+    """`observe`: callers whom trust would refuse pass, and the log says so."""
     active: bool
     """Whether it answers calls."""
     created_at: Timestamp
@@ -350,6 +431,18 @@ def endpoint(config: WrapperConfig) -> EndpointResponse:
         upstream_auth_header=None if config.auth is None else config.auth.header,
         pass_response_headers=list(config.pass_response_headers),
         cors_origins=list(config.cors_origins),
+        pricing=[
+            TierTermsResponse(
+                min_tier=one.min_tier,
+                price_per_call=usd(one.price),
+                rate_limit=one.rate_limit,
+            )
+            for one in config.pricing
+        ],
+        free_quota=None
+        if config.free_quota is None
+        else FreeQuotaResponse(calls=config.free_quota.calls, per=config.free_quota.per),
+        enforce=config.enforce,
         active=config.active,
         created_at=iso(config.created_at),
         revision=config.revision,

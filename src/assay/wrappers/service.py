@@ -18,6 +18,7 @@ from assay.wrappers.endpoint_rules import (
     NewEndpoint,
     PreconditionFailed,
     asked_of,
+    best_first,
     origin_as_sent,
     problems_of,
     secret_problems,
@@ -300,6 +301,9 @@ class Endpoints:
                 dict.fromkeys(name.lower() for name in asked.pass_response_headers)
             ),
             cors_origins=tuple(dict.fromkeys(map(origin_as_sent, asked.cors_origins))),
+            pricing=tuple(one.terms for one in best_first(asked.pricing)),
+            free_quota=asked.free_quota,
+            enforce=asked.enforce,
         )
 
 

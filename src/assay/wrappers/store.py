@@ -33,6 +33,7 @@ from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
 from assay.wrappers.matching import route_key
 from assay.wrappers.model import QUOTES_MAX, ChangeResult, UpstreamAuth, WrapperConfig
+from assay.wrappers.tier_terms import FreeQuota, TierTerms
 
 
 def _revision_of(row: RowMapping) -> Revision:
@@ -76,6 +77,12 @@ def values_of(config: WrapperConfig) -> dict[str, object]:
         "cors_origins": " ".join(config.cors_origins),
         "revision": config.revision,
         "cold_start": config.cold_start,
+        "pricing": json.dumps(
+            [[one.min_tier, one.price, one.rate_limit] for one in config.pricing]
+        ),
+        "free_calls": None if config.free_quota is None else config.free_quota.calls,
+        "free_per": None if config.free_quota is None else config.free_quota.per,
+        "enforce": config.enforce,
     }
 
 
@@ -107,6 +114,11 @@ def config_of(row: RowMapping) -> WrapperConfig:
         cors_origins=tuple(row["cors_origins"].split()),
         revision=row["revision"],
         cold_start=row["cold_start"],
+        pricing=tuple(TierTerms(*one) for one in json.loads(row["pricing"])),
+        free_quota=None
+        if row["free_calls"] is None
+        else FreeQuota(row["free_calls"], row["free_per"]),
+        enforce=row["enforce"],
         fee_rate=Decimal(row["fee_rate"]),
     )
 

@@ -86,7 +86,8 @@ def quote_of(
     )
     request = _Of(config=made, incoming=_Of(path="/quote", method="GET", query=None))
     unused = cast("Any", None)
-    step = PayStage(unused, payment_networks({}), "https://a", platform, unused, unused)
+    parts = (unused, payment_networks({}), "https://a", platform, unused, unused)
+    step = PayStage(*parts, tiers=unused)
     quote = step.quote(cast("Any", request))
     assert quote is not None
     return quote

@@ -80,7 +80,13 @@ from assay.db.schema.webhooks import (
     webhook_events,
     webhooks,
 )
-from assay.db.schema.wrappers import wrapper_revisions, wrappers
+from assay.db.schema.wrappers import (
+    free_calls,
+    observed_totals,
+    tier_quotes,
+    wrapper_revisions,
+    wrappers,
+)
 
 __all__ = [
     "METADATA",
@@ -115,11 +121,13 @@ __all__ = [
     "endpoint_days",
     "endpoint_totals",
     "evaluations",
+    "free_calls",
     "gas_accounts",
     "host_visits",
     "index_streams",
     "key_agents",
     "login_origins",
+    "observed_totals",
     "open_findings",
     "operators",
     "paid_calls",
@@ -131,6 +139,7 @@ __all__ = [
     "service_credentials",
     "snapshots",
     "state",
+    "tier_quotes",
     "transfer_transactions",
     "transfers",
     "visit_requests",
@@ -288,6 +297,8 @@ calls = Table(
     Column("response_bytes", BigInteger, nullable=False),
     Column("chain", String(64)),
     Column("route", String(16)),
+    # Why the trust check would have refused it, if it only observed.
+    Column("would_deny", String(32)),
     # Numbers in place of (operator, agent) and of the wrapper: an index over the texts would cost
     # twice as much a row. Queries by them compare the texts as well.
     Column("agent_key", BigInteger),

@@ -47,6 +47,12 @@ def _config() -> list[Column[Any]]:
         Column("cors_origins", Text, nullable=False, server_default=""),
         # The treatment of an unproven agent; None: the threshold decides.
         Column("cold_start", String(8)),
+        # [[tier, micro-dollars, calls a minute or null], ...], best first.
+        Column("pricing", Text, nullable=False, server_default="[]"),
+        # Free calls of each agent, by UTC day or month; None: none.
+        Column("free_calls", BigInteger),
+        Column("free_per", String(5)),
+        Column("enforce", String(8), nullable=False, server_default="enforce"),
     ]
 
 
@@ -80,4 +86,39 @@ wrapper_revisions = Table(
     Index("ix_wrapper_revisions_until", "until_us"),
     Index("ix_wrapper_revisions_operator", "operator_id"),
     Index("ix_wrapper_revisions_target", "target_url"),
+)
+
+tier_quotes = Table(
+    "tier_quotes",
+    METADATA,
+    # Prices that proven agents were quoted because of their tier, while they may be paid. Rows are
+    # removed once they have ended.
+    Column("wrapper_id", String(36), primary_key=True),
+    Column("agent", String(160), primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("price", BigInteger, primary_key=True),
+    Column("until_us", BigInteger, nullable=False),
+    Index("ix_tier_quotes_until", "until_us"),
+)
+
+free_calls = Table(
+    "free_calls",
+    METADATA,
+    # Free calls of an agent in its newest period; an empty agent is everybody without a quota of
+    # their own.
+    Column("wrapper_id", String(36), primary_key=True),
+    Column("per", String(5), primary_key=True),
+    Column("agent", String(160), primary_key=True),
+    Column("period", String(10), nullable=False),
+    Column("used", BigInteger, nullable=False),
+    Index("ix_free_calls_period", "per", "period"),
+)
+
+observed_totals = Table(
+    "observed_totals",
+    METADATA,
+    # Calls that a wrapper let pass although its trust check would have refused them.
+    Column("operator_id", String(36), primary_key=True),
+    Column("wrapper_id", String(36), primary_key=True),
+    Column("would_deny", BigInteger, nullable=False),
 )

@@ -1,8 +1,8 @@
 """The wrapper's price: what a call costs, and holding its payment."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from assay.common.clock import Clock
@@ -18,7 +18,6 @@ from assay.payments.model import (
 from assay.payments.ports import PaidRequest, PresentedPayment
 from assay.payments.sale_checks import PlatformWallets
 from assay.payments.service import PaymentService
-from assay.wrappers.history import Revision
 from assay.wrappers.model import (
     AdmittedAgent,
     Free,
@@ -27,13 +26,26 @@ from assay.wrappers.model import (
     PaymentLimits,
     RateLimitedRequest,
     RoutedRequest,
+    Trust,
     WrapperConfig,
 )
 from assay.wrappers.route_table import REMEMBERED_S
 from assay.wrappers.store import SqlWrapperStore
+from assay.wrappers.store_tiers import SqlTierStore
+from assay.wrappers.tier_terms import FreeQuota, terms_for
 
 QUOTE_S_MAX: Final = 3600.0
 """Longest lifetime of a quote: that of an MPP challenge, by its setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeCall:
+    """A free call that was used; an empty agent is all that share one quota."""
+
+    wrapper_id: str
+    agent: str
+    quota: FreeQuota
+    at: datetime
 
 
 class PayStage:
@@ -48,6 +60,7 @@ class PayStage:
         store: SqlWrapperStore,
         clock: Clock,
         *,
+        tiers: SqlTierStore,
         is_listed: bool = False,
     ) -> None:
         """With `is_listed`, catalogues may list wrappers that have a description."""
@@ -56,6 +69,7 @@ class PayStage:
         self._address = address
         self._platform = platform
         self._store = store
+        self._tiers = tiers
         self._clock = clock
         self._is_listed = is_listed
 
@@ -96,7 +110,7 @@ class PayStage:
             presented.amount,
             now - timedelta(seconds=QUOTE_S_MAX + REMEMBERED_S),
         ):
-            terms = _on_terms(config, revision)
+            terms = _on_terms(config, revision.config)
             if (terms.payout_address or self._platform.payout or "").lower() != presented.pay_to:
                 continue
             there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
@@ -108,6 +122,70 @@ class PayStage:
             if revision.until is None or now <= revision.until + life:
                 return there, quote
         return None
+
+    @staticmethod
+    def for_tier(matched: RoutedRequest, known: AdmittedAgent | None) -> RoutedRequest:
+        """Return the request at the price of a proven agent's tier; of nobody, unchanged."""
+        config = matched.config
+        terms = None if known is None else terms_for(config.pricing, known.tier)
+        if terms is None:
+            return matched
+        config = replace(config, price=terms.price)
+        return RoutedRequest(matched.incoming, replace(matched.route, config=config))
+
+    async def quote_for(
+        self, matched: RoutedRequest, known: AdmittedAgent | None, list_price: int
+    ) -> Quote | None:
+        """Return what the call costs this agent; None if it is free. Raises like `quote`.
+
+        A price that only its tier has is recorded, and honoured for the life of the quote.
+        """
+        quote = self.quote(matched)
+        if quote is not None and known is not None and quote.amount < list_price:
+            of_it = (quote.wrapper_id, known.key, quote.revision, quote.amount)
+            life_s = self._payments.quote_life_s(quote)
+            await self._tiers.quote(*of_it, self._clock.now(), life_s)
+        return quote
+
+    async def on_tier_quotes(
+        self,
+        matched: RoutedRequest,
+        known: AdmittedAgent | None,
+        presented: Sequence[PresentedPayment],
+    ) -> tuple[RoutedRequest, Quote] | None:
+        """Return the request at a price that this very agent was quoted for its tier before.
+
+        It is accepted for the life of the quote, whatever tier the agent has now.
+        """
+        config, now = matched.config, self._clock.now()
+        if known is None:
+            return None
+        for one in presented:
+            for number in await self._tiers.quoted(config.id, known.key, one.amount, now):
+                revision = await self._store.revision(config.operator_id, config.id, number)
+                if revision is None:
+                    continue
+                terms = replace(_on_terms(config, revision), price=one.amount)
+                there = RoutedRequest(matched.incoming, replace(matched.route, config=terms))
+                quote = self.quote(there)
+                if quote is not None and self._payments.is_payable(quote, one):
+                    return there, quote
+        return None
+
+    async def spend_free(self, config: WrapperConfig, trust: Trust) -> FreeCall | None:
+        """Use a free call of the caller; None if there is none left.
+
+        A proven agent of rung 1 or above has a quota of its own; all others share one.
+        """
+        quota, now = config.free_quota, self._clock.now()
+        agent = trust.quota_key if isinstance(trust, AdmittedAgent) else ""
+        if quota is None or not await self._tiers.spend(config.id, agent, quota, now):
+            return None
+        return FreeCall(config.id, agent, quota, now)
+
+    async def give_back(self, call: FreeCall) -> None:
+        """Give back a free call that was not served."""
+        await self._tiers.give_back(call.wrapper_id, call.agent, call.quota, call.at)
 
     def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:
         """Return whether a payment claims to pay the quote, and is valid for long enough."""
@@ -188,9 +266,8 @@ class PayStage:
         )
 
 
-def _on_terms(config: WrapperConfig, revision: Revision) -> WrapperConfig:
+def _on_terms(config: WrapperConfig, terms: WrapperConfig) -> WrapperConfig:
     """Return the wrapper as it is, on the payment terms of a revision."""
-    terms = revision.config
     return replace(
         config,
         price=terms.price,

@@ -88,4 +88,6 @@ def _kind(
         kind.identity_proven = trust.proven
         kind.tier, kind.score = trust.tier, trust.score
         kind.chain, kind.route = trust.chain, trust.route
+    if trust is not None:
+        kind.would_deny = trust.would_deny
     return kind

@@ -32,6 +32,7 @@ from assay.wrappers.model import (
     RoutedRequest,
     TrustDenied,
 )
+from assay.wrappers.tier_terms import terms_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class TrustStage:
         proven = principal is not None
         known = _known(decision, address, proven=proven)
         claim = AgentClaim(headers, proven, subject_key(network, agent_id), asked, decision)
-        return AuthorizedRequest(matched, known), claim
+        return AuthorizedRequest(_limited(matched, known), known), claim
 
     def still_holds(self, claim: AgentClaim | None) -> bool:
         """Return whether the same headers would be let through now by the same decision.
@@ -143,10 +144,26 @@ class TrustStage:
 
         `payer` is an address that has signed a payment for this call: a proof if there is no
         session. Raises the refusals of `AgentIdentity.prove`, `IdentityMismatch`, `TrustDenied`,
-        and those of `Gate.assess`.
+        and those of `Gate.assess`. A wrapper that only observes raises none of them: a caller of
+        whom nothing is proven then counts as nobody.
         """
         if not matched.config.trust_enabled:
             return AuthorizedRequest(matched, NotRequired(payer or ""))
+        if matched.config.enforce == "enforce":
+            return await self._checked(matched, payer)
+        try:
+            return await self._checked(matched, payer)
+        except TrustDenied as refusal:
+            why = str(refusal.extras.get("denialReason") or refusal.code)
+            if refusal.known is not None:
+                known = replace(refusal.known, would_deny=why)
+                return AuthorizedRequest(_limited(matched, known), known)
+            return AuthorizedRequest(matched, NotRequired(payer or "", why))
+        except ServiceError as refusal:
+            return AuthorizedRequest(matched, NotRequired(payer or "", refusal.code))
+
+    async def _checked(self, matched: RoutedRequest, payer: str | None) -> AuthorizedRequest:
+        """Return the request of an agent that passed; raise like `check` of an enforcing one."""
         incoming = matched.incoming
         network = self._network(incoming)
         address, proven, session, proof = await self._address(matched, network, payer)
@@ -169,7 +186,7 @@ class TrustStage:
         known = _known(decision, address, proven=proven, session=session)
         if not decision.allow:
             raise _denied(decision, known)
-        return AuthorizedRequest(_slowed(matched, decision), known)
+        return AuthorizedRequest(_slowed(_limited(matched, known), decision), known)
 
     async def _have_visited(self, matched: RoutedRequest, decision: Decision) -> None:
         """Request visits of an agent that a paid wrapper let in after an evaluation."""
@@ -249,6 +266,15 @@ class TrustStage:
         return self._networks.by_slug(incoming.chain[:64])
 
 
+def _limited(matched: RoutedRequest, known: AdmittedAgent) -> RoutedRequest:
+    """Return the request with the rate limit of a proven agent's tier."""
+    terms = terms_for(matched.config.pricing, known.tier if known.proven else None)
+    if terms is None or terms.rate_limit is None:
+        return matched
+    config = replace(matched.config, rate_limit=terms.rate_limit)
+    return RoutedRequest(matched.incoming, replace(matched.route, config=config))
+
+
 def _slowed(matched: RoutedRequest, decision: Decision) -> RoutedRequest:
     """Return the request with the limit of unproven agents, unless its own is lower."""
     if not decision.is_throttled:
@@ -272,6 +298,7 @@ def _known(
         session=session,
         chain=None if is_address(agent_id) else decision.subject.network.slug,
         route=decision.grade.route,
+        rung=decision.score.place.rung,
     )
 
 

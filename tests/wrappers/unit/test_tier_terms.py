@@ -1,0 +1,59 @@
+"""The choice of an agent's terms: the best entry its tier reaches, and never a dearer one."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.wrappers.tier_terms import TIERS, TierTerms, period_of, terms_for
+
+LIST_PRICE = 10_000
+
+
+@st.composite
+def pricings(draw: st.DrawFn) -> list[TierTerms]:
+    """Entries as they are accepted: each tier once, best first, prices never rising."""
+    places = sorted(draw(st.sets(st.integers(0, len(TIERS) - 1))))
+    prices = sorted(draw(st.integers(0, LIST_PRICE)) for _ in places)
+    return [TierTerms(TIERS[place], price) for place, price in zip(places, prices, strict=True)]
+
+
+def paid(pricing: list[TierTerms], tier: str | None) -> int:
+    terms = terms_for(pricing, tier)
+    return LIST_PRICE if terms is None else terms.price
+
+
+@given(pricing=pricings())
+def test_a_better_tier_never_pays_more_and_nobody_more_than_the_list_price(
+    pricing: list[TierTerms],
+) -> None:
+    prices = [paid(pricing, tier) for tier in TIERS]
+    assert [*prices, LIST_PRICE] == sorted([*prices, LIST_PRICE])
+
+
+@given(pricing=pricings(), tier=st.sampled_from(TIERS))
+def test_an_agent_has_an_entry_that_it_reaches_and_the_best_of_those(
+    pricing: list[TierTerms], tier: str
+) -> None:
+    terms = terms_for(pricing, tier)
+    reached = [one for one in pricing if TIERS.index(one.min_tier) >= TIERS.index(tier)]
+    assert terms == (reached[0] if reached else None)
+
+
+@given(pricing=pricings(), tier=st.none() | st.text(max_size=4).filter(lambda t: t not in TIERS))
+def test_without_a_known_tier_the_list_price_holds(
+    pricing: list[TierTerms], tier: str | None
+) -> None:
+    assert paid(pricing, tier) == LIST_PRICE
+
+
+@given(pricing=pricings(), tier=st.sampled_from(TIERS))
+def test_the_order_of_the_entries_does_not_matter(pricing: list[TierTerms], tier: str) -> None:
+    assert terms_for(pricing[::-1], tier) == terms_for(pricing, tier)
+
+
+@pytest.mark.parametrize(("per", "name"), [("day", "2026-11-27"), ("month", "2026-11")])
+def test_a_period_is_named_by_its_utc_date(per: str, name: str) -> None:
+    at = datetime(2026, 11, 27, 23, 59, 59, tzinfo=UTC)
+    assert period_of("day" if per == "day" else "month", at) == name
