@@ -19,6 +19,7 @@ from assay.chains.model import Network
 from assay.common.costs import CostLedger
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.keyring import MacKeys
+from assay.gate.decision_token import Es256DecisionSigner
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
 from assay.payments.finality import View, Witness
@@ -40,6 +41,7 @@ from assay.server.errors import STATUS
 from assay.wrappers.model import CallRecord, InboundRequest, RoutedRequest
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.receipts import Receipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -66,6 +68,7 @@ from tests.simulation.process import CHAIN
 from tests.support.fakes.calls import counted_ledger
 
 ADDRESS = "https://assay.test"
+SIGNER = Es256DecisionSigner(("signing secret of the test service",), {})
 LEASE_S = 5.0
 SETTLEMENT_S = 8.0
 
@@ -205,7 +208,7 @@ class Process:
             ),
             record=RecordStage(self.recorded.append, clock),
         )
-        return Pipeline(steps, self.till, 2**20, BufferBudget(2**24))
+        return Pipeline(steps, self.till, 2**20, BufferBudget(2**24), Receipts(SIGNER, ADDRESS))
 
     def _view(self, chain: Network) -> View:
         world = self._world

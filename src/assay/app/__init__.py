@@ -567,6 +567,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     if write_back is not None:
         listeners.append(_offers_to(write_back))
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
+    signer = Es256DecisionSigner(secrets["signing"], outside.earlier_keys)
     wrapped = build_wrappers(
         WrapperDependencies(
             settings=settings,
@@ -589,6 +590,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             payment_secrets=secrets["payment"],
             conduct=conduct_log,
             credentials=credentials,
+            signer=signer,
         ),
         stack,
     )
@@ -683,9 +685,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             )
         ),
         audit=Audit(evaluations, outside.blobs, signals, probes, visited.seeds, clock),
-        decision_tokens=DecisionTokens(
-            Es256DecisionSigner(secrets["signing"], outside.earlier_keys), settings.address
-        ),
+        decision_tokens=DecisionTokens(signer, settings.address),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
         direct=wrapped.direct,

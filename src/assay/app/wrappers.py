@@ -35,6 +35,7 @@ from assay.common.keyring import MacKeys, SecretBox, SecretRing
 from assay.common.quota_lease import QuotaLease
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
+from assay.gate.decision_token import Es256DecisionSigner
 from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.host import UpstreamConnections
 from assay.http1.model import Upstream
@@ -64,6 +65,7 @@ from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.receipts import Receipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -95,6 +97,7 @@ class WrapperDependencies:
     payment_secrets: SecretRing
     conduct: ObservationLog
     credentials: OwnCredentials
+    signer: Es256DecisionSigner
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     return WrapperServices(
         endpoints,
-        Pipeline(steps, payments, settings.paid_response_bytes_max, buffers),
+        Pipeline(
+            *(steps, payments, settings.paid_response_bytes_max, buffers),
+            Receipts(dependencies.signer, settings.address),
+        ),
         FastCalls(steps, origin),
         payments,
         settlement,

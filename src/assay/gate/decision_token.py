@@ -3,6 +3,7 @@
 A token is a compact JWS by ES256 (RFC 7518, section 3.4); the keys are published as a JWK set.
 """
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,17 +12,23 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from joserfc import jws
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc.jwk import ECKey, OKPKey
-from joserfc.registry import Header
 
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
 from assay.common.keyring import SecretRing
 from assay.gate.model import Decision
 
-_ALGORITHM: Final = "ES256"
+ALGORITHM: Final = "ES256"
 """Every common JWT library verifies it; few know Ed25519 by its own name (RFC 9864)."""
+
+DECISION_TYPE: Final = "assay-decision+jwt"
+"""`typ` of a decision token (RFC 8725, section 3.11)."""
+
+_COORDINATE_BYTES: Final = 32
+_DETERMINISTIC: Final = ec.ECDSA(SHA256(), deterministic_signing=True)
 
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the group of P-256. Source: SEC 2, section 2.4.2."""
@@ -31,14 +38,11 @@ class Es256DecisionSigner:
     """Signs decisions so that anybody can check them offline."""
 
     def __init__(self, secrets: SecretRing, earlier: Mapping[str, datetime]) -> None:
-        keys = [_key(secret) for secret in secrets]
-        self._key = keys[0]
-        self._header: Header = {
-            "alg": _ALGORITHM,
-            "kid": self._key.thumbprint(),
-            "typ": "assay-decision+jwt",
-        }
-        self._published = [_public(key, _ALGORITHM) for key in keys]
+        drawn = [_private(secret) for secret in secrets]
+        keys = [ECKey.import_key(one) for one in drawn]
+        self._private = drawn[0]
+        self._header: JsonObject = {"alg": ALGORITHM, "kid": keys[0].thumbprint()}
+        self._published = [_public(key, ALGORITHM) for key in keys]
         known = {
             kid: _ed25519(secret)
             for kid, secret in zip(ed25519_kids(secrets), secrets, strict=True)
@@ -49,10 +53,16 @@ class Es256DecisionSigner:
             if kid in known
         ]
 
-    def sign(self, claims: JsonObject) -> str:
-        """Return a compact JWS over the claims."""
-        payload = json.dumps(claims, separators=(",", ":")).encode()
-        return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
+    def sign(self, claims: JsonObject, kind: str = DECISION_TYPE) -> str:
+        """Return a compact JWS over the claims; `kind` is its `typ`.
+
+        Equal claims give the same bytes (RFC 6979), so what is sent again is the same receipt.
+        """
+        header = {**self._header, "typ": kind}
+        signed = b".".join(_base64url(_json(part)) for part in (header, claims))
+        r, s = decode_dss_signature(self._private.sign(signed, _DETERMINISTIC))
+        signature = r.to_bytes(_COORDINATE_BYTES) + s.to_bytes(_COORDINATE_BYTES)
+        return b".".join((signed, _base64url(signature))).decode()
 
     def jwks(self, now: datetime) -> JsonObject:
         """Return the public keys that verify at that time, as a JWK set (RFC 7517)."""
@@ -60,16 +70,24 @@ class Es256DecisionSigner:
         return {"keys": [*self._published, *earlier]}
 
 
+def _json(value: JsonObject) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _base64url(content: bytes) -> bytes:
+    return base64.urlsafe_b64encode(content).rstrip(b"=")
+
+
 def ed25519_kids(secrets: SecretRing) -> list[str]:
     """Return the ids of the keys that versions before ES256 derived from these secrets."""
     return [_ed25519(secret).thumbprint() for secret in secrets]
 
 
-def _key(secret: str) -> ECKey:
+def _private(secret: str) -> ec.EllipticCurvePrivateKey:
     """Return a key of P-256 from the secret: 512 bits of hash make all scalars equally likely."""
     drawn = hashlib.sha512(b"assay.decision.es256|" + secret.encode()).digest()
     scalar = int.from_bytes(drawn) % (_ORDER - 1) + 1
-    return ECKey.import_key(ec.derive_private_key(scalar, ec.SECP256R1()))
+    return ec.derive_private_key(scalar, ec.SECP256R1())
 
 
 def _ed25519(secret: str) -> OKPKey:

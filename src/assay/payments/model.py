@@ -226,6 +226,8 @@ class StoredResponse:
     body: bytes
     caller: str = ""
     """The caller that received it."""
+    receipt: str = ""
+    """What its signed receipt says beside the payment, as JSON; empty in rows from before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,8 @@ class AdmittedAgent:
     chain: str | None = None
     """Slug of the chain that it is registered on; None for a key agent."""
     route: str | None = None
+    evaluation_id: str = ""
+    """The evaluation that the decision rests on."""
 
     @property
     def key(self) -> str:
@@ -317,6 +319,8 @@ class CallRecord:
     incoming: InboundRequest
     operator_id: str
     begun_s: float
+    target: str = ""
+    """Path and query as they were sent, below our own address."""
     config: WrapperConfig | None = None
     quote: Quote | None = None
     trust: Trust | None = None

@@ -30,6 +30,7 @@ from assay_client.models import (
     DecisionClaims,
     Evaluation,
     Profile,
+    ReceiptClaims,
     Wrapper,
 )
 from assay_client.session import AgentSession
@@ -58,6 +59,7 @@ __all__ = [
     "MissingExtra",
     "NotFound",
     "Profile",
+    "ReceiptClaims",
     "Retries",
     "ServiceRefusal",
     "SignatureInvalid",

@@ -249,6 +249,7 @@ def _known(
         session=session,
         chain=None if is_address(agent_id) else decision.subject.network.slug,
         route=decision.grade.route,
+        evaluation_id=decision.evaluation.id,
     )
 
 
