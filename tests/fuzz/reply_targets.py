@@ -117,7 +117,9 @@ def facilitator_reply(data: bytes) -> None:
 
 async def _facilitator_reply(data: bytes) -> None:
     chain: Any = Chain()
-    remote = RemoteFacilitator("https://f.example", NETWORKS, chain, CLOCK, 20.0)
+    remote = RemoteFacilitator(
+        [FacilitatorEndpoint("https://f.example")], NETWORKS, chain, CLOCK, 20.0
+    )
     remote._client = _answering(data)
 
     async def note(_: object) -> None:

@@ -35,6 +35,7 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import PROTOCOL
 from assay.payments.x402.transaction_sender import GasPrices
 from assay.server.errors import STATUS
@@ -221,7 +222,11 @@ class Process:
         budget = None
         if world.terms.has_facilitator:
             remote = RemoteFacilitator(
-                "https://facilitator.test", self.networks, engine, clock, SETTLEMENT_S
+                [FacilitatorEndpoint("https://facilitator.test")],
+                self.networks,
+                engine,
+                clock,
+                SETTLEMENT_S,
             )
             remote._client = httpx2.AsyncClient(
                 transport=Transport(world.facilitator, self.boundary)

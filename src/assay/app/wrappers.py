@@ -59,6 +59,7 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import endpoints_of
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
 from assay.wrappers.fast_calls import FastCalls
@@ -308,11 +309,14 @@ def _facilitator(
     engine: X402Engine,
     stack: AsyncExitStack,
 ) -> Facilitator:
-    """Return the remote facilitator if its address is set; the chain decides outcomes anyway."""
-    settings = dependencies.settings
-    if not settings.x402_facilitator_url:
+    """Return the remote facilitators if any is set; the chain decides outcomes anyway."""
+    settings, clock = dependencies.settings, dependencies.clock
+    if not settings.x402_facilitators:
         return engine
-    url = settings.x402_facilitator_url
-    remote = RemoteFacilitator(url, networks, engine, dependencies.clock, settings.settlement_s)
+    given = settings.x402_facilitator_credentials
+    with naming("ASSAY_X402_FACILITATOR_CREDENTIALS"):
+        text = None if given is None else given.get_secret_value()
+        endpoints = endpoints_of(settings.x402_facilitators, text, clock)
+    remote = RemoteFacilitator(endpoints, networks, engine, clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote

@@ -3,19 +3,16 @@
 A token is a compact JWS by ES256 (RFC 7518, section 3.4); the keys are published as a JWK set.
 """
 
-import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc.jwk import ECKey, OKPKey
 
+from assay.common.compact_jws import sign_compact
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
 from assay.common.keyring import SecretRing
@@ -26,9 +23,6 @@ ALGORITHM: Final = "ES256"
 
 DECISION_TYPE: Final = "assay-decision+jwt"
 """`typ` of a decision token (RFC 8725, section 3.11)."""
-
-_COORDINATE_BYTES: Final = 32
-_DETERMINISTIC: Final = ec.ECDSA(SHA256(), deterministic_signing=True)
 
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the group of P-256. Source: SEC 2, section 2.4.2."""
@@ -58,24 +52,12 @@ class Es256DecisionSigner:
 
         Equal claims give the same bytes (RFC 6979), so what is sent again is the same receipt.
         """
-        header = {**self._header, "typ": kind}
-        signed = b".".join(_base64url(_json(part)) for part in (header, claims))
-        r, s = decode_dss_signature(self._private.sign(signed, _DETERMINISTIC))
-        signature = r.to_bytes(_COORDINATE_BYTES) + s.to_bytes(_COORDINATE_BYTES)
-        return b".".join((signed, _base64url(signature))).decode()
+        return sign_compact({**self._header, "typ": kind}, claims, self._private)
 
     def jwks(self, now: datetime) -> JsonObject:
         """Return the public keys that verify at that time, as a JWK set (RFC 7517)."""
         earlier = [key for until, key in self._earlier if now < until]
         return {"keys": [*self._published, *earlier]}
-
-
-def _json(value: JsonObject) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _base64url(content: bytes) -> bytes:
-    return base64.urlsafe_b64encode(content).rstrip(b"=")
 
 
 def ed25519_kids(secrets: SecretRing) -> list[str]:
