@@ -26,6 +26,7 @@ from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
 from assay.payments.model import Payment, PaymentRefused, PaymentSighting, PaymentsUnavailable
 from assay.payments.outcomes import Rejected, Undecided
 from assay.payments.x402.facilitator import RemoteFacilitator, networks_listed
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 from assay.personhood.verifier import CloudVerifier
 from assay.probing.judge import WORDS_MAX, read_answer

@@ -64,7 +64,7 @@ from tests.payments.outside import (
     OPERATOR,
     UpstreamClient,
 )
-from tests.payments.world import World
+from tests.payments.world import Terms, World
 from tests.simulation.process import CHAIN
 from tests.support.fakes.calls import counted_ledger
 
@@ -222,7 +222,7 @@ class Process:
         budget = None
         if world.terms.has_facilitator:
             remote = RemoteFacilitator(
-                [FacilitatorEndpoint("https://facilitator.test")],
+                _endpoints(world.terms),
                 self.networks,
                 engine,
                 clock,
@@ -237,6 +237,11 @@ class Process:
         charges: Any = None  # MPP is another protocol
         needs = ProtocolDependencies(Eip3009Signers(), facilitator, charges, clock, gas=budget)
         return View(needs, ChainReceipts(self.rpc, chains))
+
+
+def _endpoints(terms: Terms) -> list[FacilitatorEndpoint]:
+    hosts = ["facilitator.test", *["second.test"] * terms.has_second_facilitator]
+    return [FacilitatorEndpoint(f"https://{host}") for host in hosts]
 
 
 def _demanded(error: ServiceError) -> Any:

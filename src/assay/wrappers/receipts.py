@@ -32,6 +32,7 @@ RECEIPT_CHARS_MAX: Final = 4096
 """Longest receipt: common clients bound one header line at 8 KiB."""
 
 _KEYS_MAX: Final = 100
+_MEMBERS: Final = ("kty", "crv", "x", "y")
 
 
 class InvalidReceipt(ValueError):
@@ -145,7 +146,6 @@ def _keys(jwks: JsonObject) -> Sequence[ECKey]:
         raise InvalidReceipt("The key set has no `keys`.")
     usable = [one for one in listed[:_KEYS_MAX] if is_object(one) and one.get("crv") == "P-256"]
     try:
-        parts = [{name: str(one[name]) for name in ("kty", "crv", "x", "y")} for one in usable]
-        return [ECKey.import_key(part) for part in parts]
+        return [ECKey.import_key({name: str(one[name]) for name in _MEMBERS}) for one in usable]
     except (JoseError, KeyError, ValueError) as error:
         raise InvalidReceipt("A key of the key set is malformed.") from error

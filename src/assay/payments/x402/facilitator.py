@@ -106,7 +106,9 @@ class _Asked:
 class _NoAnswer(Exception):
     """A facilitator has not answered a request as the specification says."""
 
-    def __init__(self, detail: str, *, is_unsent: bool = False, is_turned_away: bool = False):
+    def __init__(
+        self, detail: str, *, is_unsent: bool = False, is_turned_away: bool = False
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.is_unsent = is_unsent
@@ -300,9 +302,8 @@ class RemoteFacilitator:
         if len(self._endpoints) == 1:
             yield from self._endpoints
             return
-        listing = [
-            one for one in self._endpoints if network in self._listed.get(one.url, {network})
-        ]
+        known = self._listed
+        listing = [one for one in self._endpoints if network in known.get(one.url, {network})]
         for one in listing or self._endpoints:
             if self._breakers[one.url].lets_through():
                 yield one

@@ -140,7 +140,7 @@ class CdpCredentials:
 
 
 def _key(secret: str) -> JwsKey:
-    """Return the key: base64 of seed and public key, or PEM, also with a written `\\n`."""
+    """Return the key: base64 of seed and public key, or PEM, also with escaped line ends."""
     try:
         if secret.startswith("-----BEGIN"):
             found = load_pem_private_key(secret.replace("\\n", "\n").encode(), None)
