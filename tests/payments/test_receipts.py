@@ -46,7 +46,8 @@ def bought(folder: Path, settle: str = "after") -> str:
 
 def verified(token: str) -> dict[str, Any]:
     """Check it as a stranger's JWT library does."""
-    (key,) = SIGNER.jwks(NOW)["keys"]  # type: ignore[misc,union-attr]
+    published: Any = SIGNER.jwks(NOW)["keys"]
+    (key,) = published
     return jwt.decode(
         token, jwt.PyJWK(key), algorithms=["ES256"], issuer=ADDRESS, options={"verify_iat": False}
     )
@@ -165,9 +166,11 @@ def test_what_is_changed_is_refused(folder: Path) -> None:
     ):
         with pytest.raises(InvalidReceipt):
             read_receipt(wrong, keys)
-    for no_keys in ({"keys": []}, {}, {"keys": [{"crv": "P-256", "kty": "EC", "x": "!", "y": ""}]}):
+    bad_key = {"crv": "P-256", "kty": "EC", "x": "!", "y": ""}
+    malformed: tuple[Any, ...] = ({"keys": []}, {}, {"keys": [bad_key]})
+    for no_keys in malformed:
         with pytest.raises(InvalidReceipt):
-            read_receipt(receipt, no_keys)  # type: ignore[arg-type]
+            read_receipt(receipt, no_keys)
 
 
 def test_the_command_says_what_holds_and_what_does_not(

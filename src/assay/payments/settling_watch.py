@@ -156,7 +156,7 @@ class SettlingWatch:
             return FacilitatorStatus(None, problems) if found else None
         listed = [one.networks for one in answering if one.networks is not None]
         is_whole = len(listed) == len(answering)
-        return FacilitatorStatus(frozenset().union(*listed) if is_whole else None, "")
+        return FacilitatorStatus(frozenset[str]().union(*listed) if is_whole else None, "")
 
     async def facilitators(self) -> Sequence[FacilitatorStatus]:
         """Return each facilitator, in order."""

@@ -124,6 +124,6 @@ def test_no_credential_travels_in_clear_text(url: str, *, is_safe: bool) -> None
 def test_the_password_of_an_address_is_not_signed() -> None:
     made = CdpCredentials("k", SECRET, CLOCK)
     sent = made.headers("GET", "https://user:password@f.example:8443/supported")["authorization"]
-    options = {"verify_signature": False}
+    options: Any = {"verify_signature": False}
     claims = jwt.decode(sent.removeprefix("Bearer "), options=options)
     assert claims["uris"] == ["GET f.example:8443/supported"]

@@ -159,7 +159,8 @@ class RemoteFacilitator:
         sighting.may_have_moved = True
         quote = payment.quote
         about: JsonObject = {"resource": {"url": quote.url}}
-        if extensions := _forwarded(payment.extensions) | described(quote):
+        extensions: JsonObject = {**_forwarded(payment.extensions), **described(quote)}
+        if extensions:
             resource = resource_of(quote) if "bazaar" in extensions else about["resource"]
             about = {"resource": resource, "extensions": extensions}
             self._described.put(payment.digest, about)
@@ -373,7 +374,7 @@ def _question(
     return {"x402Version": 2, "paymentPayload": payload, "paymentRequirements": requirement}
 
 
-def _forwarded(extensions: JsonObject) -> dict[str, JsonValue]:
+def _forwarded(extensions: JsonObject) -> JsonObject:
     """Return the extensions of a payment, without what only the seller says."""
     found = {name: value for name, value in extensions.items() if name != "bazaar"}
     return found if len(json.dumps(found)) <= EXTENSIONS_CHARS_MAX else {}

@@ -88,10 +88,10 @@ def _by_url(text: str | None) -> JsonObject:
 
 def _authorize(url: str, given: JsonObject, clock: Clock) -> Authorize:
     headers = given.get("headers")
-    if given.keys() == {"headers"} and is_object(headers):
+    if set(given) == {"headers"} and is_object(headers):
         return _static(url, headers)
     key_id, secret = given.get("cdp_key_id"), given.get("cdp_key_secret")
-    if given.keys() != _CDP or not isinstance(key_id, str) or not isinstance(secret, str):
+    if set(given) != _CDP or not isinstance(key_id, str) or not isinstance(secret, str):
         message = f"{_shown(url)} needs `headers`, or `cdp_key_id` and `cdp_key_secret`"
         raise ValueError(message)
     return CdpCredentials(key_id, secret, clock).headers
