@@ -30,7 +30,7 @@ Authorize: TypeAlias = Callable[[str, str], Mapping[str, str]]
 CDP_TTL_S: Final = 120
 """Lifetime of a CDP token. Source: CDP SDK, `JwtOptions.expires_in`."""
 
-_CDP: Final = frozenset({"cdp_key_id", "cdp_key_secret"})
+_CDP: Final = {"cdp_key_id", "cdp_key_secret"}
 _ED25519_BYTES: Final = 64
 _SEED_BYTES: Final = 32
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
