@@ -28,7 +28,7 @@ class Budget:
 
 BUDGETS: Mapping[str, Budget] = {
     "files": Budget(270, 432),
-    "code lines": Budget(30_000, 75_000),
+    "code lines": Budget(30_000, 75_300),
     f"functions over {FUNCTION_LINES} lines": Budget(0, 1),
     f"files over {FILE_LINES} lines": Budget(0, 3),
     "protocols": Budget(30, 96),
