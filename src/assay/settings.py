@@ -747,6 +747,22 @@ class Settings(BaseSettings):
         str | None,
         Field(description="A remote x402 facilitator that verifies and settles instead."),
     ] = None
+    x402_fallback_facilitators: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            max_length=4,
+            description="Comma-separated: more facilitators, in the order in which they are asked"
+            " if the one before does not answer.",
+        ),
+    ] = ()
+    x402_facilitator_credentials: Annotated[
+        SecretStr | None,
+        Field(
+            description='JSON: credentials by address of a facilitator, such as `{"https://...":'
+            ' {"headers": {"authorization": "..."}}}`, or `cdp_key_id` and `cdp_key_secret`.'
+        ),
+    ] = None
     x402_bazaar: Annotated[
         bool,
         Field(
@@ -1012,6 +1028,7 @@ class Settings(BaseSettings):
         "paid_calls_networks",
         "security_contact",
         "service_agent_ids",
+        "x402_fallback_facilitators",
         mode="before",
     )
     @classmethod
@@ -1160,6 +1177,22 @@ class Settings(BaseSettings):
             raise ValueError(message)
         return value.rstrip("/")
 
+    @field_validator("x402_fallback_facilitators")
+    @classmethod
+    def _http_addresses(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if value and not info.data.get("x402_facilitator_url"):
+            message = "needs ASSAY_X402_FACILITATOR_URL, which is asked first"
+            raise ValueError(message)
+        return tuple(cls._http_address(one) or "" for one in value)
+
+    @field_validator("x402_facilitator_credentials")
+    @classmethod
+    def _with_a_facilitator(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if value is not None and not info.data.get("x402_facilitator_url"):
+            message = "needs ASSAY_X402_FACILITATOR_URL"
+            raise ValueError(message)
+        return value
+
     @field_validator(*_RINGS)
     @classmethod
     def _long_enough(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
@@ -1178,6 +1211,12 @@ class Settings(BaseSettings):
     def wrap_address(self) -> str:
         """Return the base address of wrappers: their own origin, or the service's."""
         return self.wrap_url or self.address
+
+    @property
+    def x402_facilitators(self) -> tuple[str, ...]:
+        """Return the addresses of the facilitators, in order; empty if our own key settles."""
+        first = (self.x402_facilitator_url,) if self.x402_facilitator_url else ()
+        return tuple(dict.fromkeys((*first, *self.x402_fallback_facilitators))) if first else ()
 
     @property
     def payees(self) -> frozenset[str]:

@@ -19,7 +19,7 @@ from tests.support.databases import migrated_sqlite
 ADD = text("INSERT INTO key_agents (address, verified_us) VALUES (:address, 1)")
 ADDRESSES = text("SELECT address FROM key_agents ORDER BY address")
 STATE = text("SELECT count(*) AS total FROM key_agents WHERE address = :address")
-NOWHERE = text("INSERT INTO paid_responses VALUES ('none', 200, '[]', 'x', 1)")
+NOWHERE = text("INSERT INTO paid_responses VALUES ('none', 200, '[]', 'x', 1, '')")
 LATER = text("PRAGMA defer_foreign_keys = ON")
 
 

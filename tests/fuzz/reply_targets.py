@@ -26,6 +26,7 @@ from assay.evaluation.blobs import IpfsSnapshotBlobs, cid_v1_raw
 from assay.payments.model import Payment, PaymentRefused, PaymentSighting, PaymentsUnavailable
 from assay.payments.outcomes import Rejected, Undecided
 from assay.payments.x402.facilitator import RemoteFacilitator, networks_listed
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.personhood.model import PersonhoodProof, PersonhoodUnavailable, ProofInvalid
 from assay.personhood.verifier import CloudVerifier
 from assay.probing.judge import WORDS_MAX, read_answer
@@ -117,7 +118,9 @@ def facilitator_reply(data: bytes) -> None:
 
 async def _facilitator_reply(data: bytes) -> None:
     chain: Any = Chain()
-    remote = RemoteFacilitator("https://f.example", NETWORKS, chain, CLOCK, 20.0)
+    remote = RemoteFacilitator(
+        [FacilitatorEndpoint("https://f.example")], NETWORKS, chain, CLOCK, 20.0
+    )
     remote._client = _answering(data)
 
     async def note(_: object) -> None:

@@ -559,6 +559,7 @@ CREATE TABLE paid_responses (
     headers text NOT NULL,
     body bytea NOT NULL,
     stored_us bigint NOT NULL,
+    receipt text DEFAULT ''::text NOT NULL,
     CONSTRAINT paid_responses_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
     CONSTRAINT paid_responses_pkey PRIMARY KEY (payment_id)
 );

@@ -604,7 +604,7 @@ CREATE TABLE paid_responses (
 	status INTEGER NOT NULL,
 	headers TEXT NOT NULL,
 	body BLOB NOT NULL,
-	stored_us BIGINT NOT NULL,
+	stored_us BIGINT NOT NULL, receipt TEXT DEFAULT '' NOT NULL,
 	PRIMARY KEY (payment_id),
 	FOREIGN KEY(payment_id) REFERENCES payments (id)
 );

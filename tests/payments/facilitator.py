@@ -41,7 +41,7 @@ class FakeFacilitator:
             return scripted
         payload: Any = body["paymentPayload"]
         signed = authorization_of(payload["payload"])
-        if path == "/verify":
+        if path.endswith("/verify"):
             is_good = self.chain.would_move(signed, self.chain.state, self.chain.head.time_s)
             said: dict[str, Any] = {"isValid": is_good, "payer": signed.payer}
             return said_so(said if is_good else {**said, "invalidReason": "insufficient_funds"})
@@ -70,7 +70,9 @@ class Transport(httpx2.AsyncBaseTransport):
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content) if request.content else {}
-        path = request.url.path
+        path, host = request.url.path, request.url.host
+        if host != "facilitator.test":
+            path = host + path
         return await self.boundary.cross(
             path, lambda: self.facilitator.answer(path, body), lambda: httpx2.ReadTimeout("timeout")
         )

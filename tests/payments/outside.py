@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from assay.chains.evm.signing import address_of
 from assay.common.http_heads import HeaderPairs
+from assay.common.json import JsonObject
 from assay.http1.model import UpstreamFailed, UpstreamRequest, anonymous_at
 from assay.identity.model import AgentHeaders
 from assay.payments.ports import Authorization
@@ -149,7 +150,13 @@ class Payer:
         return sign_authorization(self.key, unsigned, NETWORK)
 
 
-def payment(signed: Authorization, *, version: int = 2, token: str = "") -> tuple[bytes, bytes]:
+def payment(
+    signed: Authorization,
+    *,
+    version: int = 2,
+    token: str = "",
+    extensions: JsonObject | None = None,
+) -> tuple[bytes, bytes]:
     """The header that pays with it."""
     payload = credential_of(signed)
     if version == 1:
@@ -164,6 +171,8 @@ def payment(signed: Authorization, *, version: int = 2, token: str = "") -> tupl
         **({"extra": {"token": token}} if token else {}),
     }
     v2 = {"x402Version": 2, "accepted": accepted, "payload": payload}
+    if extensions is not None:
+        v2["extensions"] = extensions
     return b"payment-signature", encoded(v2)
 
 

@@ -19,6 +19,7 @@ from assay.chains.model import Network
 from assay.common.costs import CostLedger
 from assay.common.errors import ServiceError, Unavailable
 from assay.common.keyring import MacKeys
+from assay.gate.decision_token import Es256DecisionSigner
 from assay.net.egress.credentials import OwnCredentials
 from assay.net.egress.url import EgressPolicy
 from assay.payments.finality import View, Witness
@@ -34,12 +35,14 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import PROTOCOL
 from assay.payments.x402.transaction_sender import GasPrices
 from assay.server.errors import STATUS
 from assay.wrappers.model import CallRecord, InboundRequest, RoutedRequest
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.receipts import Receipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -61,11 +64,12 @@ from tests.payments.outside import (
     OPERATOR,
     UpstreamClient,
 )
-from tests.payments.world import World
+from tests.payments.world import Terms, World
 from tests.simulation.process import CHAIN
 from tests.support.fakes.calls import counted_ledger
 
 ADDRESS = "https://assay.test"
+SIGNER = Es256DecisionSigner(("signing secret of the test service",), {})
 LEASE_S = 5.0
 SETTLEMENT_S = 8.0
 
@@ -207,7 +211,7 @@ class Process:
             ),
             record=RecordStage(self.recorded.append, clock),
         )
-        return Pipeline(steps, self.till, 2**20, BufferBudget(2**24))
+        return Pipeline(steps, self.till, 2**20, BufferBudget(2**24), Receipts(SIGNER, ADDRESS))
 
     def _view(self, chain: Network) -> View:
         world = self._world
@@ -220,7 +224,11 @@ class Process:
         budget = None
         if world.terms.has_facilitator:
             remote = RemoteFacilitator(
-                "https://facilitator.test", self.networks, engine, clock, SETTLEMENT_S
+                _endpoints(world.terms),
+                self.networks,
+                engine,
+                clock,
+                SETTLEMENT_S,
             )
             remote._client = httpx2.AsyncClient(
                 transport=Transport(world.facilitator, self.boundary)
@@ -231,6 +239,11 @@ class Process:
         charges: Any = None  # MPP is another protocol
         needs = ProtocolDependencies(Eip3009Signers(), facilitator, charges, clock, gas=budget)
         return View(needs, ChainReceipts(self.rpc, chains))
+
+
+def _endpoints(terms: Terms) -> list[FacilitatorEndpoint]:
+    hosts = ["facilitator.test", *["second.test"] * terms.has_second_facilitator]
+    return [FacilitatorEndpoint(f"https://{host}") for host in hosts]
 
 
 def _demanded(error: ServiceError) -> Any:

@@ -11,6 +11,7 @@ import pytest
 from assay.common.json import JsonObject
 from assay.payments.model import PaymentState, PaymentsUnavailable
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from tests.payments.facilitator import plain, said_so
 from tests.payments.sales import PAID, STRANGER, nothing, sale
 from tests.payments.world import Terms
@@ -214,7 +215,9 @@ def test_a_list_without_end_is_no_list(folder: Path) -> None:
 
 def test_what_was_never_asked_has_nothing_to_close() -> None:
     nobody: Any = None
-    asyncio.run(RemoteFacilitator("https://f.test", {}, nobody, nobody, 1.0).aclose())
+    asyncio.run(
+        RemoteFacilitator([FacilitatorEndpoint("https://f.test")], {}, nobody, nobody, 1.0).aclose()
+    )
 
 
 def supported(folder: Path, answer: Callable[[], httpx2.Response | Exception]) -> Any:
@@ -222,7 +225,7 @@ def supported(folder: Path, answer: Callable[[], httpx2.Response | Exception]) -
         made.world.facilitator.script = answering("/supported", answer)
         process = made.process()
         try:
-            return made.world.run(process.facilitator.supported())
+            return made.world.run(process.facilitator.supported("https://facilitator.test"))
         finally:
             made.world.run(process.facilitator.aclose())
 

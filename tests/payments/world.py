@@ -41,6 +41,7 @@ class Terms:
     confirmations: int = 1
     has_facilitator: bool = False
     """Whether somebody's facilitator settles, instead of our own key."""
+    has_second_facilitator: bool = False
     endpoints: int = 2
     """How many nodes the network is asked by."""
     is_gas_charged: bool = False

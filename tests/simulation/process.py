@@ -33,6 +33,7 @@ from assay.payments.settlement import LATE_S, Settlement
 from assay.payments.watcher import Watcher
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import PROTOCOL
 from tests.simulation.chain import NETWORK, SettlementKey, Signers
 from tests.simulation.facilitator import FacilitatorService
@@ -281,7 +282,7 @@ class Process:
         if outside.facilitator is None:
             return engine
         remote = RemoteFacilitator(
-            "https://facilitator.test",
+            [FacilitatorEndpoint("https://facilitator.test")],
             {NETWORK.id: NETWORK},
             engine,
             self.clock,

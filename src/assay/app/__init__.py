@@ -585,6 +585,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         *(state, clock, settings.wrap_address),
     )
     identity = AgentIdentity(challenges, sessions, key_agents, clock, outside.costs)
+    signer = Es256DecisionSigner(secrets["signing"], outside.earlier_keys)
     wrapped = build_wrappers(
         WrapperDependencies(
             settings=settings,
@@ -608,6 +609,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             payment_secrets=secrets["payment"],
             conduct=conduct_log,
             credentials=credentials,
+            signer=signer,
         ),
         stack,
     )
@@ -703,9 +705,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             )
         ),
         audit=Audit(evaluations, outside.blobs, signals, probes, visited.seeds, clock),
-        decision_tokens=DecisionTokens(
-            Es256DecisionSigner(secrets["signing"], outside.earlier_keys), settings.address
-        ),
+        decision_tokens=DecisionTokens(signer, settings.address),
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
         direct=wrapped.direct,

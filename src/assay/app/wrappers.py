@@ -35,6 +35,7 @@ from assay.common.keyring import MacKeys, SecretBox, SecretRing
 from assay.common.quota_lease import QuotaLease
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
+from assay.gate.decision_token import Es256DecisionSigner
 from assay.http1.client import UpstreamPool, UpstreamsByOperator
 from assay.http1.host import UpstreamConnections
 from assay.http1.model import Upstream
@@ -58,12 +59,14 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import endpoints_of
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
 from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.receipts import Receipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -96,6 +99,7 @@ class WrapperDependencies:
     payment_secrets: SecretRing
     conduct: ObservationLog
     credentials: OwnCredentials
+    signer: Es256DecisionSigner
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,10 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     return WrapperServices(
         endpoints,
-        Pipeline(steps, payments, settings.paid_response_bytes_max, buffers),
+        Pipeline(
+            *(steps, payments, settings.paid_response_bytes_max, buffers),
+            Receipts(dependencies.signer, settings.address),
+        ),
         FastCalls(steps, origin),
         payments,
         settlement,
@@ -304,11 +311,14 @@ def _facilitator(
     engine: X402Engine,
     stack: AsyncExitStack,
 ) -> Facilitator:
-    """Return the remote facilitator if its address is set; the chain decides outcomes anyway."""
-    settings = dependencies.settings
-    if not settings.x402_facilitator_url:
+    """Return the remote facilitators if any is set; the chain decides outcomes anyway."""
+    settings, clock = dependencies.settings, dependencies.clock
+    if not settings.x402_facilitators:
         return engine
-    url = settings.x402_facilitator_url
-    remote = RemoteFacilitator(url, networks, engine, dependencies.clock, settings.settlement_s)
+    given = settings.x402_facilitator_credentials
+    with naming("ASSAY_X402_FACILITATOR_CREDENTIALS"):
+        text = None if given is None else given.get_secret_value()
+        endpoints = endpoints_of(settings.x402_facilitators, text, clock)
+    remote = RemoteFacilitator(endpoints, networks, engine, clock, settings.settlement_s)
     stack.push_async_callback(remote.aclose)
     return remote

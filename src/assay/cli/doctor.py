@@ -178,8 +178,8 @@ def _payments(settings: Settings) -> Check:
     """Report who settles x402 payments; the facilitator does if both are set."""
     name, has_key = "x402 payments", settings.x402_private_key is not None
     is_set = "x402_private_key" in settings.model_fields_set
-    if settings.x402_facilitator_url:
-        says = f"settled by the facilitator {shown(settings.x402_facilitator_url)}"
+    if facilitators := settings.x402_facilitators:
+        says = f"settled by the facilitator {', else '.join(map(shown, facilitators))}"
         unused = ", and ASSAY_X402_PRIVATE_KEY is not used: unset it" * is_set
         return Check(name, works=True, says=says + unused)
     key = "ASSAY_X402_PRIVATE_KEY" if is_set else str(settling_key_file(settings.data_dir))
@@ -189,11 +189,11 @@ def _payments(settings: Settings) -> Check:
 
 async def _settling(app: App) -> Sequence[Check]:
     """If wrappers sell: check the settling key's balance, the facilitator and the nodes."""
-    is_sold = any(one.protocol == "x402" for one in await app.settling.sold())
-    facilitator = await app.settling.facilitator() if is_sold else None
-    keys = [] if facilitator else [_key(one) for one in await app.settling.keys()]
+    sold = {one.network for one in await app.settling.sold() if one.protocol == "x402"}
+    facilitators = await app.settling.facilitators() if sold else ()
+    keys = [] if facilitators else [_key(one) for one in await app.settling.keys()]
     nodes = [_node(*one) for one in (await app.settling.nodes()).items()]
-    return [*([_facilitator(facilitator)] if facilitator else keys), *nodes]
+    return [*(_facilitator(one, sold) for one in facilitators), *keys, *nodes]
 
 
 def _node(network: str, answers: bool) -> Check:  # noqa: FBT001 - an item of a mapping
@@ -202,14 +202,17 @@ def _node(network: str, answers: bool) -> Check:  # noqa: FBT001 - an item of a 
     return Check(f"payment node of {network}", works=answers, says=says, fix=fix)
 
 
-def _facilitator(status: FacilitatorStatus) -> Check:
-    fix = "start it, or set another one in ASSAY_X402_FACILITATOR_URL"
-    says = status.problem or "answers"
+def _facilitator(status: FacilitatorStatus, sold: set[str]) -> Check:
+    """Report one facilitator: whether it answers us, and lists what wrappers sell on."""
+    fix = "start it, correct ASSAY_X402_FACILITATOR_CREDENTIALS, or set another one"
+    says, lacking = status.problem or "answers", list[str]()
     if status.networks is not None:
+        lacking = sorted(sold - status.networks)
         says += f", and lists {', '.join(sorted(status.networks)) or 'no network of ours'}"
-        fix = "set one in ASSAY_X402_FACILITATOR_URL that lists a payment network"
-    works = not status.problem and status.networks != frozenset()
-    return Check("x402 facilitator", works=works, says=says, fix=fix)
+        says += f"; wrappers sell by exact on {', '.join(lacking)} as well" if lacking else ""
+        fix = "set one in ASSAY_X402_FACILITATOR_URL that lists the networks of your wrappers"
+    name = f"x402 facilitator {shown(status.url)}"
+    return Check(name, works=not status.problem and not lacking, says=says, fix=fix)
 
 
 def _key(status: KeyStatus) -> Check:

@@ -17,6 +17,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "accounts": "Operator accounts.",
     "wrappers": "Agent-ready wrappers of operators' APIs.",
     "payments": "The payment ledger.",
+    "receipts": "Signed receipts of paid calls.",
     "gas": "Who pays for settling x402 payments.",
     "snapshots": "The hash chains of evaluations.",
     "visits": "Agents visited at random times.",
@@ -242,6 +243,14 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "payments cancel-transfer": (
         "payments:cancel",
         "Cancel a payout or refund that was not sent, or that failed on the chain.",
+    ),
+    "receipts verify": (
+        "receipts:verify",
+        (
+            "Check a signed receipt: its signature, and the bodies and values that you name.\n\n"
+            "Status 1 if the signature or anything else does not hold. With a key set in a file, "
+            "nothing is sent."
+        ),
     ),
     "gas show": (
         "payments:show_gas",

@@ -290,6 +290,8 @@ def _services(settings: Settings) -> Iterator[tuple[str, str]]:
     ):
         if url:
             yield name, url
+    for url in settings.x402_fallback_facilitators:
+        yield "ASSAY_X402_FALLBACK_FACILITATORS", url
     for chain in settings.chains.values():
         for url in _texts(chain.get("rpc_urls")):
             yield "ASSAY_CHAINS", url

@@ -4,24 +4,25 @@ A token is a compact JWS by ES256 (RFC 7518, section 3.4); the keys are publishe
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey
-from joserfc.registry import Header
 
+from assay.common.compact_jws import sign_compact
 from assay.common.ids import new_id
 from assay.common.json import JsonObject
 from assay.common.keyring import SecretRing
 from assay.gate.model import Decision
 
-_ALGORITHM: Final = "ES256"
+ALGORITHM: Final = "ES256"
 """Every common JWT library verifies it; few know Ed25519 by its own name (RFC 9864)."""
+
+DECISION_TYPE: Final = "assay-decision+jwt"
+"""`typ` of a decision token (RFC 8725, section 3.11)."""
 
 _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the group of P-256. Source: SEC 2, section 2.4.2."""
@@ -31,14 +32,11 @@ class Es256DecisionSigner:
     """Signs decisions so that anybody can check them offline."""
 
     def __init__(self, secrets: SecretRing, earlier: Mapping[str, datetime]) -> None:
-        keys = [_key(secret) for secret in secrets]
-        self._key = keys[0]
-        self._header: Header = {
-            "alg": _ALGORITHM,
-            "kid": self._key.thumbprint(),
-            "typ": "assay-decision+jwt",
-        }
-        self._published = [_public(key, _ALGORITHM) for key in keys]
+        drawn = [_private(secret) for secret in secrets]
+        keys = [ECKey.import_key(one) for one in drawn]
+        self._private = drawn[0]
+        self._header: JsonObject = {"alg": ALGORITHM, "kid": keys[0].thumbprint()}
+        self._published = [_public(key, ALGORITHM) for key in keys]
         known = {
             kid: _ed25519(secret)
             for kid, secret in zip(ed25519_kids(secrets), secrets, strict=True)
@@ -49,10 +47,12 @@ class Es256DecisionSigner:
             if kid in known
         ]
 
-    def sign(self, claims: JsonObject) -> str:
-        """Return a compact JWS over the claims."""
-        payload = json.dumps(claims, separators=(",", ":")).encode()
-        return jws.serialize_compact(self._header, payload, self._key, algorithms=[_ALGORITHM])
+    def sign(self, claims: JsonObject, kind: str = DECISION_TYPE) -> str:
+        """Return a compact JWS over the claims; `kind` is its `typ`.
+
+        Equal claims give the same bytes (RFC 6979), so what is sent again is the same receipt.
+        """
+        return sign_compact({**self._header, "typ": kind}, claims, self._private)
 
     def jwks(self, now: datetime) -> JsonObject:
         """Return the public keys that verify at that time, as a JWK set (RFC 7517)."""
@@ -65,11 +65,11 @@ def ed25519_kids(secrets: SecretRing) -> list[str]:
     return [_ed25519(secret).thumbprint() for secret in secrets]
 
 
-def _key(secret: str) -> ECKey:
+def _private(secret: str) -> ec.EllipticCurvePrivateKey:
     """Return a key of P-256 from the secret: 512 bits of hash make all scalars equally likely."""
     drawn = hashlib.sha512(b"assay.decision.es256|" + secret.encode()).digest()
     scalar = int.from_bytes(drawn) % (_ORDER - 1) + 1
-    return ECKey.import_key(ec.derive_private_key(scalar, ec.SECP256R1()))
+    return ec.derive_private_key(scalar, ec.SECP256R1())
 
 
 def _ed25519(secret: str) -> OKPKey:

@@ -266,6 +266,7 @@ async def post_json(
     body: Mapping[str, JsonValue],
     bytes_max: int,
     timeout_s: float,
+    headers: Mapping[str, str] | None = None,
 ) -> PostAnswer:
     """Post `body` as JSON and return the answer, within `timeout_s` seconds in all.
 
@@ -274,16 +275,22 @@ async def post_json(
     """
     async with (
         asyncio.timeout(timeout_s),
-        client.stream("POST", url, json=body, headers=_PLAIN) as answer,
+        client.stream("POST", url, json=body, headers={**(headers or {}), **_PLAIN}) as answer,
     ):
         return await _whole(answer, bytes_max)
 
 
-async def get(client: httpx2.AsyncClient, url: str, bytes_max: int, timeout_s: float) -> PostAnswer:
+async def get(
+    client: httpx2.AsyncClient,
+    url: str,
+    bytes_max: int,
+    timeout_s: float,
+    headers: Mapping[str, str] | None = None,
+) -> PostAnswer:
     """Send a GET and return the answer; bounds and exceptions are those of `post_json`."""
     async with (
         asyncio.timeout(timeout_s),
-        client.stream("GET", url, headers=_PLAIN) as answer,
+        client.stream("GET", url, headers={**(headers or {}), **_PLAIN}) as answer,
     ):
         return await _whole(answer, bytes_max)
 

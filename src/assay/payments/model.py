@@ -136,6 +136,8 @@ class Payment:
     fees: Fees = Fees()
     token: str = ""
     """What the sender knows of our 402 and no chain shows, hashed; empty without it."""
+    extensions: JsonObject = field(default_factory=dict[str, JsonValue], repr=False)
+    """What the payer sends for others, such as a facilitator; stored nowhere."""
 
 
 class PaymentState(StrEnum):
@@ -226,6 +228,8 @@ class StoredResponse:
     body: bytes
     caller: str = ""
     """The caller that received it."""
+    receipt: str = ""
+    """What its signed receipt says beside the payment, as JSON; empty in rows from before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,18 +47,25 @@ class KeyStatus:
 
 @dataclass(frozen=True, slots=True)
 class FacilitatorStatus:
-    """The remote facilitator."""
+    """A remote facilitator, or all of them together."""
 
     networks: frozenset[str] | None
     """Our networks that it lists; None if it does not say."""
     problem: str
     """Why it does not answer; empty if it does."""
+    url: str = ""
+    """Its address; empty for all together."""
 
 
 class FacilitatorReader(Protocol):
-    """Asks a facilitator what it settles."""
+    """Asks facilitators what they settle."""
 
-    async def supported(self) -> frozenset[str] | None:
+    @property
+    def urls(self) -> Sequence[str]:
+        """Return their addresses, in order."""
+        ...
+
+    async def supported(self, url: str) -> frozenset[str] | None:
         """Return `FacilitatorStatus.networks`. Raises `PaymentsUnavailable`."""
         ...
 
@@ -100,7 +107,7 @@ class SettlingWatch:
         self._clock = clock
         self._keys: Cache[KeyStatus] = Cache(clock, READ_S)
         self._answering: Cache[bool] = Cache(clock, READ_S)
-        self._facilitators: Cache[FacilitatorStatus] = Cache(clock, SUPPORT_S)
+        self._facilitators: Cache[Sequence[FacilitatorStatus]] = Cache(clock, SUPPORT_S)
         self.readings: Mapping[str, KeyReading] = {}
         """The last readings of networks where wrappers sell, by `refresh`."""
         self.facilitator_seen: FacilitatorStatus | None = None
@@ -141,11 +148,22 @@ class SettlingWatch:
         return await self._answering.get(network, lambda: self._check(network))
 
     async def facilitator(self) -> FacilitatorStatus | None:
-        """Return the facilitator; None if none is set."""
+        """Return the facilitators together; None if none is set. One that answers is enough."""
+        found = await self.facilitators()
+        answering = [one for one in found if not one.problem]
+        if not answering:
+            problems = "; ".join(one.problem for one in found)
+            return FacilitatorStatus(None, problems) if found else None
+        listed = [one.networks for one in answering if one.networks is not None]
+        is_whole = len(listed) == len(answering)
+        return FacilitatorStatus(frozenset[str]().union(*listed) if is_whole else None, "")
+
+    async def facilitators(self) -> Sequence[FacilitatorStatus]:
+        """Return each facilitator, in order."""
         reader = self._reader
         if reader is None:
-            return None
-        return await self._facilitators.get("", lambda: _facilitator_status(reader))
+            return ()
+        return await self._facilitators.get("", lambda: _facilitator_statuses(reader))
 
     async def refresh(self) -> None:
         """Read `readings` and `facilitator_seen`. Raises `Unavailable` of the store."""
@@ -205,11 +223,17 @@ def payable(state: KeyState, cap_per_gas: int) -> int:
     return state.balance // max(1, fee_per_gas(state.gas_price, cap_per_gas).most * GAS_MAX)
 
 
-async def _facilitator_status(reader: FacilitatorReader) -> FacilitatorStatus:
+async def _facilitator_statuses(reader: FacilitatorReader) -> Sequence[FacilitatorStatus]:
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(_facilitator_status(reader, url)) for url in reader.urls]
+    return [task.result() for task in asked]
+
+
+async def _facilitator_status(reader: FacilitatorReader, url: str) -> FacilitatorStatus:
     try:
         async with asyncio.timeout(WAIT_S):
-            return FacilitatorStatus(await reader.supported(), "")
+            return FacilitatorStatus(await reader.supported(url), "", url)
     except PaymentsUnavailable as error:
-        return FacilitatorStatus(None, error.detail or error.message)
+        return FacilitatorStatus(None, error.detail or error.message, url)
     except TimeoutError:
-        return FacilitatorStatus(None, f"no answer within {WAIT_S:g} s")
+        return FacilitatorStatus(None, f"no answer within {WAIT_S:g} s", url)

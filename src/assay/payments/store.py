@@ -64,7 +64,8 @@ def packed(payment_id: str, stored_us: int, stored: StoredResponse) -> dict[str,
     pairs = [*stored.headers, (_CALLER, stored.caller.encode())]
     text = to_json([part.decode("latin-1") for pair in pairs for part in pair]).decode()
     whose = {"payment_id": payment_id, "stored_us": stored_us}
-    return {**whose, "status": stored.status, "headers": text, "body": stored.body}
+    what = {"status": stored.status, "headers": text, "body": stored.body}
+    return {**whose, **what, "receipt": stored.receipt}
 
 
 def unpacked(row: SqlRow) -> StoredResponse:
@@ -76,7 +77,7 @@ def unpacked(row: SqlRow) -> StoredResponse:
     pairs = list(zip(plain[::2], plain[1::2], strict=True))
     caller = next((value.decode() for name, value in pairs if name == _CALLER), "")
     headers = tuple(pair for pair in pairs if pair[0] != _CALLER)
-    return StoredResponse(row["status"], headers, bytes(row["body"]), caller)
+    return StoredResponse(row["status"], headers, bytes(row["body"]), caller, row["receipt"])
 
 
 def values_of(entry: LedgerEntry) -> dict[str, object]:

@@ -262,6 +262,8 @@ class AdmittedAgent:
     rung: int = 0
     would_deny: str | None = None
     """Why the trust check would have refused it, if it only observes."""
+    evaluation_id: str = ""
+    """The evaluation that the decision rests on."""
 
     @property
     def key(self) -> str:
@@ -333,6 +335,8 @@ class CallRecord:
     incoming: InboundRequest
     operator_id: str
     begun_s: float
+    target: str = ""
+    """Path and query as they were sent, below our own address."""
     config: WrapperConfig | None = None
     quote: Quote | None = None
     known: AdmittedAgent | None = None

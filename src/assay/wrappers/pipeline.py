@@ -48,6 +48,7 @@ from assay.wrappers.model import (
     WrapperNotFound,
     WrapperResponse,
 )
+from assay.wrappers.receipts import Receipts, facts_of
 from assay.wrappers.route_table import Routes
 from assay.wrappers.stages.forward import ForwardStage, read_body, require_size
 from assay.wrappers.stages.limit import LimitStage
@@ -140,9 +141,11 @@ class PaidCallService:
         payments: PaymentService,
         response_bytes_max: int,
         buffers: BufferBudget,
+        receipts: Receipts,
     ) -> None:
         self._forward = forward
         self._payments = payments
+        self._receipts = receipts
         self._response_bytes_max = response_bytes_max
         self._buffers = buffers
 
@@ -174,6 +177,7 @@ class PaidCallService:
             paid_for = claimed.entry.has_paid
             receipts = self._payments.receipt(claimed.entry, is_refusal=True) if paid_for else ()
             return WrapperResponse(stored.status, (*stored.headers, *receipts), stored.body)
+        stored = replace(stored, receipt=_facts(call_record, paid, stored))
         if claimed.entry.has_paid:
             call_record.entry = await self._payments.keep(claimed.entry, stored)
         else:
@@ -182,7 +186,7 @@ class PaidCallService:
         return self.bought(call_record, stored)
 
     def bought(self, call_record: CallRecord, stored: StoredResponse) -> WrapperResponse:
-        """Return what was paid for, with its receipt; no shared cache may keep it."""
+        """Return what was paid for, with its receipts; no shared cache may keep it."""
         entry = call_record.entry
         if entry is None:
             raise TypeError("nothing was bought")
@@ -190,6 +194,7 @@ class PaidCallService:
         headers = [header for header in stored.headers if header[0] not in _CACHING]
         headers.append((b"cache-control", b"private, no-store" if no_store else b"private"))
         headers.extend(self._payments.receipt(entry))
+        headers.extend(self._receipts.header(entry, stored))
 
         async def finish() -> None:
             await self._payments.delivered(entry)
@@ -263,6 +268,12 @@ class PaidCallService:
         return bytes(body)
 
 
+def _facts(call_record: CallRecord, paid: PayableRequest, stored: StoredResponse) -> str:
+    """Return what the receipt says of this call beside its payment."""
+    method, trust = call_record.incoming.method, paid.admitted.trusted.trust
+    return facts_of(method, call_record.target, paid.body or b"", stored, trust)
+
+
 def target_of(call_record: CallRecord) -> str:
     """Return path and query as they were sent: purchases are identified by them."""
     incoming = call_record.incoming
@@ -291,11 +302,14 @@ class Pipeline:
         payments: PaymentService,
         response_bytes_max: int,
         buffers: BufferBudget,
+        receipts: Receipts,
     ) -> None:
         self._steps = steps
         self._payments = payments
         self._buffers = buffers
-        self._calls = PaidCallService(steps.forward, payments, response_bytes_max, buffers)
+        self._calls = PaidCallService(
+            steps.forward, payments, response_bytes_max, buffers, receipts
+        )
 
     async def answer(self, call_record: CallRecord) -> WrapperResponse:
         """Return the answer, or raise a refusal (interface.md#wrapper-errors)."""
@@ -303,7 +317,7 @@ class Pipeline:
         preflight = await answer_preflight(call_record.operator_id, call_record.incoming, find)
         if preflight is not None:
             return preflight
-        target = target_of(call_record)
+        target = call_record.target = target_of(call_record)
         presented = await self._payments.presented(call_record.incoming.headers)
         for one in presented:
             spent = await self._payments.find_spent(one.network, one.digest, one.token)

@@ -26,6 +26,7 @@ from assay.payments.x402.codec import credential_of
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import X402
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import LocalAccount
@@ -127,7 +128,7 @@ def room(
         facilitator: Facilitator = X402Engine(rpc, chains, signer, prices, clock, settlement_s)
         if facilitator_url:
             facilitator = RemoteFacilitator(
-                facilitator_url, networks, facilitator, clock, settlement_s
+                [FacilitatorEndpoint(facilitator_url)], networks, facilitator, clock, settlement_s
             )
             remotes.append(facilitator)
         unused: Any = None

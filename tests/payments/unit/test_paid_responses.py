@@ -17,7 +17,7 @@ _HEADERS = st.lists(st.tuples(_NAMES, st.binary()), max_size=5)
 def test_what_was_written_is_read(
     headers: list[tuple[bytes, bytes]], body: bytes, caller: str
 ) -> None:
-    stored = StoredResponse(203, tuple(headers), body, caller)
+    stored = StoredResponse(203, tuple(headers), body, caller, receipt="{}")
     assert unpacked(packed("p", 1, stored)) == stored
 
 
@@ -25,5 +25,5 @@ def test_what_was_written_is_read(
 def test_what_0_1_wrote_is_read(headers: list[tuple[bytes, bytes]]) -> None:
     pairs = [*headers, (b":caller", b"192.0.2.7")]
     text = json.dumps([[base64.b64encode(part).decode() for part in pair] for pair in pairs])
-    row = {"status": 200, "headers": text, "body": b"x"}
+    row = {"status": 200, "headers": text, "body": b"x", "receipt": ""}
     assert unpacked(row) == StoredResponse(200, tuple(headers), b"x", "192.0.2.7")

@@ -29,6 +29,7 @@ from assay.payments.watcher import Watcher
 from assay.payments.x402.eip3009 import Eip3009Signers
 from assay.payments.x402.engine import X402Engine
 from assay.payments.x402.facilitator import RemoteFacilitator
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import PROTOCOL as X402
 from tests.payments.unit.test_authorization_outcomes import (
     NOW_S,
@@ -157,7 +158,9 @@ class Service:
             return httpx2.Response(200, content=body())
 
         networks = {"eip155:84532": payment_networks({}, None)["eip155:84532"]}
-        made = RemoteFacilitator("http://facilitator.test", networks, engine, self.clock, 0.05)
+        made = RemoteFacilitator(
+            [FacilitatorEndpoint("http://facilitator.test")], networks, engine, self.clock, 0.05
+        )
         made._client = httpx2.AsyncClient(transport=httpx2.MockTransport(answered))
         return made
 

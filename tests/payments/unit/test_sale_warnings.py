@@ -25,7 +25,9 @@ class Outside:
     everybody: asyncio.Barrier
     asked: Counter[str] = field(default_factory=Counter[str])
 
-    async def supported(self) -> frozenset[str] | None:
+    urls = ("https://facilitator.test",)
+
+    async def supported(self, _url: str) -> frozenset[str] | None:
         self.asked["facilitator"] += 1
         await self.everybody.wait()
         raise PaymentsUnavailable("gone")

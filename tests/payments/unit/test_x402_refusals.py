@@ -258,7 +258,7 @@ def test_what_is_encoded_is_read_back(
     )
     found = parse(encoded(document))
     accepted = None if version == 1 else head
-    assert found == Envelope(version, scheme, network, accepted, None, one, None)
+    assert found == Envelope(version, scheme, network, accepted, None, one, None, {})
     assert authorization_of(json.loads(json.dumps(payload))) == one
 
 

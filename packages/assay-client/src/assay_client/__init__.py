@@ -30,6 +30,7 @@ from assay_client.models import (
     DecisionClaims,
     Evaluation,
     Profile,
+    ReceiptClaims,
     Wrapper,
 )
 from assay_client.payments import (
@@ -74,6 +75,7 @@ __all__ = [
     "PaymentRefused",
     "PaymentUnresolved",
     "Profile",
+    "ReceiptClaims",
     "Retries",
     "ServiceRefusal",
     "SignatureInvalid",

@@ -19,6 +19,7 @@ from assay_client.models import (
     Evaluation,
     GateOptions,
     Profile,
+    ReceiptClaims,
     Wrapper,
     WrapperOptions,
 )
@@ -233,6 +234,25 @@ class Assay(_Client):
         """Verify a decision token offline, with cached keys; raises `InvalidToken`."""
         return self.run(self._verifier.verify(token, audience, issuer))
 
+    def verify_receipt(
+        self,
+        receipt: str,
+        *,
+        request: bytes | None = None,
+        response: bytes | None = None,
+        issuer: str | None = None,
+    ) -> ReceiptClaims:
+        """Verify the receipt of a paid call offline, with cached keys; raises `InvalidToken`.
+
+        It is the header `x-assay-receipt`. `request` and `response` are the bodies as they were
+        sent: those that are given must be the receipt's.
+        """
+        return self.run(
+            self._verifier.verify_receipt(
+                receipt, request=request, response=response, issuer=issuer
+            )
+        )
+
 
 class AsyncAssay(_Client):
     """The asynchronous client, for asyncio and trio, with the operations of `Assay`.
@@ -351,3 +371,22 @@ class AsyncAssay(_Client):
     ) -> DecisionClaims:
         """Verify a decision token offline, with cached keys; raises `InvalidToken`."""
         return await self.run(self._verifier.verify(token, audience, issuer))
+
+    async def verify_receipt(
+        self,
+        receipt: str,
+        *,
+        request: bytes | None = None,
+        response: bytes | None = None,
+        issuer: str | None = None,
+    ) -> ReceiptClaims:
+        """Verify the receipt of a paid call offline, with cached keys; raises `InvalidToken`.
+
+        It is the header `x-assay-receipt`. `request` and `response` are the bodies as they were
+        sent: those that are given must be the receipt's.
+        """
+        return await self.run(
+            self._verifier.verify_receipt(
+                receipt, request=request, response=response, issuer=issuer
+            )
+        )

@@ -220,6 +220,57 @@ class DecisionClaims:
     raw: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
+@dataclass(frozen=True)
+class ReceiptRequest:
+    """The request of a receipt. Digests have the form of RFC 9530: `sha-256=:BASE64:`."""
+
+    method: str
+    target: str
+    """Digest of path and query, as they were sent."""
+    content_digest: str
+    """Digest of the body as it was sent."""
+
+
+@dataclass(frozen=True)
+class ReceiptResponse:
+    """The response of a receipt."""
+
+    status: int
+    content_digest: str
+    """Digest of the body as it was sent, before any decompression."""
+
+
+@dataclass(frozen=True)
+class ReceiptPayment:
+    """The payment of a receipt."""
+
+    protocol: str
+    network: str
+    asset: str
+    amount: str
+    """In base units of the asset."""
+    pay_to: str
+    payer: str
+    transaction: str
+
+
+@dataclass(frozen=True)
+class ReceiptClaims:
+    """The claims of a verified receipt of a paid call."""
+
+    iss: str
+    iat: int
+    jti: str
+    """Id of the payment."""
+    operator: str
+    wrapper: str
+    request: ReceiptRequest
+    response: ReceiptResponse
+    payment: ReceiptPayment
+    raw: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """Every claim; `decision` is there if the wrapper requires trust."""
+
+
 class Decodable(Protocol):
     """A dataclass of this module."""
 

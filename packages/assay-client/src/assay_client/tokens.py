@@ -1,4 +1,4 @@
-"""Verifies decision tokens offline (conventions.md#gate).
+"""Verifies decision tokens and receipts offline (conventions.md#gate; ADR 0052).
 
 Only compact JWS by ES256 is accepted (RFC 7518, section 3.4): the token does not choose its
 algorithm, and a key of another kind is never used (RFC 8725, section 3.1).
@@ -6,6 +6,7 @@ algorithm, and a key of another kind is never used (RFC 8725, section 3.1).
 
 import base64
 import binascii
+import hashlib
 import importlib
 import json
 import re
@@ -15,13 +16,14 @@ from typing import Any
 
 from assay_client.errors import InvalidToken, MissingExtra, UnexpectedResponse
 from assay_client.flow import Core, Steps, json_of
-from assay_client.models import DecisionClaims, decode, list_of, object_of
+from assay_client.models import DecisionClaims, ReceiptClaims, decode, list_of, object_of
 
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN_CHARS_MAX = 8192
 _KEYS_MAX = 100
 _COORDINATE_BYTES = 32
-_TYPE = "assay-decision+jwt"
+_DECISION = "assay-decision+jwt"
+_RECEIPT = "assay-receipt+jwt"
 CLOCK_SKEW_S = 5
 """How far the clocks of the service and of the verifier may differ."""
 
@@ -54,16 +56,49 @@ class DecisionVerifier:
         `audience` is your operator id. `issuer` is the service's public address; the default is the
         address of this client.
         """
-        kid, signed, signature, claims = _parsed(token)
-        crypto = _Crypto()
-        key = yield from self._key(kid, crypto)
-        if not crypto.is_valid(key, signature, signed):
-            raise InvalidToken("The signature is not the service's.")
+        claims = yield from self._signed(token, _DECISION)
         self._check(claims, audience, issuer or self._core.base_url)
         try:
             return decode(DecisionClaims, claims)
         except UnexpectedResponse as error:
             raise InvalidToken(f"A claim is missing or malformed: {error}") from None
+
+    def verify_receipt(
+        self,
+        receipt: str,
+        *,
+        request: bytes | None = None,
+        response: bytes | None = None,
+        issuer: str | None = None,
+    ) -> Steps[ReceiptClaims]:
+        """Return the claims of a receipt; raises `InvalidToken`, or `MissingExtra`.
+
+        `request` and `response` are the bodies as they were sent, before any decompression; those
+        that are given must be the receipt's. `issuer` is as for `verify`.
+        """
+        claims = yield from self._signed(receipt, _RECEIPT)
+        if claims.get("iss") != (issuer or self._core.base_url):
+            raise InvalidToken("The receipt is of another issuer.")
+        try:
+            found = decode(ReceiptClaims, claims)
+        except UnexpectedResponse as error:
+            raise InvalidToken(f"A claim is missing or malformed: {error}") from None
+        for name, body, said in (
+            ("request", request, found.request.content_digest),
+            ("response", response, found.response.content_digest),
+        ):
+            if body is not None and said != _content_digest(body):
+                raise InvalidToken(f"The receipt is for another {name}.")
+        return found
+
+    def _signed(self, token: str, kind: str) -> Steps[Mapping[str, Any]]:
+        """Return the claims of a token of that `typ` that the service has signed."""
+        kid, signed, signature, claims = _parsed(token, kind)
+        crypto = _Crypto()
+        key = yield from self._key(kid, crypto)
+        if not crypto.is_valid(key, signature, signed):
+            raise InvalidToken("The signature is not the service's.")
+        return claims
 
     def _check(self, claims: Mapping[str, Any], audience: str, issuer: str) -> None:
         now = self._now()
@@ -93,14 +128,14 @@ class DecisionVerifier:
         return self._keys[kid]
 
 
-def _parsed(token: str) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
+def _parsed(token: str, kind: str) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
     """Return key id, signed bytes, signature and claims of a token of the right form."""
     parts = token.split(".") if len(token) <= _TOKEN_CHARS_MAX else []
     if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):  # noqa: PLR2004 - RFC 7515, section 7.1
         raise InvalidToken("The token is not a compact JWS.")
     header, claims = _object(parts[0]), _object(parts[1])
-    if header.get("alg") != "ES256" or header.get("typ") != _TYPE or "crit" in header:
-        raise InvalidToken("The token is not a decision signed by ES256.")
+    if header.get("alg") != "ES256" or header.get("typ") != kind or "crit" in header:
+        raise InvalidToken(f"The token is not of type {kind}, signed by ES256.")
     kid, signature = header.get("kid"), _decoded(parts[2])
     if not isinstance(kid, str) or len(signature) != 2 * _COORDINATE_BYTES:
         raise InvalidToken("The token has no key id, or no signature by ES256.")
@@ -123,6 +158,11 @@ def _decoded(part: str) -> bytes:
         return base64.b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise InvalidToken("A part of the token is not base64url.") from None
+
+
+def _content_digest(body: bytes) -> str:
+    """Return the digest of a body as RFC 9530, section 2, writes it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def _is_usable(jwk: Mapping[str, Any]) -> bool:

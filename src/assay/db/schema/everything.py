@@ -268,6 +268,8 @@ paid_responses = Table(
     Column("headers", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("stored_us", BigInteger, nullable=False),
+    # What the signed receipt says beside the payment, as JSON; empty without a receipt.
+    Column("receipt", Text, nullable=False, server_default=""),
     Index("ix_paid_responses_stored", "stored_us"),
 )
 

@@ -59,6 +59,8 @@ class Envelope:
     resource: JsonObject | None
     authorization: Authorization
     identifier: str | None
+    extensions: JsonObject
+    """What version 2 sends beside the payment."""
 
 
 def required_v2(quote: Quote, reason: str) -> JsonObject:
@@ -169,6 +171,7 @@ def _envelope(value: JsonObject) -> Envelope:
         resource=resource if is_object(resource) else None,
         authorization=_authorization(_object(value, "payload")),
         identifier=_identifier(value.get("extensions")),
+        extensions=extensions if is_object(extensions := value.get("extensions")) else {},
     )
 
 

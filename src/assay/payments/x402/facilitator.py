@@ -9,12 +9,13 @@ reads what a facilitator lists in its answer to `GET /supported`. Source: x402 s
 import asyncio
 import json
 import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import httpx2
 
 from assay.common.cache import BoundedMap
+from assay.common.circuit_breaker import Breaker
 from assay.common.clock import Clock
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.net.body import get, post_json
@@ -37,10 +38,17 @@ from assay.payments.outcomes import (
 )
 from assay.payments.ports import Facilitator, Note, unmarked
 from assay.payments.x402.bazaar import described, resource_of
+from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 
 KINDS_MAX = 1000
 LISTED_MAX = 1000
 """Payments whose descriptions for catalogues are kept between verifying and settling."""
+
+ASKED_MAX = 10_000
+"""Payments of which it is known who was asked to settle them; beyond that no refusal counts."""
+
+EXTENSIONS_CHARS_MAX = 4096
+"""Longest extensions of a payment, as JSON, that reach a facilitator."""
 
 _NAME_CHARS_MAX = 64
 
@@ -66,6 +74,8 @@ def networks_listed(body: bytes, known: Container[str]) -> frozenset[str] | None
 
 
 TIMEOUT_S = 20.0
+CONNECT_S = 3.0
+"""Longest wait for a connection; without one nothing was sent."""
 ANSWER_BYTES_MAX = 64 * 1024
 POLL_S = 0.1
 POLL_MAX_S = 1.0
@@ -74,28 +84,59 @@ POLL_MAX_S = 1.0
 _OUTAGES = frozenset({500, 502, 503, 504})
 """Statuses of a `GET /supported` that mean an outage; other errors mean that it is not offered."""
 
+_UNAUTHORIZED = frozenset({401, 403})
+_TURNED_AWAY = frozenset({401, 403, 404, 405, 429})
+"""Statuses of an answer in another form that mean that a request was not handled."""
+
 _REASON_CHARS_MAX = 100
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 _PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
 """Reasons that do not say that the money stays where it is. Source: x402.md#error-reasons."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The facilitator that was asked to settle a payment and may have; empty: none."""
+
+    url: str = ""
+    is_alone: bool = True
+    """Whether no other facilitator can have it: only then is its refusal one."""
+
+
+class _NoAnswer(Exception):
+    """A facilitator has not answered a request as the specification says."""
+
+    def __init__(
+        self, detail: str, *, is_unsent: bool = False, is_turned_away: bool = False
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.is_unsent = is_unsent
+        """No connection was made."""
+        self.is_turned_away = is_turned_away
+        """It answered with a status of `_TURNED_AWAY`."""
+
+
 class RemoteFacilitator:
     """Implements `payments.ports.Facilitator` over HTTP; the chain decides outcomes.
 
     It speaks version 2 whatever the client spoke: the signed payload is the same. What it says of
-    the sold resource comes from the quote, so that no buyer decides what a catalogue lists.
+    the sold resource comes from the quote, so that no buyer decides what a catalogue lists. Other
+    extensions of a payment reach the facilitator as the buyer sent them.
+
+    Of several facilitators the first one that answers verifies, and settles. A payment that one of
+    them may have settled is asked of no other: see `_settle`.
     """
 
     def __init__(
         self,
-        url: str,
+        endpoints: Sequence[FacilitatorEndpoint],
         networks: Mapping[str, PaymentNetwork],
         chain: Facilitator,
         clock: Clock,
         settlement_s: float,
     ) -> None:
-        self._url = url
+        self._endpoints = tuple(endpoints)
         self._networks = networks
         self._chain = chain
         self._clock = clock
@@ -103,6 +144,14 @@ class RemoteFacilitator:
         self._client: httpx2.AsyncClient | None = None
         # The ledger keeps no description: without it a payment settles, and nothing is listed.
         self._described: BoundedMap[str, JsonObject] = BoundedMap(LISTED_MAX)
+        self._asked: BoundedMap[str, _Asked] = BoundedMap(ASKED_MAX)
+        self._breakers = {one.url: Breaker(clock) for one in self._endpoints}
+        self._listed: dict[str, frozenset[str]] = {}
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """Return the addresses of the facilitators, in order."""
+        return [one.url for one in self._endpoints]
 
     async def verify(self, payment: Payment, sighting: PaymentSighting) -> int:
         # Ask the chain first: a later use is by somebody who saw it here.
@@ -110,13 +159,14 @@ class RemoteFacilitator:
         sighting.may_have_moved = True
         quote = payment.quote
         about: JsonObject = {"resource": {"url": quote.url}}
-        if extensions := described(quote):
-            about = {"resource": resource_of(quote), "extensions": extensions}
+        extensions: JsonObject = {**_forwarded(payment.extensions), **described(quote)}
+        if extensions:
+            resource = resource_of(quote) if "bazaar" in extensions else about["resource"]
+            about = {"resource": resource, "extensions": extensions}
             self._described.put(payment.digest, about)
         asked = _question(quote.network, payment.credential, quote.amount, quote.pay_to, about)
-        answer = await self._post("/verify", asked)
-        if not isinstance(answer.get("isValid"), bool):
-            raise _unavailable("it does not say whether the payment is valid")
+        answer = await self._verify(quote.network.id, asked)
+        self._asked.put(payment.digest, _Asked())
         if not answer["isValid"]:
             reason = _reason(answer.get("invalidReason"), "invalid_payload")
             raise PaymentRefused(reason, "The facilitator does not accept this payment.")
@@ -133,7 +183,7 @@ class RemoteFacilitator:
         about = self._described.get(entry.digest) or {}
         asked = _question(network, entry.credential, entry.amount, entry.pay_to, about)
         try:
-            answer = await self._post("/settle", asked)
+            answer, is_alone = await self._settle(entry, asked)
         except PaymentsUnavailable as error:
             return Undecided(error.detail or error.message)  # it may have settled it nevertheless
         transaction = answer.get("transaction")
@@ -146,7 +196,9 @@ class RemoteFacilitator:
             return Undecided(reason, is_used=True)
         # It refuses what somebody else has submitted meanwhile; then the payee has the money.
         found = await self._chain.outcome(entry)
-        return Rejected(reason) if is_unused(found) else found
+        if not is_unused(found):
+            return found
+        return Rejected(reason) if is_alone else Undecided(reason)
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         return await self._chain.outcome(entry)
@@ -159,21 +211,29 @@ class RemoteFacilitator:
     async def resend(self, entry: LedgerEntry, note: Note) -> PaymentOutcome:
         return await self.settle(entry, note)
 
-    async def supported(self) -> frozenset[str] | None:
-        """Return our networks that it lists; None if it does not say.
+    async def supported(self, url: str) -> frozenset[str] | None:
+        """Return our networks that the facilitator at `url` lists; None if it does not say.
 
-        Raises `PaymentsUnavailable` if it does not answer. Source: x402 v2, `GET /supported`.
+        Raises `PaymentsUnavailable` if it does not answer, or does not accept our credentials.
+        Source: x402 v2, `GET /supported`.
         """
+        place = url + "/supported"
+        (endpoint,) = (one for one in self._endpoints if one.url == url)
         try:
-            url = self._url + "/supported"
-            answer = await get(self._connections(), url, ANSWER_BYTES_MAX, TIMEOUT_S)
+            headers = endpoint.authorize("GET", place)
+            answer = await get(self._connections(), place, ANSWER_BYTES_MAX, TIMEOUT_S, headers)
         except ValueError:
             return None
         except (httpx2.HTTPError, TimeoutError) as error:
             raise _unavailable(repr(error)) from error
         if answer.status in _OUTAGES:
             raise _unavailable(f"status {answer.status}")
-        return networks_listed(answer.body, self._networks)
+        if answer.status in _UNAUTHORIZED:
+            raise _unavailable(f"it does not accept our credentials (status {answer.status})")
+        found = networks_listed(answer.body, self._networks)
+        if found is not None:
+            self._listed[url] = found
+        return found
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -202,22 +262,93 @@ class RemoteFacilitator:
         detail = "the facilitator says it has settled, and the chain does not"
         return Undecided(detail, is_used=True)
 
-    async def _post(self, path: str, body: JsonObject) -> JsonObject:
+    async def _verify(self, network: str, body: JsonObject) -> JsonObject:
+        """Return the first usable answer. Verifying moves nothing, so any of them may be asked."""
+        problems: list[str] = []
+        timeout_s = min(TIMEOUT_S, self._settlement_s) / len(self._endpoints)
+        for one in self._usable(network):
+            try:
+                return await self._post(one, "/verify", body, timeout_s)
+            except _NoAnswer as error:
+                problems.append(error.detail)
+        raise _unavailable("; ".join(problems) or "all have failed just now")
+
+    async def _settle(self, entry: LedgerEntry, body: JsonObject) -> tuple[JsonObject, bool]:
+        """Return the answer of one facilitator, and whether no other can have the payment.
+
+        The next one is asked only if the one before cannot have begun: no connection was made, or
+        it turned the request away. Once it may have, it alone is asked until the payment ends. What
+        an earlier process asked is unknown; then no refusal is believed. A signed authorisation
+        moves money once, whoever submits it. Raises `PaymentsUnavailable`.
+        """
+        unknown = _Asked(is_alone=len(self._endpoints) == 1)
+        before = self._asked.get(entry.digest) or unknown
+        pinned = [one for one in self._endpoints if one.url == before.url]
+        timeout_s, problems = min(TIMEOUT_S, self._settlement_s), list[str]()
+        is_alone = before.is_alone
+        for one in pinned or self._usable(entry.network):
+            self._asked.put(entry.digest, _Asked(one.url, is_alone))
+            try:
+                return await self._post(one, "/settle", body, timeout_s), is_alone
+            except _NoAnswer as error:
+                problems.append(error.detail)
+                if not (error.is_unsent or error.is_turned_away):
+                    break
+                is_alone = is_alone and error.is_unsent
+                self._asked.put(entry.digest, _Asked(before.url, is_alone))
+        raise _unavailable("; ".join(problems) or "all have failed just now")
+
+    def _usable(self, network: str) -> Iterator[FacilitatorEndpoint]:
+        """Yield those to be asked, in order; the only one is asked in any case."""
+        if len(self._endpoints) == 1:
+            yield from self._endpoints
+            return
+        known = self._listed
+        listing = [one for one in self._endpoints if network in known.get(one.url, {network})]
+        for one in listing or self._endpoints:
+            if self._breakers[one.url].lets_through():
+                yield one
+
+    async def _post(
+        self, one: FacilitatorEndpoint, path: str, body: JsonObject, timeout_s: float
+    ) -> JsonObject:
+        """Return the answer. Raises `_NoAnswer`, and counts it for the breaker."""
         try:
-            url, client = self._url + path, self._connections()
-            timeout_s = min(TIMEOUT_S, self._settlement_s)
-            answer = await post_json(client, url, body, ANSWER_BYTES_MAX, timeout_s)
+            answer = await self._answer(one, path, body, timeout_s)
+        except _NoAnswer:
+            self._breakers[one.url].failed()
+            raise
+        self._breakers[one.url].succeeded()
+        return answer
+
+    async def _answer(
+        self, one: FacilitatorEndpoint, path: str, body: JsonObject, timeout_s: float
+    ) -> JsonObject:
+        url, status = one.url + path, 0
+        try:
+            headers = one.authorize("POST", url)
+            answer = await post_json(
+                self._connections(), url, body, ANSWER_BYTES_MAX, timeout_s, headers
+            )
+            status = answer.status
             value: object = json.loads(answer.body)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise _NoAnswer(repr(error), is_unsent=True) from error
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
-            raise _unavailable(repr(error)) from error
-        if not is_object(value) or not {"isValid", "success"} & value.keys():
-            raise _unavailable(f"status {answer.status}")
+            is_turned_away = status in _TURNED_AWAY
+            raise _NoAnswer(repr(error), is_turned_away=is_turned_away) from error
+        is_answer = is_object(value) and (
+            isinstance(value.get("isValid"), bool) if path == "/verify" else "success" in value
+        )
+        if not is_object(value) or not is_answer:
+            raise _NoAnswer(f"status {status}", is_turned_away=status in _TURNED_AWAY)
         return value
 
     def _connections(self) -> httpx2.AsyncClient:
         if self._client is None:
+            timeout = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S)
             self._client = httpx2.AsyncClient(
-                trust_env=False, follow_redirects=False, timeout=TIMEOUT_S
+                trust_env=False, follow_redirects=False, timeout=timeout
             )
         return self._client
 
@@ -241,6 +372,12 @@ def _question(
         **about,
     }
     return {"x402Version": 2, "paymentPayload": payload, "paymentRequirements": requirement}
+
+
+def _forwarded(extensions: JsonObject) -> JsonObject:
+    """Return the extensions of a payment, without what only the seller says."""
+    found = {name: value for name, value in extensions.items() if name != "bazaar"}
+    return found if len(json.dumps(found)) <= EXTENSIONS_CHARS_MAX else {}
 
 
 def _domain(asset: PaymentAsset) -> JsonObject:

@@ -142,6 +142,7 @@ class X402:
             version=envelope.version,
             identifier=envelope.identifier,
             token=presented.token,
+            extensions=envelope.extensions,
         )
 
     async def verify(

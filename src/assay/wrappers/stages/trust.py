@@ -299,6 +299,7 @@ def _known(
         chain=None if is_address(agent_id) else decision.subject.network.slug,
         route=decision.grade.route,
         rung=decision.score.place.rung,
+        evaluation_id=decision.evaluation.id,
     )
 
 

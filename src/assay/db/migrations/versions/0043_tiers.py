@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0045"
+revision = "0043"
 down_revision = "0042"
 
 
