@@ -5,7 +5,6 @@ import base64
 import json
 import re
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -136,7 +135,7 @@ def test_nothing_is_signed_for_an_offer_that_may_not_be_paid(
 
 def test_an_offer_that_may_be_paid_is_found_among_others(payer: Payer) -> None:
     """Other spellings of its members, which libraries read too, change nothing."""
-    spelled = {**OFFER, "pay_to": "0x" + "11" * 20, "max_timeout_seconds": 10**9}
+    spelled = {**OFFER, "pay_to": "0x" + "11" * 20, "max_timeout_seconds": 10**12}
     with selling(FakeSeller({**OFFER, "amount": "999999"}, None, spelled)) as seller:
         found = bought(seller, payer)
     assert found.payment is not None
@@ -144,7 +143,7 @@ def test_an_offer_that_may_be_paid_is_found_among_others(payer: Payer) -> None:
     assert (found.payment.pay_to, found.payment.payer) == (SELLER.address, payer.address)
     paid = json.loads(base64.b64decode(seller.payments[0]))["payload"]["authorization"]
     assert (paid["to"], paid["value"]) == (SELLER.address, "10000")
-    assert int(paid["validBefore"]) < time.time() + 120
+    assert len(paid["validBefore"]) == 10  # not 10**12 seconds from now
 
 
 def test_the_caller_names_the_networks(payer: Payer) -> None:
