@@ -50,7 +50,8 @@ NOT_FUZZED = {
     **dict.fromkeys(
         (
             *("cli/unsafe_connections.py", "cli/demo.py", "cli/demo.py", "cli/evidence.py"),
-            *("cli/sell.py", "cli/pay.py", "cli/unsafe_secrets.py"),
+            *("cli/sell.py", "cli/pay.py", "cli/unsafe_secrets.py", "cli/receipts.py"),
+            *("wrappers/receipts.py", "payments/x402/facilitator_access.py"),
         ),
         LOCAL,
     ),

@@ -99,7 +99,7 @@ class _Asked:
     """The facilitator that was asked to settle a payment and may have; empty: none."""
 
     url: str = ""
-    is_alone: bool = True
+    is_exclusive: bool = True
     """Whether no other facilitator can have it: only then is its refusal one."""
 
 
@@ -183,7 +183,7 @@ class RemoteFacilitator:
         about = self._described.get(entry.digest) or {}
         asked = _question(network, entry.credential, entry.amount, entry.pay_to, about)
         try:
-            answer, is_alone = await self._settle(entry, asked)
+            answer, is_exclusive = await self._settle(entry, asked)
         except PaymentsUnavailable as error:
             return Undecided(error.detail or error.message)  # it may have settled it nevertheless
         transaction = answer.get("transaction")
@@ -198,7 +198,7 @@ class RemoteFacilitator:
         found = await self._chain.outcome(entry)
         if not is_unused(found):
             return found
-        return Rejected(reason) if is_alone else Undecided(reason)
+        return Rejected(reason) if is_exclusive else Undecided(reason)
 
     async def outcome(self, entry: LedgerEntry) -> PaymentOutcome:
         return await self._chain.outcome(entry)
@@ -281,21 +281,21 @@ class RemoteFacilitator:
         an earlier process asked is unknown; then no refusal is believed. A signed authorisation
         moves money once, whoever submits it. Raises `PaymentsUnavailable`.
         """
-        unknown = _Asked(is_alone=len(self._endpoints) == 1)
+        unknown = _Asked(is_exclusive=len(self._endpoints) == 1)
         before = self._asked.get(entry.digest) or unknown
         pinned = [one for one in self._endpoints if one.url == before.url]
         timeout_s, problems = min(TIMEOUT_S, self._settlement_s), list[str]()
-        is_alone = before.is_alone
+        is_exclusive = before.is_exclusive
         for one in pinned or self._usable(entry.network):
-            self._asked.put(entry.digest, _Asked(one.url, is_alone))
+            self._asked.put(entry.digest, _Asked(one.url, is_exclusive))
             try:
-                return await self._post(one, "/settle", body, timeout_s), is_alone
+                return await self._post(one, "/settle", body, timeout_s), is_exclusive
             except _NoAnswer as error:
                 problems.append(error.detail)
                 if not (error.is_unsent or error.is_turned_away):
                     break
-                is_alone = is_alone and error.is_unsent
-                self._asked.put(entry.digest, _Asked(before.url, is_alone))
+                is_exclusive = is_exclusive and error.is_unsent
+                self._asked.put(entry.digest, _Asked(before.url, is_exclusive))
         raise _unavailable("; ".join(problems) or "all have failed just now")
 
     def _usable(self, network: str) -> Iterator[FacilitatorEndpoint]:
