@@ -22,6 +22,9 @@ from assay.wrappers.matching import route_key
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import KEPT_MAX
 
+_UNTYPED: Final[Any] = yaml
+"""The module, for functions whose stubs leave types out."""
+
 FILE_BYTES_MAX: Final = 1024 * 1024
 DEPTH_MAX: Final = 8
 _TAGS: Final = frozenset({"str", "int", "float", "bool", "null", "seq", "map"})
@@ -97,7 +100,7 @@ def render(configs: Sequence[WrapperConfig]) -> str:
 def _composed(text: str) -> yaml.Node:
     """Return the document's tree, which is no deeper than `DEPTH_MAX`."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in _UNTYPED.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise BadWrapperFile(f"line {line}: anchors and aliases are not accepted")
@@ -107,7 +110,7 @@ def _composed(text: str) -> yaml.Node:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH_MAX:
             raise BadWrapperFile(f"line {line}: is nested more than {DEPTH_MAX} deep")
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root: yaml.Node | None = _UNTYPED.compose(text, Loader=yaml.SafeLoader)
     if root is None:
         raise BadWrapperFile("line 1: the file is empty")
     return root
@@ -160,7 +163,7 @@ def _value(node: yaml.Node) -> JsonValue:
     if not isinstance(node, yaml.ScalarNode) or node.tag.removeprefix(_TAG_PREFIX) not in _TAGS:
         raise _bad(node, "must be text, a number, true, false, null or a list; quote dates")
     try:
-        return yaml.constructor.SafeConstructor().construct_object(node)
+        return _UNTYPED.constructor.SafeConstructor().construct_object(node)
     except (ValueError, yaml.YAMLError) as error:
         raise _bad(node, "is not a value of its type; quote it if it is text") from error
 
