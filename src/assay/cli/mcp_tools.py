@@ -57,7 +57,7 @@ class AssayTool:
     run: Callable[[McpSession, Given], JsonObject]
     output: Mapping[str, JsonValue]
     """JSON Schemas of the members of the result."""
-    arguments: wire.Arguments
+    arguments: wire.ToolArguments
     need: Need = Need.NOTHING
     is_read_only: bool = True
     is_destructive: bool = False
