@@ -23,7 +23,7 @@ from assay.cli.mcp import mcp, server_of
 from assay.cli.mcp_arguments import WRAPPER_PATH
 from assay.cli.mcp_pay import PayLimits, WrapperPayer
 from assay.cli.mcp_service import ServiceClient, ToolRefused
-from assay.cli.mcp_tools import Session
+from assay.cli.mcp_tools import McpSession
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.assay import operator, served
 from tests.support.quiet_server import QuietHandler, serving
@@ -223,7 +223,7 @@ async def test_a_wrong_key_an_invalid_argument_and_a_service_that_is_down_are_sa
 
 async def test_what_an_agent_wrote_is_bounded_visible_and_quoted(hostile: str) -> None:
     service = ServiceClient(hostile)
-    async with Client(server_of(Session(service))) as client:
+    async with Client(server_of(McpSession(service))) as client:
         described = json.dumps([one.model_dump() for one in (await client.list_tools()).tools])
         for tool in ("check_agent", "explain_grade", "improve_grade"):
             found = await client.call_tool(tool, {"wallet": WALLET})

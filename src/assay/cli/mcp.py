@@ -35,7 +35,7 @@ from assay.cli.command import MISCONFIGURED, complain, read_settings
 from assay.cli.mcp_arguments import checked, schema_of
 from assay.cli.mcp_pay import PayLimits, WrapperPayer
 from assay.cli.mcp_service import ServiceClient, ToolRefused, base_address, credential
-from assay.cli.mcp_tools import TOOLS, AssayTool, Session
+from assay.cli.mcp_tools import TOOLS, AssayTool, McpSession
 from assay.cli.ops import BACKLOG, Server, ops_protocol, running
 from assay.common.json import JsonObject
 from assay.settings import Settings, bind_address
@@ -90,7 +90,7 @@ def mcp(
 
 
 @contextmanager
-def _session(settings: Settings, base: str, *, is_private: bool) -> Generator[Session]:
+def _session(settings: Settings, base: str, *, is_private: bool) -> Generator[McpSession]:
     """Yield the session of the configured credentials; of none unless callers are authenticated.
 
     Raises `ValueError`.
@@ -99,7 +99,7 @@ def _session(settings: Settings, base: str, *, is_private: bool) -> Generator[Se
     key, token = settings.mcp_api_key, settings.mcp_dashboard_token
     payer = _payer(settings, base) if is_private else None
     try:
-        yield Session(
+        yield McpSession(
             service,
             None
             if key is None or not is_private
@@ -135,7 +135,7 @@ def _payer(settings: Settings, base: str) -> WrapperPayer | None:
         raise ValueError("ASSAY_MCP_PAYER_KEY must be a private key of 64 hex digits") from None
 
 
-def server_of(session: Session) -> McpServer[Any]:
+def server_of(session: McpSession) -> McpServer[Any]:
     """Return the server of the tools whose needs the session has."""
     tools = {one.name: one for one in TOOLS if session.has(one.need)}
     listed = [_described(one) for one in tools.values()]
@@ -196,7 +196,7 @@ def _refusal(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[content], is_error=True)
 
 
-async def _serve_stdio(session: Session) -> None:
+async def _serve_stdio(session: McpSession) -> None:
     server = server_of(session)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

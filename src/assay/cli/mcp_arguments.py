@@ -56,10 +56,10 @@ class Argument:
         return is_number and self.least <= value <= self.most  # type: ignore[operator] - a number
 
 
-Arguments = Mapping[str, Argument]
+ToolArguments = Mapping[str, Argument]
 
 
-def schema_of(arguments: Arguments) -> dict[str, JsonValue]:
+def schema_of(arguments: ToolArguments) -> dict[str, JsonValue]:
     """Return the JSON Schema of a tool's arguments; it allows no others."""
     return {
         "type": "object",
@@ -69,7 +69,7 @@ def schema_of(arguments: Arguments) -> dict[str, JsonValue]:
     }
 
 
-def checked(arguments: Arguments, given: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+def checked(arguments: ToolArguments, given: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return the arguments that were given. Raises `ToolRefused`, which names the argument."""
     if any(name not in arguments for name in given):
         raise ToolRefused(f"unknown argument; known are: {', '.join(arguments) or 'none'}")

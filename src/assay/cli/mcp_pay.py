@@ -18,8 +18,8 @@ from assay.cli.mcp_service import ToolRefused, client, visible
 from assay.cli.pay import (
     AMOUNT_MAX,
     CannotPay,
+    PayableRequirement,
     PayingClient,
-    PaymentDemand,
     call,
     demand_of,
     transaction_of,
@@ -82,9 +82,9 @@ class WrapperPayer:
             raise ToolRefused(
                 f"maxPriceUsd is above the limit of one call, {self._limits.call} USD"
             )
-        signed: list[PaymentDemand] = []
+        signed: list[PayableRequirement] = []
 
-        def approve(demand: PaymentDemand) -> None:
+        def approve(demand: PayableRequirement) -> None:
             if not _ADDRESS.fullmatch(demand.payee):
                 raise CannotPay("its 402 names no wallet as payee")
             self._reserve(demand.usd)
@@ -128,11 +128,11 @@ class WrapperPayer:
             left = f"{self._left:.6f}"
         return {"limitPerCallUsd": str(self._limits.call), "leftUsd": left}
 
-    def _unknown(self, demand: PaymentDemand) -> JsonObject:
+    def _unknown(self, demand: PayableRequirement) -> JsonObject:
         """Report a payment that was signed and of which no answer came."""
         return {"status": None, "outcome": "unknown", **_price(demand), **self._limits_left()}
 
-    def _paid(self, answer: httpx2.Response, demand: PaymentDemand | None) -> JsonObject:
+    def _paid(self, answer: httpx2.Response, demand: PayableRequirement | None) -> JsonObject:
         price = {"priceUsd": None} if demand is None else _price(demand)
         try:
             transaction = transaction_of(answer)
@@ -151,7 +151,7 @@ class WrapperPayer:
         }
 
 
-def _price(demand: PaymentDemand) -> JsonObject:
+def _price(demand: PayableRequirement) -> JsonObject:
     payee = demand.payee if _ADDRESS.fullmatch(demand.payee) else None
     return {"priceUsd": f"{demand.usd:.6f}", "network": demand.network.id, "payee": payee}
 

@@ -31,7 +31,7 @@ Need = Enum("Need", ["NOTHING", "KEY", "TOKEN", "PAYER"])
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class McpSession:
     """What the tools use: the service, and the credentials that are configured."""
 
     service: ServiceClient
@@ -54,10 +54,10 @@ class AssayTool:
     name: str
     title: str
     says: str
-    run: Callable[[Session, Given], JsonObject]
+    run: Callable[[McpSession, Given], JsonObject]
     output: Mapping[str, JsonValue]
     """JSON Schemas of the members of the result."""
-    arguments: wire.Arguments
+    arguments: wire.ToolArguments
     need: Need = Need.NOTHING
     is_read_only: bool = True
     is_destructive: bool = False
@@ -133,7 +133,7 @@ def _grade(found: JsonObject) -> JsonObject:
     }
 
 
-def _profile(session: Session, given: Given) -> JsonObject:
+def _profile(session: McpSession, given: Given) -> JsonObject:
     """Return the profile of the agent that the arguments name by its id or its wallet."""
     if ("agentId" in given) == ("wallet" in given):
         raise ToolRefused("give either agentId or wallet")
@@ -149,14 +149,14 @@ def _profile(session: Session, given: Given) -> JsonObject:
     return _object(session.service.ask("GET", path, headers=headers, query=_chain(given)))
 
 
-def _check(session: Session, given: Given) -> JsonObject:
+def _check(session: McpSession, given: Given) -> JsonObject:
     found = _profile(session, given)
     identity = _object(found.get("identity"))
     texts = {name: identity.get(name) for name in ("name", "description", "active")}
     return {**_grade(found), "quoted": _quoted(**texts, endpoints=identity.get("endpoints"))}
 
 
-def _explain(session: Session, given: Given) -> JsonObject:
+def _explain(session: McpSession, given: Given) -> JsonObject:
     found = _profile(session, given)
     signals = [
         {
@@ -187,7 +187,7 @@ def _explain(session: Session, given: Given) -> JsonObject:
     }
 
 
-def _improve(session: Session, given: Given) -> JsonObject:
+def _improve(session: McpSession, given: Given) -> JsonObject:
     found = _profile(session, given)
     causes = sorted(
         _objects(found.get("improve")),
@@ -217,7 +217,7 @@ def _improve(session: Session, given: Given) -> JsonObject:
     }
 
 
-def _snapshot(session: Session, given: Given) -> JsonObject:
+def _snapshot(session: McpSession, given: Given) -> JsonObject:
     path = f"/operator/agent/{_segment(given['agentId'])}/snapshot"
     found = _object(session.service.ask("GET", path, query=_chain(given)))
     ladder = _object(found.get("ladder"))
@@ -233,7 +233,7 @@ def _snapshot(session: Session, given: Given) -> JsonObject:
     }
 
 
-def _probes(_session: Session, given: Given) -> JsonObject:
+def _probes(_session: McpSession, given: Given) -> JsonObject:
     from assay.probing.probes import PROBES  # noqa: PLC0415 - imports the clients of agents
 
     family = given.get("family")
@@ -252,7 +252,7 @@ def _probes(_session: Session, given: Given) -> JsonObject:
     }
 
 
-def _evaluate(session: Session, given: Given) -> JsonObject:
+def _evaluate(session: McpSession, given: Given) -> JsonObject:
     path = f"/operator/trigger-sandbox/{_segment(given['agentId'])}"
     found = _object(
         session.service.ask("POST", path, headers=session.key, query=_chain(given), body={})
@@ -293,7 +293,7 @@ def _described(found: JsonObject) -> JsonObject:
     return _quoted(**{name: found[name] for name in names if name in found})
 
 
-def _list_wrappers(session: Session, given: Given) -> JsonObject:
+def _list_wrappers(session: McpSession, given: Given) -> JsonObject:
     found = _objects(session.service.ask("GET", "/operator/endpoints", headers=session.key))
     offset = given.get("offset", 0)
     start = offset if isinstance(offset, int) else 0
@@ -306,20 +306,20 @@ def _list_wrappers(session: Session, given: Given) -> JsonObject:
     }
 
 
-def _create_wrapper(session: Session, given: Given) -> JsonObject:
+def _create_wrapper(session: McpSession, given: Given) -> JsonObject:
     path = "/operator/endpoints"
     found = _object(session.service.ask("POST", path, headers=session.key, body=given))
     return {**_wrapper(found), "quoted": _described(found)}
 
 
-def _set_wrapper_active(session: Session, given: Given) -> JsonObject:
+def _set_wrapper_active(session: McpSession, given: Given) -> JsonObject:
     path = f"/operator/endpoints/{_segment(given['endpointId'])}"
     body = {"active": given["active"]}
     found = _object(session.service.ask("PATCH", path, headers=session.key, body=body))
     return {**_wrapper(found), "quoted": _described(found)}
 
 
-def _delete_wrapper(session: Session, given: Given) -> JsonObject:
+def _delete_wrapper(session: McpSession, given: Given) -> JsonObject:
     path = f"/operator/endpoints/{_segment(given['endpointId'])}"
     found = _object(session.service.ask("DELETE", path, headers=session.key))
     return {"id": _word(found.get("id")), "active": found.get("active") is True}
@@ -328,7 +328,7 @@ def _delete_wrapper(session: Session, given: Given) -> JsonObject:
 _REPORTS: Final = ("stats", "revenue", "top-endpoints", "agents", "logs")
 
 
-def _analytics(session: Session, given: Given) -> JsonObject:
+def _analytics(session: McpSession, given: Given) -> JsonObject:
     report = str(given["report"])
     days, limit = given.get("days"), given.get("limit", 20)
     query: dict[str, str | int] = {}
@@ -341,17 +341,17 @@ def _analytics(session: Session, given: Given) -> JsonObject:
     return {"report": report, "quoted": _quoted(data=found)}
 
 
-def _payer(session: Session) -> WrapperPayer:
+def _payer(session: McpSession) -> WrapperPayer:
     if session.payer is None:
         raise ToolRefused("no payer is configured")
     return session.payer
 
 
-def _quote(session: Session, given: Given) -> JsonObject:
+def _quote(session: McpSession, given: Given) -> JsonObject:
     return _payer(session).quote(str(given["path"]))
 
 
-def _pay(session: Session, given: Given) -> JsonObject:
+def _pay(session: McpSession, given: Given) -> JsonObject:
     found = _payer(session).pay(str(given["path"]), wire.usd(given["maxPriceUsd"]))
     body = _object(found.get("quoted")).get("body")  # already bounded, and longer than others
     return {**found, "quoted": {**_quoted(), "body": body}}

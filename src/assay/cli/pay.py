@@ -38,7 +38,7 @@ class CannotPay(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class PaymentDemand:
+class PayableRequirement:
     """What a 402 asks for, as far as it can be paid here."""
 
     required: Mapping[str, Any]
@@ -67,7 +67,7 @@ class PayingClient:
     key: str
     amount_max: int
     agent_id: str | None = None
-    approve: Callable[["PaymentDemand"], None] = lambda _demand: None
+    approve: Callable[["PayableRequirement"], None] = lambda _demand: None
     """Called before signing; raises `CannotPay` to refuse."""
 
     @property
@@ -135,7 +135,7 @@ def transaction_of(answer: httpx2.Response) -> str:
     return "" if header is None else str(_decoded(header).get("transaction") or "")
 
 
-def demand_of(answer: httpx2.Response, amount_max: int) -> PaymentDemand:
+def demand_of(answer: httpx2.Response, amount_max: int) -> PayableRequirement:
     """Return the first requirement of a 402 that we can meet.
 
     The asset and the network come from our own table. Raises `CannotPay` if it asks for more than
@@ -152,7 +152,7 @@ def demand_of(answer: httpx2.Response, amount_max: int) -> PaymentDemand:
         amount = _amount(requirement)
         if amount > amount_max:
             raise CannotPay("it asks for more than --max-usd")
-        return PaymentDemand(required, requirement, network, amount)
+        return PayableRequirement(required, requirement, network, amount)
     raise CannotPay("it asks for no payment that can be made here")
 
 
