@@ -42,7 +42,7 @@ from assay.server.errors import STATUS
 from assay.wrappers.model import CallRecord, InboundRequest, RoutedRequest
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
-from assay.wrappers.receipts import Receipts
+from assay.wrappers.receipts import SignedReceipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -211,7 +211,9 @@ class Process:
             ),
             record=RecordStage(self.recorded.append, clock),
         )
-        return Pipeline(steps, self.till, 2**20, BufferBudget(2**24), Receipts(SIGNER, ADDRESS))
+        return Pipeline(
+            steps, self.till, 2**20, BufferBudget(2**24), SignedReceipts(SIGNER, ADDRESS)
+        )
 
     def _view(self, chain: Network) -> View:
         world = self._world

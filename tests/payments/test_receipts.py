@@ -18,7 +18,7 @@ from assay.wrappers.receipts import (
     RECEIPT_CHARS_MAX,
     RECEIPT_TYPE,
     InvalidReceipt,
-    Receipts,
+    SignedReceipts,
     digest_of,
     facts_of,
     read_receipt,
@@ -117,13 +117,13 @@ def test_the_decision_is_named_and_the_longest_receipt_fits_a_header(folder: Pat
         entry = made.world.row()
     stored = StoredResponse(200, (), b"body")
     facts = facts_of("POST", TARGET + "?" + "q" * 8000, b"x", stored, trust)
-    ((_, token),) = Receipts(SIGNER, "https://" + "h" * 200).header(
+    ((_, token),) = SignedReceipts(SIGNER, "https://" + "h" * 200).header(
         entry, StoredResponse(200, (), b"body", receipt=facts)
     )
     claims = read_receipt(token.decode(), SIGNER.jwks(NOW))
     assert claims["decision"]["tier"] == "AAA"  # type: ignore[index,call-overload]
     assert len(token) < RECEIPT_CHARS_MAX
-    assert Receipts(SIGNER, "i" * RECEIPT_CHARS_MAX).header(entry, stored) == ()
+    assert SignedReceipts(SIGNER, "i" * RECEIPT_CHARS_MAX).header(entry, stored) == ()
     assert "decision" not in facts_of("GET", TARGET, b"", stored, NotRequired(""))
 
 

@@ -66,7 +66,7 @@ from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
-from assay.wrappers.receipts import Receipts
+from assay.wrappers.receipts import SignedReceipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
 from assay.wrappers.stages.forward import ForwardStage
@@ -161,7 +161,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         endpoints,
         Pipeline(
             *(steps, payments, settings.paid_response_bytes_max, buffers),
-            Receipts(dependencies.signer, settings.address),
+            SignedReceipts(dependencies.signer, settings.address),
         ),
         FastCalls(steps, origin),
         payments,

@@ -48,7 +48,7 @@ from assay.wrappers.model import (
     WrapperNotFound,
     WrapperResponse,
 )
-from assay.wrappers.receipts import Receipts, facts_of
+from assay.wrappers.receipts import SignedReceipts, facts_of
 from assay.wrappers.route_table import Routes
 from assay.wrappers.stages.forward import ForwardStage, read_body, require_size
 from assay.wrappers.stages.limit import LimitStage
@@ -141,7 +141,7 @@ class PaidCallService:
         payments: PaymentService,
         response_bytes_max: int,
         buffers: BufferBudget,
-        receipts: Receipts,
+        receipts: SignedReceipts,
     ) -> None:
         self._forward = forward
         self._payments = payments
@@ -302,7 +302,7 @@ class Pipeline:
         payments: PaymentService,
         response_bytes_max: int,
         buffers: BufferBudget,
-        receipts: Receipts,
+        receipts: SignedReceipts,
     ) -> None:
         self._steps = steps
         self._payments = payments

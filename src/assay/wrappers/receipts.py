@@ -39,7 +39,7 @@ class InvalidReceipt(ValueError):
     """It is no receipt, or its signature is by none of the keys; the message says which."""
 
 
-class Receipts:
+class SignedReceipts:
     """Makes the receipts of one service."""
 
     def __init__(self, signer: Es256DecisionSigner, issuer: str) -> None:
