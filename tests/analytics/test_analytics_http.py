@@ -172,6 +172,7 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
             "revenue": "0.000000",
             "avgResponseMs": 1.5,
             "errorRate": "0.0000",
+            "wouldBeDenied": 0,
         },
         {
             "endpointId": stall.wrapper_id,
@@ -181,6 +182,7 @@ async def test_top_endpoints_are_ranked_by_calls(stall: Stall) -> None:
             "revenue": "0.020000",
             "avgResponseMs": 0.007,
             "errorRate": "0.0000",
+            "wouldBeDenied": 0,
         },
     ]
     assert (await stall.get("top-endpoints", limit=1))["items"] == found[:1]
@@ -291,6 +293,8 @@ async def test_a_row_says_all_there_is_to_say(stall: Stall) -> None:
         "requestId": "r",
         "requestBytes": 0,
         "responseBytes": 0,
+        "wouldHave": None,
+        "wouldHaveReason": None,
     }
 
 
