@@ -39,9 +39,10 @@ from assay.payments.x402.facilitator_access import FacilitatorEndpoint
 from assay.payments.x402.protocol import PROTOCOL
 from assay.payments.x402.transaction_sender import GasPrices
 from assay.server.errors import STATUS
+from assay.wrappers.buffers import BufferBudget
 from assay.wrappers.model import CallRecord, InboundRequest, RoutedRequest
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.pipeline import Pipeline, Stages
 from assay.wrappers.receipts import SignedReceipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints

@@ -62,10 +62,11 @@ from assay.payments.x402.facilitator import RemoteFacilitator
 from assay.payments.x402.facilitator_access import endpoints_of
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
+from assay.wrappers.buffers import BufferBudget
 from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
-from assay.wrappers.pipeline import BufferBudget, Pipeline, Stages
+from assay.wrappers.pipeline import Pipeline, Stages
 from assay.wrappers.receipts import SignedReceipts
 from assay.wrappers.route_table import Routes
 from assay.wrappers.service import ConfigRules, Endpoints
@@ -156,13 +157,9 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         forward=ForwardStage(upstream, origin, dependencies.credentials),
         record=RecordStage(add, clock),
     )
-    buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     return WrapperServices(
         endpoints,
-        Pipeline(
-            *(steps, payments, settings.paid_response_bytes_max, buffers),
-            SignedReceipts(dependencies.signer, settings.address),
-        ),
+        _pipeline(dependencies, steps, payments),
         FastCalls(steps, origin),
         payments,
         settlement,
@@ -178,6 +175,15 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         origin,
         engines,
     )
+
+
+def _pipeline(
+    dependencies: WrapperDependencies, steps: Stages, payments: PaymentService
+) -> Pipeline:
+    settings = dependencies.settings
+    buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
+    receipts = SignedReceipts(dependencies.signer, settings.address)
+    return Pipeline(steps, payments, settings.paid_response_bytes_max, buffers, receipts)
 
 
 def _limit(clock: Clock, quota_lease: QuotaLease | None) -> LimitStage:

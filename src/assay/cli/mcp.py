@@ -27,8 +27,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server as McpServer
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay import __version__
 from assay.cli.command import MISCONFIGURED, complain, read_settings
@@ -38,6 +36,7 @@ from assay.cli.mcp_service import ServiceClient, ToolRefused, base_address, cred
 from assay.cli.mcp_tools import TOOLS, AssayTool, McpSession
 from assay.cli.ops import BACKLOG, Server, ops_protocol, running
 from assay.common.json import JsonObject
+from assay.server.request_context import AsgiApp, AsgiMessage, AsgiScope, Receive, Send
 from assay.settings import Settings, bind_address
 
 PATH: Final = "/mcp"
@@ -231,7 +230,7 @@ def _serve_http(settings: Settings, base: str, bind: str, names: tuple[str, ...]
         asyncio.run(_run_http(McpApplication(app, secret), listener, f"http://{own}{PATH}"))
 
 
-async def _run_http(app: ASGIApp, listener: socket.socket, address: str) -> None:
+async def _run_http(app: AsgiApp, listener: socket.socket, address: str) -> None:
     config = uvicorn.Config(
         app,
         http=ops_protocol(ANSWER_S),
@@ -253,16 +252,16 @@ async def _run_http(app: ASGIApp, listener: socket.socket, address: str) -> None
 class McpApplication:
     """Checks a caller before anything of its request is read; answers POST alone."""
 
-    def __init__(self, app: ASGIApp, token: bytes | None) -> None:
+    def __init__(self, app: AsgiApp, token: bytes | None) -> None:
         self._app, self._token = app, token
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request, and end its connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
-        async def closing(message: Message) -> None:
+        async def closing(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 headers = [*message.get("headers", ()), (b"connection", b"close")]
                 message = {**message, "headers": headers}
@@ -272,9 +271,13 @@ class McpApplication:
         if status is None:
             await self._app(scope, receive, closing)
             return
-        await PlainTextResponse(status.phrase, status, headers)(scope, receive, closing)
+        body = status.phrase.encode()
+        own = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
+        own += [(name.encode(), value.encode()) for name, value in headers.items()]
+        await closing({"type": "http.response.start", "status": status.value, "headers": own})
+        await closing({"type": "http.response.body", "body": body})
 
-    def _refused(self, scope: Scope) -> tuple[HTTPStatus | None, Mapping[str, str]]:
+    def _refused(self, scope: AsgiScope) -> tuple[HTTPStatus | None, Mapping[str, str]]:
         """Return why a request is refused, and the headers that say what would be accepted."""
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         expected = [] if self._token is None else [b"Bearer " + self._token]

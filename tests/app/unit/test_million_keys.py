@@ -35,8 +35,8 @@ from assay.identity.service import Sessions
 from assay.net.egress.credentials import NAMES_REMEMBERED, FieldFilter
 from assay.registries.model import OnchainAgent, RegistrationFile
 from assay.server.rate_limits import CALLERS_MAX, RateLimit
+from assay.wrappers.buffers import WRAPPERS_MAX, BufferBudget
 from assay.wrappers.matching import FOUND_MAX, RouteRow, RouteTable
-from assay.wrappers.pipeline import WRAPPERS_MAX, BufferBudget
 from assay.wrappers.response_fields import ResponseFields
 from assay.wrappers.stages.limit import CALLERS_MAX as WINDOWS_MAX
 from assay.wrappers.stages.limit import LimitStage

@@ -1,7 +1,6 @@
 """Credentials of facilitators: static headers, or a JWT for each request as CDP requires it.
 
-Source: Coinbase Developer Platform, "Authentication", and its SDK (`cdp/auth/utils/jwt.py`);
-ADR 0053.
+Source: x402.md#facilitator; ADR 0053.
 """
 
 import base64
@@ -28,7 +27,7 @@ Authorize: TypeAlias = Callable[[str, str], Mapping[str, str]]
 """Returns the headers for a request, by its method and URL."""
 
 CDP_TTL_S: Final = 120
-"""Lifetime of a CDP token. Source: CDP SDK, `JwtOptions.expires_in`."""
+"""Lifetime of a CDP token. Source: x402.md#facilitator."""
 
 _CDP: Final = {"cdp_key_id", "cdp_key_secret"}
 _ED25519_BYTES: Final = 64
