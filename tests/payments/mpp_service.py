@@ -81,34 +81,38 @@ class Service:
         self.ledger = counted_ledger(database, clock)
         lease = timedelta(seconds=5)
         self.settlement = Settlement(protocols, self.needs, self.ledger, clock, lease, witness)
-        self.till = PaymentService(self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+        self.payment_service = PaymentService(
+            self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,))
+        )
 
     async def demanded(self, quote: Quote = QUOTE) -> Any:
         """The headers of the 402."""
-        return (await self.till.demand(quote)).demand.headers
+        return (await self.payment_service.demand(quote)).demand.headers
 
     async def buy(self, header: str, quote: Quote = QUOTE) -> StoredResponse:
         """As the pipeline: what the payment has bought. Raises its refusals."""
         headers = ((b"authorization", header.encode()),)
         target = "/wrap/op/quote"
         request = PaidRequest("GET", quote.url, headers, b"", "192.0.2.7", target=target)
-        (presented,) = await self.till.presented(headers)
+        (presented,) = await self.payment_service.presented(headers)
         request = replace(request, presented=presented)
-        spent = await self.till.find_spent(presented.network, presented.digest, presented.token)
+        spent = await self.payment_service.find_spent(
+            presented.network, presented.digest, presented.token
+        )
         held: ClaimedPayment | Replay
         if spent is not None:
-            replay = await self.till.find_bought(spent, request)
-            held = replay or await self.till.resume(spent, quote, request)
+            replay = await self.payment_service.find_bought(spent, request)
+            held = replay or await self.payment_service.resume(spent, quote, request)
         else:
-            payment = await self.till.read(quote, request)
-            held = await self.till.hold(payment, request)
+            payment = await self.payment_service.read(quote, request)
+            held = await self.payment_service.hold(payment, request)
         if isinstance(held, Replay):
             return held.stored
         if held.entry.has_paid:
-            entry = await self.till.keep(held.entry, STORED)
+            entry = await self.payment_service.keep(held.entry, STORED)
         else:
-            entry = await self.till.settle(held, STORED)
-        await self.till.delivered(entry)
+            entry = await self.payment_service.settle(held, STORED)
+        await self.payment_service.delivered(entry)
         return STORED
 
     async def row(self) -> LedgerEntry:

@@ -1,7 +1,7 @@
 """A service that sells one call, put together as `app.wrappers` does, and its processes.
 
-Real are the pipeline, the till, our own x402 engine, its key, and the SQLite database. Fake is what
-no process of ours is: the chain's nodes, a facilitator, the upstream, and the time.
+Real are the pipeline, the payment service, our own x402 engine, its key, and the SQLite database.
+Fake is what no process of ours is: the chain's nodes, a facilitator, the upstream, and the time.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class Process:
         self.settlement = Settlement(protocols, first.needs, self.ledger, clock, lease, witness)
         self.costs = CostLedger(clock)
         rows = UnpaidRows(self.costs, self.ledger)
-        self.till = PaymentService(
+        self.payment_service = PaymentService(
             self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)), rows
         )
         self.watcher = Watcher(self.settlement, witness, SqlWatchStore(database), clock)
@@ -196,13 +196,13 @@ class Process:
         store, clock = world.wrappers, world.clock
         self.routes = Routes(store, endpoints, egress, clock)
         self.pay = PayStage(
-            *(self.till, self.networks, ADDRESS, platform, store, clock),
+            *(self.payment_service, self.networks, ADDRESS, platform, store, clock),
             tiers=nobody,
             is_listed=True,
         )
         steps = Stages(
             routes=self.routes,
-            trust=TrustStage(nobody, nobody, nobody, "required"),
+            trust=TrustStage(nobody, nobody, nobody, "required", nobody),
             limit=LimitStage(clock),
             pay=self.pay,
             forward=ForwardStage(
@@ -213,7 +213,7 @@ class Process:
             record=RecordStage(self.recorded.append, clock),
         )
         return Pipeline(
-            steps, self.till, 2**20, BufferBudget(2**24), SignedReceipts(SIGNER, ADDRESS)
+            steps, self.payment_service, 2**20, BufferBudget(2**24), SignedReceipts(SIGNER, ADDRESS)
         )
 
     def _view(self, chain: Network) -> View:

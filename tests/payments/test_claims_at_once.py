@@ -32,7 +32,7 @@ def read(made: Sale, process: Process, caller: str = HOME) -> tuple[Payment, Pai
     request = PaidRequest("GET", ADDRESS + target, headers, b"", caller, target=target)
     quote: Quote | None = process.pay.quote(process.match(incoming()))
     assert quote is not None
-    return made.world.run(process.till.read(quote, request)), request
+    return made.world.run(process.payment_service.read(quote, request)), request
 
 
 def test_a_copy_that_was_read_before_the_first_was_claimed_waits_and_is_handed_the_same(
@@ -41,12 +41,12 @@ def test_a_copy_that_was_read_before_the_first_was_claimed_waits_and_is_handed_t
     with sale(folder, Terms(), nothing) as made:
         run, process = made.world.run, made.process()
         copies = [read(made, process) for _ in range(3)]
-        held = run(process.till.hold(*copies[0]))
+        held = run(process.payment_service.hold(*copies[0]))
         assert isinstance(held, ClaimedPayment)
         with pytest.raises(PaymentPending):
-            run(process.till.hold(*copies[1]))
-        run(process.till.delivered(run(process.till.settle(held, STORED))))
-        replay = run(process.till.hold(*copies[2]))
+            run(process.payment_service.hold(*copies[1]))
+        run(process.payment_service.delivered(run(process.payment_service.settle(held, STORED))))
+        replay = run(process.payment_service.hold(*copies[2]))
         assert isinstance(replay, Replay)
         assert replay.stored.body == SOLD
         assert made.world.taken() == PRICE
@@ -56,11 +56,11 @@ def test_a_thief_that_was_quick_is_refused_what_the_buyer_has_claimed(folder: Pa
     with sale(folder, Terms(), nothing) as made:
         run, process = made.world.run, made.process()
         buyer, thief = read(made, process), read(made, process, "198.51.100.9")
-        held = run(process.till.hold(*buyer))
+        held = run(process.payment_service.hold(*buyer))
         assert isinstance(held, ClaimedPayment)
-        run(process.till.settle(held, STORED))
+        run(process.payment_service.settle(held, STORED))
         with pytest.raises(PaymentRequired) as refused:
-            run(process.till.hold(*thief))
+            run(process.payment_service.hold(*thief))
         assert refused.value.extras["reason"] == "invalid_exact_evm_nonce_already_used"
 
 
@@ -70,7 +70,7 @@ def test_of_two_processes_that_claim_at_once_one_has_it(folder: Path) -> None:
         asked = [(one, *read(made, one)) for one in (first, second)]
 
         async def both() -> list[object]:
-            claims = [one.till.hold(paying, request) for one, paying, request in asked]
+            claims = [one.payment_service.hold(paying, request) for one, paying, request in asked]
             return await asyncio.gather(*claims, return_exceptions=True)  # noqa: TID251
 
         kinds = {type(one) for one in made.world.run(both())}
@@ -109,12 +109,12 @@ def test_an_overtaken_claim_says_nothing_of_who_overtook_it(folder: Path) -> Non
     with sale(folder, Terms(), nothing) as made:
         run = made.world.run
         slow, quick = made.process(), made.process()
-        held = run(slow.till.hold(*read(made, slow)))
+        held = run(slow.payment_service.hold(*read(made, slow)))
         assert isinstance(held, ClaimedPayment)
         made.world.wait(20)
         made.is_served_and_paid_once(made.comes_again(quick))
         with pytest.raises(PaymentPending):
-            run(slow.till.settle(held, STORED))
-        run(slow.till.release(held, "upstream 500"))
+            run(slow.payment_service.settle(held, STORED))
+        run(slow.payment_service.release(held, "upstream 500"))
         assert made.world.taken() == PRICE
         assert made.world.row().has_paid

@@ -47,8 +47,8 @@ async def test_a_sale_is_paid_once_and_handed_out_again(
     assert world.taken() == PRICE
     row = await service.row()
     assert (row.state, row.payer) == (PaymentState.DELIVERED, PAYER)
-    assert service.till.receipt(row)
-    assert service.till.receipt(row, is_refusal=True) == ()
+    assert service.payment_service.receipt(row)
+    assert service.payment_service.receipt(row, is_refusal=True) == ()
 
 
 async def told(service: Service, header: str, quote: Quote = QUOTE) -> str:
@@ -147,12 +147,12 @@ async def test_who_has_spent_the_money_meanwhile_gets_nothing(
     service = await world.start()
     header = await credential(world.tempo, monkeypatch, await service.demanded())
     quote, request = QUOTE, request_of(header)
-    payment = await service.till.read(quote, await presented(service, request))
-    held = await service.till.hold(payment, request)
+    payment = await service.payment_service.read(quote, await presented(service, request))
+    held = await service.payment_service.hold(payment, request)
     assert isinstance(held, ClaimedPayment)
     world.tempo.balances[PAYER] = 1
     with pytest.raises((PaymentRequired, PaymentPending)):
-        await service.till.settle(held, STORED)
+        await service.payment_service.settle(held, STORED)
     await service.settlement.reconcile(is_due_only=False)
     assert (await service.row()).state is PaymentState.FAILED
     assert world.taken() == 0
@@ -234,10 +234,10 @@ async def test_the_platforms_part_is_paid_beside_the_seller(
 async def test_what_is_no_credential_is_refused(world: World, value: bytes) -> None:
     service = await world.start()
     headers = ((b"authorization", value),)
-    assert list(await service.till.presented(headers)) == []
+    assert list(await service.payment_service.presented(headers)) == []
     if PROTOCOL.is_attached(headers):
         with pytest.raises(PaymentRequired):
-            await service.till.read(QUOTE, replace(request_of(""), headers=headers))
+            await service.payment_service.read(QUOTE, replace(request_of(""), headers=headers))
 
 
 async def test_a_transaction_that_is_taken_back_is_not_made_again_by_us(
@@ -267,7 +267,7 @@ def request_of(header: str) -> PaidRequest:
 
 
 async def presented(service: Service, request: PaidRequest) -> PaidRequest:
-    (found,) = await service.till.presented(request.headers)
+    (found,) = await service.payment_service.presented(request.headers)
     return replace(request, presented=found)
 
 

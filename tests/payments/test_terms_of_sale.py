@@ -209,15 +209,15 @@ def test_an_authorisation_that_ended_while_it_was_claimed_is_pending_and_no_refu
         process = made.process()
         quote = quote_of(process)
         request = request_of(made)
-        payment_ = made.world.run(process.till.read(quote, request))
-        made.world.run(process.till.hold(payment_, request))
+        payment_ = made.world.run(process.payment_service.read(quote, request))
+        made.world.run(process.payment_service.hold(payment_, request))
         made.world.wait(110)
         row = made.world.row()
         assert row.state is PaymentState.CLAIMED
         lease = made.world.clock.now() + timedelta(minutes=1)
         made.world.run(process.ledger.move(row, PaymentState.CLAIMED, lease_until=lease))
         with pytest.raises(PaymentPending):
-            made.world.run(process.till.read(quote, request))
+            made.world.run(process.payment_service.read(quote, request))
 
 
 def quote_of(process: Process) -> Any:
@@ -237,7 +237,7 @@ def test_a_payment_presented_to_another_protocol_is_a_mistake_of_ours(folder: Pa
     with sale(folder, Terms(), nothing) as made:
         process = made.process()
         request = request_of(made)
-        (presented,) = made.world.run(process.till.presented(request.headers))
+        (presented,) = made.world.run(process.payment_service.presented(request.headers))
         wrong = replace(request, presented=replace(presented, parsed=object()))
         with pytest.raises(TypeError):
-            made.world.run(process.till.read(quote_of(process), wrong))
+            made.world.run(process.payment_service.read(quote_of(process), wrong))

@@ -142,7 +142,9 @@ class Process:
         )
         lease = timedelta(seconds=outside.lease_s)
         settlement = Settlement(protocols, first.needs, self.ledger, clock, lease, witness)
-        self.till = PaymentService(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+        self.payment_service = PaymentService(
+            settlement, MacKeys(b"assay.idempotency|", ("0" * 32,))
+        )
         log: Any = _Log(outside)
         watcher = Watcher(settlement, witness, self.ledger, clock)
         self._background = [
@@ -207,33 +209,35 @@ class Process:
             told.set_result(reply)
         if entry is not None:
             with suppress(Unavailable):
-                await self.till.delivered(entry)
+                await self.payment_service.delivered(entry)
 
     async def _answer(self, request: PaidRequest, quote: Quote, ask: Ask) -> tuple[Reply, Any]:
         """`Pipeline.answer`, `Pipeline._serve_paid` and `PayStep.hold`."""
-        (presented,) = await self.till.presented(request.headers)
-        spent = await self.till.find_spent(presented.network, presented.digest, presented.token)
+        (presented,) = await self.payment_service.presented(request.headers)
+        spent = await self.payment_service.find_spent(
+            presented.network, presented.digest, presented.token
+        )
         if spent is not None:
             try:
                 return await self._serve_again(spent, request, quote, ask)
             except PaymentRefused as refusal:
-                raise await self.till.refused(quote, refusal) from refusal
-        payment = await self.till.read(quote, replace(request, presented=presented))
-        held = await self.till.hold(payment, request)
+                raise await self.payment_service.refused(quote, refusal) from refusal
+        payment = await self.payment_service.read(quote, replace(request, presented=presented))
+        held = await self.payment_service.hold(payment, request)
         if isinstance(held, Replay):
             return _replayed(held)
         if quote.settles_first and not held.entry.has_paid:
-            held = ClaimedPayment(await self.till.settle(held, None), held.quote)
+            held = ClaimedPayment(await self.payment_service.settle(held, None), held.quote)
         return await self._serve(held, request, ask)
 
     async def _serve_again(
         self, spent: PaymentSpent, request: PaidRequest, quote: Quote, ask: Ask
     ) -> tuple[Reply, Any]:
         """`Pipeline._serve_again`."""
-        replay = await self.till.find_bought(spent, request)
+        replay = await self.payment_service.find_bought(spent, request)
         if replay is not None:
             return _replayed(replay)
-        held = await self.till.resume(spent, quote, request)
+        held = await self.payment_service.resume(spent, quote, request)
         return (
             _replayed(held) if isinstance(held, Replay) else await self._serve(held, request, ask)
         )
@@ -246,19 +250,19 @@ class Process:
             async with asyncio.timeout(held.quote.work_s + LATE_S):
                 stored = await ask(self, request.url, held.entry.digest)
         except TimeoutError:
-            await self.till.release(held, UpstreamBroken.code)
+            await self.payment_service.release(held, UpstreamBroken.code)
             raise UpstreamBroken("The upstream's answer was not whole in time.") from None
         except BaseException as error:
-            await self.till.release(held, getattr(error, "code", type(error).__name__))
+            await self.payment_service.release(held, getattr(error, "code", type(error).__name__))
             raise
         if stored.status >= 400:
-            await self.till.release(held, f"upstream {stored.status}")
+            await self.payment_service.release(held, f"upstream {stored.status}")
             return Reply(stored.status, "upstream_refused"), None
         stored = replace(stored, caller=request.caller)
         if held.entry.has_paid:
-            entry = await self.till.keep(held.entry, stored)
+            entry = await self.payment_service.keep(held.entry, stored)
         else:
-            entry = await self.till.settle(held, stored)
+            entry = await self.payment_service.settle(held, stored)
         return Reply(stored.status, body=stored.body), entry
 
     def _view(self, chain: Network) -> View:

@@ -69,19 +69,21 @@ class Seller:
 
     node: Node
     clock: FrozenClock
-    tills: list[PaymentService]
+    services: list[PaymentService]
     ledger: SqlLedgerStore
     operator_id: str
     number: int = 0
 
-    async def hold(self, till: PaymentService) -> ClaimedPayment | PaymentsUnavailable:
+    async def hold(self, payment_service: PaymentService) -> ClaimedPayment | PaymentsUnavailable:
         self.number += 1
         name, payer = f"p{self.number}", f"0x{self.number:040x}"
         made = purchase_of(name, payer, self.clock.monotonic_s(), Random(self.number))
         made.quote = replace(made.quote, operator_id=self.operator_id)
         request = made.request(made.caller, made.token)
         try:
-            held = await till.hold(await till.read(made.quote, request), request)
+            held = await payment_service.hold(
+                await payment_service.read(made.quote, request), request
+            )
         except PaymentsUnavailable as refusal:
             return refusal
         assert isinstance(held, ClaimedPayment)
@@ -98,11 +100,11 @@ async def seller(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerat
     owner = Operator("o" * 36, "o@x.example", "n", Role.ADMIN, Plan.FREE, Decimal(0), now, now)
     await SqlOperatorStore(databases[0]).add(owner, "hash", None, None)
     ledgers = [counted_ledger(database, clock) for database in databases]
-    tills = [
+    services = [
         _payments(node, ledger, SqlGasStore(database), clock)
         for ledger, database in zip(ledgers, databases, strict=True)
     ]
-    yield Seller(node, clock, tills, ledgers[0], owner.id)
+    yield Seller(node, clock, services, ledgers[0], owner.id)
     for database in databases:
         await database.close()
 
@@ -123,7 +125,7 @@ def _payments(
 async def test_two_processes_promise_what_their_key_holds_once(seller: Seller) -> None:
     """Each counted its own claims since it had read the balance: they promised it twice."""
     seller.node.balance = 6 * MOST
-    found = [await seller.hold(seller.tills[number % 2]) for number in range(14)]
+    found = [await seller.hold(seller.services[number % 2]) for number in range(14)]
     assert sum(isinstance(one, ClaimedPayment) for one in found) == 6
     refusals = [one for one in found if isinstance(one, PaymentsUnavailable)]
     assert all(one.retry_after_s for one in refusals)
@@ -140,7 +142,7 @@ async def test_claims_at_once_of_two_processes_promise_no_more_than_the_key_hold
     """Two that see each other may both be refused: never may both be served."""
     seller.node.balance = 5 * MOST
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(seller.hold(seller.tills[n % 2])) for n in range(20)]
+        tasks = [group.create_task(seller.hold(seller.services[n % 2])) for n in range(20)]
     assert sum(isinstance(task.result(), ClaimedPayment) for task in tasks) <= 5
 
 
@@ -148,7 +150,7 @@ async def test_what_was_settled_since_the_balance_was_read_is_no_more_in_it(
     seller: Seller,
 ) -> None:
     seller.node.balance = 3 * MOST
-    one, other = seller.tills
+    one, other = seller.services
     assert isinstance(await seller.hold(other), ClaimedPayment)
     for _ in range(2):
         held = await seller.hold(one)

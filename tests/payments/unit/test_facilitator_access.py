@@ -35,6 +35,7 @@ def pem(key: Any) -> str:
         (pem(P256), P256, "ES256"),
         (pem(P256).replace("\n", "\\n"), P256, "ES256"),
     ],
+    ids=["Ed25519", "PEM", "PEM on one line"],
 )
 def test_a_cdp_token_is_for_one_request_and_two_minutes(
     secret: str, key: Any, algorithm: str

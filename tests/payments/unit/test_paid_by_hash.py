@@ -66,7 +66,9 @@ class Service:
         witness = Witness(networks, protocols, View(needs, node), {}, self.clock, 0.0)
         lease = timedelta(seconds=5)
         self.settlement = Settlement(protocols, needs, self.ledger, self.clock, lease, witness)
-        self.till = PaymentService(self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)))
+        self.payment_service = PaymentService(
+            self.settlement, MacKeys(b"assay.idempotency|", ("0" * 32,))
+        )
 
     async def hold(self) -> Any:
         quote = replace(quote_of("p", Random(1)), network=self.network)
@@ -79,7 +81,7 @@ class Service:
             credential={"authorization": "Payment x", "payload": {"type": "hash"}},
             paid_by=PAID_BY,
         )
-        return await self.till.hold(payment, PaidRequest("GET", quote.url, [], b""))
+        return await self.payment_service.hold(payment, PaidRequest("GET", quote.url, [], b""))
 
 
 async def test_a_receipt_is_enough_where_one_confirmation_is() -> None:

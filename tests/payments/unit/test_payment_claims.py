@@ -116,7 +116,7 @@ class Blind:
         return [self._said.pop(0)]
 
 
-def till_of(
+def payment_service_of(
     facilitator: Any,
     ledger: MemoryLedgerStore,
     clock: FrozenClock,
@@ -124,7 +124,7 @@ def till_of(
     *,
     nodes: int = 1,
 ) -> tuple[PaymentService, Purchase]:
-    """A till on a network with so many nodes, and what is bought."""
+    """A payment service on a network with so many nodes, and what is bought."""
     needs = ProtocolDependencies(Signers(), facilitator, facilitator, clock)
     lease = timedelta(seconds=5)
     purchase = purchase_of("p", "0x" + "c0" * 20, 100.0, Random(1))
@@ -134,16 +134,16 @@ def till_of(
     return PaymentService(settlement, MacKeys(b"assay.idempotency|", ("0" * 32,)), rows), purchase
 
 
-async def hold(till: PaymentService, purchase: Purchase) -> ClaimedPayment | Replay:
+async def hold(payment_service: PaymentService, purchase: Purchase) -> ClaimedPayment | Replay:
     request = purchase.request(purchase.caller, purchase.token)
-    return await till.hold(await till.read(purchase.quote, request), request)
+    return await payment_service.hold(await payment_service.read(purchase.quote, request), request)
 
 
 async def held(
     facilitator: Any, ledger: MemoryLedgerStore, clock: FrozenClock, *, nodes: int = 1
 ) -> ClaimedPayment | Replay:
     """Hold a fresh payment, on a network with so many nodes."""
-    return await hold(*till_of(facilitator, ledger, clock, nodes=nodes))
+    return await hold(*payment_service_of(facilitator, ledger, clock, nodes=nodes))
 
 
 async def test_who_has_lost_his_claim_is_told_to_wait_and_not_to_pay() -> None:
@@ -167,25 +167,29 @@ async def test_a_claim_that_was_verified_slowly_is_renewed_before_the_upstream_i
 async def test_an_answer_kept_for_a_payment_that_came_again_and_failed_is_counted() -> None:
     """Its row was counted when it was released: the answer was not there then."""
     clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
-    till, purchase = till_of(Refusing(), MemoryLedgerStore(clock), clock, UnpaidRows(costs))
-    first = await hold(till, purchase)
+    payment_service, purchase = payment_service_of(
+        Refusing(), MemoryLedgerStore(clock), clock, UnpaidRows(costs)
+    )
+    first = await hold(payment_service, purchase)
     assert isinstance(first, ClaimedPayment)
-    await till.release(first, "the upstream has failed")
-    again = await hold(till, purchase)
+    await payment_service.release(first, "the upstream has failed")
+    again = await hold(payment_service, purchase)
     assert isinstance(again, ClaimedPayment)
     with pytest.raises(PaymentRequired):
-        await till.settle(again, StoredResponse(200, (), b"x" * 600))
+        await payment_service.settle(again, StoredResponse(200, (), b"x" * 600))
     address = Bearer(f"address {purchase.caller}")
     assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
 
 
 async def test_an_answer_kept_for_a_caller_that_goes_away_meanwhile_is_counted() -> None:
     clock, costs = FrozenClock(EPOCH), CostLedger(FrozenClock(EPOCH))
-    till, purchase = till_of(Refusing(), GoneOnceItIsKept(clock), clock, UnpaidRows(costs))
-    claimed = await hold(till, purchase)
+    payment_service, purchase = payment_service_of(
+        Refusing(), GoneOnceItIsKept(clock), clock, UnpaidRows(costs)
+    )
+    claimed = await hold(payment_service, purchase)
     assert isinstance(claimed, ClaimedPayment)
     with pytest.raises(asyncio.CancelledError):
-        await till.settle(claimed, StoredResponse(200, (), b"x" * 600))
+        await payment_service.settle(claimed, StoredResponse(200, (), b"x" * 600))
     address = Bearer(f"address {purchase.caller}")
     assert (costs.used(Cost.ROWS, address), costs.used(Cost.DISK_BYTES, address)) == (2, 600)
 
@@ -197,13 +201,13 @@ async def test_a_call_that_its_payment_cut_short_counts_though_its_payment_is_sh
     """Whoever showed it once it had ended was not counted, and could cut calls short for ever."""
     clock = FrozenClock(EPOCH)
     ledger = MemoryLedgerStore(clock)
-    till, purchase = till_of(Refusing(said), ledger, clock)
-    claimed = await hold(till, purchase)
+    payment_service, purchase = payment_service_of(Refusing(said), ledger, clock)
+    claimed = await hold(payment_service, purchase)
     assert isinstance(claimed, ClaimedPayment)
-    await till.release(claimed, CUT_SHORT)
+    await payment_service.release(claimed, CUT_SHORT)
     clock.move(60)
     entry = claimed.entry
-    await till.find_spent(entry.network, entry.digest)
+    await payment_service.find_spent(entry.network, entry.digest)
     other = replace(entry, id="other", nonce="0xother", digest="other", moves=0)
     assert (await ledger.claim(other, EPOCH)).failures == 1
 
