@@ -174,6 +174,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("chain_transfers", "chain_fundings", "removed_calls", "removed_payments"),
                 *("webhook_events", "service_credentials", "paid_calls", "chain_proofs"),
                 *("attested_people", "removed_snapshots"),
+                *("tier_quotes", "free_calls", "observed_totals"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (
@@ -197,6 +198,9 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *(("payments", "direct_fee"), ("payments", "direct_fee_payee")),
                 *(("evaluations", "rung"), ("evaluations", "policy"), ("wrappers", "cold_start")),
                 *(("snapshots", "evidence_hash"), ("snapshots", "record")),
+                *(("wrappers", "pricing"), ("wrappers", "free_calls"), ("wrappers", "free_per")),
+                *(("wrappers", "enforce"), ("calls", "would_deny")),
+                *(("paid_responses", "receipt"),),
             ):
                 await connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
             for column in (

@@ -122,7 +122,13 @@ class World:
         self.nonces += 1
         now = int(self.service.clock.now().timestamp())
         made = {"created": str(now), "expires": str(now + 60), "nonce": f'"{self.nonces}"'}
-        pairs = signed(agent=f'"{self.host.url}"', authority=authority, **{**made, **changes})
+        agent = f'"{self.host.url}"'
+        if authority == WRAPPERS:  # whose path is signed as well
+            made["covered"] = '("@authority" "@path" "signature-agent" "x-agent-id")'
+            parts = ("@authority", authority), ("@path", self.wrapper), ("signature-agent", agent)
+            lines = tuple(f'"{name}": {value}' for name, value in (*parts, ("x-agent-id", "7")))
+            changes = {"lines": lines, **changes}
+        pairs = signed(agent=agent, authority=authority, **{**made, **changes})
         return {k.decode(): v.decode() for k, v in pairs}
 
     async def check(self, headers: Mapping[str, str], kind: str = "check") -> httpx2.Response:
@@ -175,6 +181,8 @@ async def test_a_domains_key_lets_its_agent_in_at_a_wrapper(world: World) -> Non
     [seen] = world.host.to("/word")
     assert seen.all("x-assay-agent") == ["7"]
     assert seen.all("x-assay-identity-proven") == ["true"]
+    for name in ("signature", "signature-input", "signature-agent", "x-agent-id"):
+        assert seen.all(name) == []  # its seller could use it elsewhere
     by_id = await world.wrapped({"x-agent-id": "7"})
     refused(by_id, 401, "identity_required")
 
@@ -229,11 +237,52 @@ async def test_a_signature_for_another_site_is_refused(world: World) -> None:
     """What an agent sent to somebody else's site, and what it sent to the other part of this."""
     await world.prove()
     because(await world.check(world.sign("other.example")), "signature_invalid")
-    because(await world.check(world.sign(WRAPPERS)), "signature_invalid")
-    because(await world.wrapped(world.sign(API)), "signature_invalid")
+    because(await world.check(world.sign(WRAPPERS)), "components")
+    because(await world.wrapped(world.sign(API)), "components")
     forwarded = {**world.sign("other.example"), "host": "other.example"}
     because(await world.check({**forwarded, "x-forwarded-host": API}), "signature_invalid")
     assert world.host.to("/word") == []
+
+
+async def test_a_signature_for_one_wrapper_is_good_at_no_other(world: World) -> None:
+    """All sellers' wrappers have the same host."""
+    await world.prove()
+    whole = world.sign(
+        WRAPPERS, lines=None, covered='("@authority" "signature-agent" "x-agent-id")'
+    )
+    because(await world.wrapped(whole), "components")
+    sent = world.sign(WRAPPERS)
+    other = await world.service.http.get(f"{world.wrapper}?x=1", headers=sent)
+    assert other.status_code == 200  # the query is signed if the agent wants it
+    elsewhere = world.sign(
+        WRAPPERS,
+        lines=(
+            f'"@authority": {WRAPPERS}',
+            '"@path": /wrap/another/word',
+            f'"signature-agent": "{world.host.url}"',
+            '"x-agent-id": 7',
+        ),
+    )
+    because(await world.wrapped(elsewhere), "signature_invalid")
+
+
+async def test_the_agent_is_named_once_in_a_signed_header(world: World) -> None:
+    await world.prove()
+    blank = {**world.sign(), "x-agent-id": ""}
+    asked = "/gate/check/default?agentId=7"
+    answer = await world.service.http.get(asked, headers={**blank, **world.operator})
+    refused(answer, 401, "identity_required")
+    twice = [*world.sign().items(), ("x-agent-id", "8"), *world.operator.items()]
+    answer = await world.service.http.get("/gate/check/default", headers=twice)
+    because(answer, "malformed")
+
+
+async def test_bytes_beyond_ascii_in_a_signed_query_are_a_refusal(world: World) -> None:
+    await world.prove()
+    covered = '("@authority" "@path" "@query" "signature-agent" "x-agent-id")'
+    sent = world.sign(WRAPPERS, covered=covered)
+    answer = await world.service.http.get(f"{world.wrapper}?a=\xff", headers=sent)
+    because(answer, "signature_invalid")
 
 
 async def test_a_signature_is_good_for_one_request(world: World) -> None:
@@ -315,7 +364,7 @@ async def test_a_signature_of_one_agent_is_of_no_use_for_another_of_the_same_dom
     world.declare("8", world.host.url)
     because(await world.check(world.sign() | {"x-agent-id": "8"}), "signature_invalid")
     blind = world.sign(covered='("@authority" "signature-agent")')
-    because(await world.check(blind), "components")
+    refused(await world.check(blind), 401, "identity_required")
     elsewhere = await world.service.http.get(
         "/gate/check/default?agentId=8&chain=base", headers={**world.sign(), **world.operator}
     )

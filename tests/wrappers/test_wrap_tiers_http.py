@@ -202,10 +202,14 @@ async def test_a_free_quota_is_not_doubled_by_two_processes(tmp_path: Path, upst
         assert (statuses.count(200), statuses.count(402)) == (5, 5)
 
 
-async def test_a_free_call_that_is_not_served_is_given_back(seller: Seller, upstream: str) -> None:
-    await seller.sell(freeQuota={"calls": 1, "per": "day"}, targetUrl="http://127.0.0.1:20009")
+async def test_a_call_that_is_forwarded_uses_a_free_call_and_a_refused_one_none(
+    seller: Seller, upstream: str
+) -> None:
+    quota = {"calls": 2, "per": "day"}
+    await seller.sell(freeQuota=quota, rateLimit=1, targetUrl="http://127.0.0.1:20009")
     refused(await ask(seller), 502, "wrapper_request_failed")
-    await seller.change(targetUrl=upstream)
+    refused(await ask(seller), 429, "rate_limit_exceeded")
+    await seller.change(targetUrl=upstream, rateLimit=None)
     seller.service.clock.move(HEARD_S)
     assert (await ask(seller)).status_code == 200
     refused(await ask(seller), 402, "payment_required")
@@ -260,6 +264,8 @@ async def test_observing_relaxes_neither_payment_nor_proof_nor_limit(
     await seller.change(pricePerCall=0, pricing=[], rateLimit=1)
     seller.service.clock.move(HEARD_S)
     assert [(await ask(seller)).status_code for _ in range(2)] == [200, 429]
+    # An agent that would be refused is no caller of its own: anybody can make many.
+    assert (await ask(seller, await as_agent(seller))).status_code == 429
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -129,7 +129,9 @@ def _payer(settings: Settings, base: str) -> WrapperPayer | None:
         )
     limits = PayLimits(min(call, total), Decimal(total))
     try:
-        return WrapperPayer(settings.wrap_url or base, key.get_secret_value(), limits)
+        is_own = base == base_address(settings.address)
+        pays = settings.wrap_url if is_own and settings.wrap_url else base
+        return WrapperPayer(pays, key.get_secret_value(), limits)
     except ValueError:
         raise ValueError("ASSAY_MCP_PAYER_KEY must be a private key of 64 hex digits") from None
 

@@ -6,6 +6,7 @@ settled later. The budget of a process is therefore an upper bound of what it ca
 
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -34,7 +35,10 @@ ANSWER_CHARS_MAX: Final = 8_000
 RESEND_S: Final = 10.0
 """The same payment is sent again for so long while its outcome is unknown."""
 
-_PAYMENT_REQUIRED = 402
+OPEN_MAX: Final = 1_000
+"""Payments of an unknown outcome that are remembered; beyond that nothing is paid."""
+
+_PAYMENT_REQUIRED, _UNAVAILABLE = 402, 503
 _TRANSACTION = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
@@ -57,6 +61,7 @@ class WrapperPayer:
         address_of_key(key)
         self._base, self._key, self._limits = base, key, limits
         self._left, self._lock = limits.total, threading.Lock()
+        self._open: dict[str, float] = {}
         self._http = client(ANSWER_BYTES_MAX)
 
     def close(self) -> None:
@@ -82,6 +87,7 @@ class WrapperPayer:
             raise ToolRefused(
                 f"maxPriceUsd is above the limit of one call, {self._limits.call} USD"
             )
+        self._require_no_open(path)
         signed: list[PayableRequirement] = []
 
         def approve(demand: PayableRequirement) -> None:
@@ -98,15 +104,28 @@ class WrapperPayer:
             if not signed:
                 said = str(error).replace("--max-usd", "maxPriceUsd; nothing was paid")
                 raise ToolRefused(said) from None
-            return self._unknown(signed[0])
+            return self._unknown(path, signed[0])
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
             if not signed:
                 kind = type(error).__name__
                 raise ToolRefused(
                     f"the wrapper does not answer ({kind}); nothing was paid"
                 ) from None
-            return self._unknown(signed[0])
-        return self._paid(answer, signed[0] if signed else None)
+            return self._unknown(path, signed[0])
+        return self._paid(path, answer, signed[0] if signed else None)
+
+    def _require_no_open(self, path: str) -> None:
+        """Refuse to sign again while an earlier payment of the path may still settle."""
+        now_s = time.monotonic()
+        with self._lock:
+            self._open = {one: end_s for one, end_s in self._open.items() if end_s > now_s}
+            end_s = self._open.get(path)
+            is_full = len(self._open) >= OPEN_MAX
+        if end_s is not None or is_full:
+            raise ToolRefused(
+                "an earlier payment may still be settled, so no other one is signed; it ends in"
+                f" {(end_s or min(self._open.values())) - now_s:.0f} seconds"
+            )
 
     def _url(self, path: str) -> str:
         segments = path.partition("?")[0].split("/")
@@ -128,11 +147,17 @@ class WrapperPayer:
             left = f"{self._left:.6f}"
         return {"limitPerCallUsd": str(self._limits.call), "leftUsd": left}
 
-    def _unknown(self, demand: PayableRequirement) -> JsonObject:
-        """Report a payment that was signed and of which no answer came."""
+    def _unknown(self, path: str, demand: PayableRequirement) -> JsonObject:
+        """Report a payment that was signed and may be settled later; it is paid once until then."""
+        with self._lock:
+            self._open[path] = time.monotonic() + demand.valid_s
         return {"status": None, "outcome": "unknown", **_price(demand), **self._limits_left()}
 
-    def _paid(self, answer: httpx2.Response, demand: PayableRequirement | None) -> JsonObject:
+    def _paid(
+        self, path: str, answer: httpx2.Response, demand: PayableRequirement | None
+    ) -> JsonObject:
+        if demand is not None and answer.status_code == _UNAVAILABLE:
+            return self._unknown(path, demand)
         price = {"priceUsd": None} if demand is None else _price(demand)
         try:
             transaction = transaction_of(answer)

@@ -59,6 +59,11 @@ class PayableRequirement:
         """Return the wallet that receives it, as the 402 writes it."""
         return str(self.requirement["payTo"])
 
+    @property
+    def valid_s(self) -> int:
+        """Return how long what is signed can be settled."""
+        return _timeout_s(self.requirement)
+
 
 @dataclass(frozen=True, slots=True)
 class PayingClient:
@@ -143,7 +148,10 @@ def demand_of(answer: httpx2.Response, amount_max: int) -> PayableRequirement:
     """
     required = _decoded(answer.headers.get("payment-required"))
     known = {row.id: row for row in ROWS if row.protocol == "x402"}
-    for requirement in required.get("accepts") or ():
+    offers = required.get("accepts")
+    for requirement in offers if isinstance(offers, list) else ():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(requirement, dict) or not isinstance(requirement.get("payTo"), str):
+            continue
         network = known.get(str(requirement.get("network")))
         if network is None or requirement.get("scheme") != "exact":
             continue

@@ -112,6 +112,8 @@ def _read(file: Path) -> Sequence[DeclaredWrapper] | None:
 
 def _secret(path: Path) -> str:
     """Return the secret in a file, without its last line break."""
+    if "\0" in str(path):
+        raise FileNotFoundError("upstreamAuthSecretFile names no file")
     with path.open("rb") as opened:
         content = opened.read(SECRET_CHARS_MAX + 3)
     # Bytes that are not ASCII are refused by the rules of wrappers, which say what is.

@@ -134,7 +134,7 @@ class GateCheckHandler:
         by_domain = bool(policy.authorities) and is_domain_signed(
             agent_headers(headers), headers.get("x-agent-id")
         )
-        asked = headers.get("x-agent-id") or fields.get("agentId")
+        asked = headers.get("x-agent-id") or (None if by_domain else fields.get("agentId"))
         caller = None if by_domain else await self._caller(exchange, key.operator)
         request = _raised(policy.input, headers.get("x-min-score"), fields.get("minScore"))
         queried = None if by_domain else fields.get("chain")  # a domain does not sign the query

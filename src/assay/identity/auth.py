@@ -33,7 +33,9 @@ def agent_headers(headers: HeaderMap) -> AgentHeaders:
         session=headers.get("x-agent-session"),
         signature=headers.get("x-agent-signature"),
         challenge=headers.get("x-agent-challenge"),
-        signature_agent=headers.get("signature-agent"),
+        signature_agent=headers.get("signature-agent")
+        if '"x-agent-id"' in headers.get("signature-input", "")
+        else None,
     )
 
 

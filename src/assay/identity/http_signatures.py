@@ -71,6 +71,8 @@ class SignedRequest:
     """The values of `@authority` that are accepted: never what the caller says."""
     derived: Mapping[str, str]
     """Other derived components that are known, such as `@method`."""
+    required: tuple[str, ...] = ()
+    """Components that a signature must cover here, beside those that it must cover anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def read_signature(request: SignedRequest, now_s: float) -> RequestSignature:
     if len(signature[0]) != SIGNATURE_BYTES:
         raise _refused("malformed", "An Ed25519 signature has 64 bytes.")
     agent = _agent(_field(request.headers, "signature-agent"), label, signed)
-    _require_components(signed, request.headers)
+    _require_components(signed, request)
     bases = tuple(_base(signed, request, authority) for authority in request.authorities)
     return RequestSignature(agent, key_id, nonce, expires, bases, signature[0])
 
@@ -159,15 +161,18 @@ def _agent(field: str, label: str, signed: InnerList) -> str:
     raise _refused("malformed", "Send Signature-Agent as a quoted URL, and sign it.")
 
 
-def _require_components(signed: InnerList, headers: HeaderPairs) -> None:
+def _require_components(signed: InnerList, request: SignedRequest) -> None:
     """Require what limits a signature to one site and one agent.
 
     A platform may sign what its tenants send, so the signature must say which agent it is.
     """
     if len(set(signed.items)) != len(signed.items):
         raise _refused("malformed", "No component may be signed twice.")
-    required = ["@authority", "x-agent-id"]
-    if any(name == b"x-chain" for name, _ in headers):
+    sent = [name for name, _ in request.headers]
+    if sent.count(b"x-agent-id") > 1 or sent.count(b"x-chain") > 1:
+        raise _refused("malformed", "Send x-agent-id and x-chain once.")
+    required = ["@authority", *request.required, "x-agent-id"]
+    if b"x-chain" in sent:
         required.append("x-chain")
     if not set(required) <= {name for name, _ in signed.items}:
         raise _refused("components", f"Sign {', '.join(required)} and signature-agent.")
@@ -177,7 +182,7 @@ def _base(signed: InnerList, request: SignedRequest, authority: str) -> bytes:
     """Return the signature base. Source: RFC 9421, section 2.5."""
     lines = [f"{_shown(item)}: {_component(item, request, authority)}" for item in signed.items]
     lines.append(f'"@signature-params": {_shown_list(signed)}')
-    return "\n".join(lines).encode("ascii")
+    return "\n".join(lines).encode("latin-1")
 
 
 def _component(item: Item, request: SignedRequest, authority: str) -> str:

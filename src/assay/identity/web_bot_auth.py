@@ -70,7 +70,7 @@ def is_domain_signed(headers: AgentHeaders, agent_id: str | None) -> bool:
     """
     return (
         headers.signature_agent is not None
-        and agent_id is not None
+        and bool(agent_id)
         and headers.address is None
         and headers.session is None
         and headers.signature is None
@@ -108,9 +108,9 @@ class WebBotAuth:
         """Return a request to this service's wrappers; `path` begins with `/wrap/`."""
         derived = {"@method": method, "@path": path, "@query": f"?{query or ''}"}
         derived |= {"@scheme": self._address.scheme}
-        return SignedRequest(
-            headers, (_authority(self._address.scheme, self._address.netloc),), derived
-        )
+        authority = _authority(self._address.scheme, self._address.netloc)
+        # All sellers share the authority: without the path, each could use what it receives.
+        return SignedRequest(headers, (authority,), derived, required=("@path",))
 
     async def prove(
         self, request: SignedRequest, subject_key: str, *, spends: bool = True

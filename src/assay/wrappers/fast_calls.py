@@ -116,7 +116,7 @@ class FastCalls:
             return None
         limit, lines = route.config.rate_limit, b""
         if limit is not None:
-            who = carried.trust.key or caller_by(call.client_address)
+            who = carried.trust.limit_key or caller_by(call.client_address)
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
                 exchange.release()

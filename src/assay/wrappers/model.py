@@ -20,8 +20,16 @@ from assay.gate.model import ColdStart, GateInput
 from assay.http1.model import Caller, Target
 from assay.identity.model import AgentHeaders
 from assay.payments.model import ClaimedPayment, LedgerEntry, ProtocolName, Quote
-from assay.wrappers.tier_terms import FREE_RUNG_MIN, Enforce, FreeQuota, TierTerms
+from assay.wrappers.tier_terms import (
+    FREE_RUNG_MIN,
+    TIERS,
+    Enforce,
+    FreeQuota,
+    TierTerms,
+    terms_for,
+)
 
+_DAYS_OF = {"day": 31, "month": 1}
 _STRICTEST_FIRST = ("deny", None, "throttle", "allow")
 
 
@@ -35,10 +43,17 @@ class Terms:
     needs_proof: bool = False
     cold_start: str | None = None
     """What happens to an unproven agent, if trust is required."""
+    tier_prices: tuple[int, ...] = ()
+    """The price of each tier, best first; empty if `price` is everybody's."""
+    free_calls: int = 0
+    """Calls a month that an agent has for nothing."""
 
     def ask_more_than(self, other: "Terms") -> bool:
         """Return whether a caller who meets the other terms may not meet these."""
-        if self.price > other.price:
+        pairs = zip(self.prices, other.prices, strict=True)
+        if any(mine > theirs for mine, theirs in pairs):
+            return True
+        if self.price and self.free_calls < other.free_calls:
             return True
         if self.min_score is None:
             return False
@@ -47,6 +62,11 @@ class Terms:
         if _STRICTEST_FIRST.index(self.cold_start) < _STRICTEST_FIRST.index(other.cold_start):
             return True
         return self.needs_proof and not other.needs_proof
+
+    @property
+    def prices(self) -> tuple[int, ...]:
+        """Return the price of callers without proof, and of each tier."""
+        return (self.price, *(self.tier_prices or (self.price,) * len(TIERS)))
 
 
 class PaymentLimits:
@@ -177,7 +197,11 @@ class WrapperConfig:
         is_enforced = self.trust_enabled and self.enforce == "enforce"
         min_score = self.min_score if is_enforced else None
         needs_proof = self.identity_proof == "required"
-        return Terms(self.price, min_score, needs_proof, self.cold_start)
+        found = [terms_for(self.pricing, tier) for tier in TIERS if self.pricing]
+        prices = tuple(self.price if one is None else one.price for one in found)
+        quota, days = self.free_quota, _DAYS_OF
+        free_calls = 0 if quota is None else quota.calls * days[quota.per]
+        return Terms(self.price, min_score, needs_proof, self.cold_start, prices, free_calls)
 
 
 @dataclass(slots=True)
@@ -238,11 +262,16 @@ class RoutedRequest:
 
 @dataclass(slots=True)
 class NotRequired:
-    """The wrapper requires no trust; `key` is whom the rate limit counts."""
+    """The wrapper requires no trust; `key` is the payer, if one is known."""
 
     key: str
     would_deny: str | None = None
     """Why the trust check would have refused it, if it only observes."""
+
+    @property
+    def limit_key(self) -> str:
+        """Return whom the rate limit counts; empty: the payer, else the address."""
+        return self.key
 
 
 @dataclass(slots=True)
@@ -267,10 +296,18 @@ class AdmittedAgent:
 
     @property
     def key(self) -> str:
-        """Return whom the rate limit counts: the agent, unless anybody could claim to be it."""
+        """Return its name if it is proven, else nothing: anybody could claim to be it."""
         if not self.proven:
             return ""
         return self.agent_id if self.chain is None else f"{self.chain}/{self.agent_id}"
+
+    @property
+    def limit_key(self) -> str:
+        """Return whom the rate limit counts; empty: the payer, else the address.
+
+        Agents of rung 0 cost nothing to make: those that were only observed have no limit each.
+        """
+        return self.key if self.would_deny is None else self.quota_key
 
     @property
     def quota_key(self) -> str:

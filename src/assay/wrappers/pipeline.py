@@ -370,10 +370,11 @@ class Pipeline:
         if call is None:
             return None
         try:
-            return await self._forwarded(await self._steps.limit.admit(trusted, None), None)
+            admitted = await self._steps.limit.admit(trusted, None)
         except ServiceError:
             await self._steps.pay.give_back(call)
             raise
+        return await self._forwarded(admitted, None)
 
     async def _trust(
         self, call_record: CallRecord, matched: RoutedRequest, payer: str | None

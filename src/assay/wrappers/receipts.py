@@ -94,7 +94,7 @@ def facts_of(method: str, target: str, body: bytes, stored: StoredResponse, trus
     }
     if isinstance(trust, AdmittedAgent):
         facts["decision"] = {
-            "allow": True,
+            "allow": trust.would_deny is None,
             "agentId": trust.agent_id,
             "chain": trust.chain,
             "agentAddress": trust.address,

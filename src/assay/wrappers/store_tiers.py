@@ -19,6 +19,9 @@ from assay.wrappers.tier_terms import FreeQuota, period_of
 KNOWN_MAX: Final = 50_000
 """Quotes and spent quotas that a process remembers, each, so that it asks no database."""
 
+SPENT_KEPT: Final = timedelta(seconds=5)
+"""How long a process remembers that a quota is spent: another one may give a call back."""
+
 _LONGER: Final = 1.25
 """A quote is kept for so many times its life, so that most calls need not write it again."""
 
@@ -54,7 +57,7 @@ class SqlTierStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._quoted: OrderedDict[tuple[str, str, int, int], datetime] = OrderedDict()
-        self._spent: OrderedDict[tuple[str, str, str], tuple[str, int]] = OrderedDict()
+        self._spent: OrderedDict[tuple[str, str, str], tuple[int, datetime]] = OrderedDict()
 
     async def quote(
         self, wrapper_id: str, agent: str, revision: int, price: int, now: datetime, life_s: float
@@ -93,13 +96,14 @@ class SqlTierStore:
     async def spend(self, wrapper_id: str, agent: str, quota: FreeQuota, now: datetime) -> bool:
         """Use one free call of the agent; return whether it had one left."""
         key, period = (wrapper_id, quota.per, agent), period_of(quota.per, now)
-        if self._spent.get(key) == (period, quota.calls):
+        calls, until = self._spent.get(key, (0, now))
+        if calls == quota.calls and now < until:
             return False
         values = {**_values(key), "period": period, "calls": quota.calls}
         async with self._database.write() as connection:
             used = (await connection.execute(_SPEND, values)).scalar_one_or_none()
         if used is None:
-            self._spent[key] = (period, quota.calls)
+            self._spent[key] = (quota.calls, now + SPENT_KEPT)
             if len(self._spent) > KNOWN_MAX:
                 self._spent.popitem(last=False)
         return used is not None
@@ -107,7 +111,7 @@ class SqlTierStore:
     async def give_back(
         self, wrapper_id: str, agent: str, quota: FreeQuota, spent_at: datetime
     ) -> None:
-        """Give back a free call that was not served."""
+        """Give back a free call that was not forwarded."""
         key = (wrapper_id, quota.per, agent)
         values = {**_values(key), "period": period_of(quota.per, spent_at)}
         async with self._database.write() as connection:

@@ -7,7 +7,7 @@ POST /operator/endpoints are (interface.md#wrapper-body).
 
 import difflib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,8 +35,11 @@ _WRITTEN: Final = (
     *("paymentProtocol", "paymentNetwork", "payoutAddress", "trustEnabled", "minScore"),
     *("coldStart", "identityProof", "settle", "maxBodyBytes", "timeoutMs"),
     *("upstreamAuthHeader", "passResponseHeaders", "corsOrigins"),
+    *("pricing", "freeQuota", "enforce"),
 )
 _KEYS: Final = (*_WRITTEN, _SECRET_FILE)
+_NESTED: Final = ("minTier", "pricePerCall", "rateLimit", "calls", "per")
+"""Members of entries of `pricing`, and of `freeQuota`."""
 
 
 class BadWrapperFile(ServiceError):
@@ -93,8 +96,17 @@ def render(configs: Sequence[WrapperConfig]) -> str:
     for config in sorted(configs, key=lambda c: (c.path, c.method)):
         shown = wire.endpoint(config).model_dump(by_alias=True, mode="json")
         entry = {name: shown[name] for name in _WRITTEN if shown[name] not in (None, [], "")}
-        entries.append({**entry, "pricePerCall": float(shown["pricePerCall"])})
+        if config.pricing:
+            entry["pricing"] = [
+                {name: value for name, value in _priced(one).items() if value is not None}
+                for one in shown["pricing"]
+            ]
+        entries.append(_priced(entry))
     return yaml.safe_dump({"wrappers": entries}, sort_keys=False, allow_unicode=True)
+
+
+def _priced(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {**shown, "pricePerCall": float(shown["pricePerCall"])}
 
 
 def _composed(text: str) -> yaml.Node:
@@ -160,8 +172,12 @@ def _value(node: yaml.Node) -> JsonValue:
     """Return a node's value, if it is one that JSON has."""
     if isinstance(node, yaml.SequenceNode):
         return [_value(one) for one in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return {name: _value(one) for name, one in _members(node, _NESTED).items()}
     if not isinstance(node, yaml.ScalarNode) or node.tag.removeprefix(_TAG_PREFIX) not in _TAGS:
-        raise _bad(node, "must be text, a number, true, false, null or a list; quote dates")
+        raise _bad(
+            node, "must be text, a number, true, false, null, a list or a mapping; quote dates"
+        )
     try:
         return _UNTYPED.constructor.SafeConstructor().construct_object(node)
     except (ValueError, yaml.YAMLError) as error:

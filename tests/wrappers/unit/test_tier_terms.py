@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.wrappers.model import Terms
 from assay.wrappers.tier_terms import TIERS, TierTerms, period_of, terms_for
 
 LIST_PRICE = 10_000
@@ -57,3 +58,22 @@ def test_the_order_of_the_entries_does_not_matter(pricing: list[TierTerms], tier
 def test_a_period_is_named_by_its_utc_date(per: str, name: str) -> None:
     at = datetime(2026, 11, 27, 23, 59, 59, tzinfo=UTC)
     assert period_of("day" if per == "day" else "month", at) == name
+
+
+@pytest.mark.parametrize(
+    ("strict", "free"),
+    [
+        (Terms(10_000), Terms(10_000, free_calls=1)),
+        (Terms(10_000, free_calls=1), Terms(10_000, free_calls=31)),
+        (Terms(10_000), Terms(20_000, tier_prices=(0, *(20_000,) * (len(TIERS) - 1)))),
+        (
+            Terms(10_000, tier_prices=(5_000, *(10_000,) * (len(TIERS) - 1))),
+            Terms(10_000, tier_prices=(5_000,) * len(TIERS)),
+        ),
+    ],
+)
+def test_what_is_cheaper_for_some_agents_asks_less(strict: Terms, free: Terms) -> None:
+    """So another spelling of the dearer wrapper's path does not lead to it."""
+    assert strict.ask_more_than(free)
+    assert not Terms(0).ask_more_than(strict)
+    assert not strict.ask_more_than(strict)

@@ -24,7 +24,7 @@ def call(limit: int, wrapper: str = "w", key: str | None = "agent") -> Any:
     config = SimpleNamespace(rate_limit=limit, id=wrapper)
     incoming = SimpleNamespace(client_address="1.2.3.4")
     matched = SimpleNamespace(config=config, incoming=incoming)
-    return SimpleNamespace(matched=matched, trust=SimpleNamespace(key=key))
+    return SimpleNamespace(matched=matched, trust=SimpleNamespace(limit_key=key))
 
 
 def at_once(work: Coroutine[Any, Any, RateLimitedRequest]) -> RateLimitedRequest:

@@ -198,6 +198,7 @@ def pay_steps(
     """Call a URL and pay if it asks for at most `max_price`; `payment` is sent again, if given."""
     amount_max = _base_units(max_price)
     request = _call(url, options)
+    is_again = payment is not None
     if payment is None:
         received = yield from _unpaid(core, request)
         if received.status != _PAYMENT_REQUIRED:
@@ -210,7 +211,7 @@ def pay_steps(
         raise InvalidInput("The payment was signed for another call: method, url and body differ.")
     elif payment.amount > amount_max:
         raise InvalidInput("The payment is of more than max_price.")
-    received = yield from _paid(core, request, payment)
+    received = yield from _paid(core, request, payment, is_again=is_again)
     transaction = _transaction(received)
     return PaidResponse(received.status, received.headers, received.body, payment, transaction)
 
@@ -227,24 +228,30 @@ def _unpaid(core: Core, request: Send) -> Steps[Received]:
     raise AssertionError("Retries.attempts must be at least 1.")
 
 
-def _paid(core: Core, request: Send, payment: Payment) -> Steps[Received]:
-    """Send the payment until there is an answer; it is the same one each time."""
+def _paid(core: Core, request: Send, payment: Payment, *, is_again: bool) -> Steps[Received]:
+    """Send the payment until there is an answer; it is the same one each time.
+
+    A 402 refuses it only if no try before, `is_again` among them, can have settled it.
+    """
     headers = {**request.headers, "payment-signature": payment.header}
     paid = Send(request.method, request.path, headers, request.body, is_relayed=True)
+    may_be_settled = is_again
     for attempt in range(1, core.retries.attempts + 1):
         after_s: float | None = None
         try:
             received: Received = yield paid
         except AssayError as failure:
+            not_sent = isinstance(failure, ConnectionFailed) and not failure.sent
+            may_be_settled = may_be_settled or not not_sent
             if attempt == core.retries.attempts or not isinstance(failure, ConnectionFailed):
                 message = f"The payment was sent, and its outcome is unknown: {failure}"
                 raise PaymentUnresolved(message, payment) from None
         else:
             if received.status == _PAYMENT_REQUIRED:
-                message = f"The service did not accept the payment: {_reason(received)}"
-                raise PaymentRefused(message, payment)
+                raise _refused(received, payment, may_be_settled=may_be_settled)
             if received.status != _UNAVAILABLE:
                 return received
+            may_be_settled = True
             after = received.headers.get("retry-after", "")
             after_s = float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
             if attempt == core.retries.attempts or after_s > core.retries.wait_s_max:
@@ -252,6 +259,14 @@ def _paid(core: Core, request: Send, payment: Payment) -> Steps[Received]:
                 raise PaymentUnresolved(message, payment)
         yield pause_after(core.retries, attempt, after_s)
     raise AssertionError("Retries.attempts must be at least 1.")
+
+
+def _refused(received: Received, payment: Payment, *, may_be_settled: bool) -> PaymentFailed:
+    if may_be_settled:
+        message = f"An earlier try may have settled the payment: {_reason(received)}"
+        return PaymentUnresolved(message, payment)
+    message = f"The service did not accept the payment: {_reason(received)}"
+    return PaymentRefused(message, payment)
 
 
 def _base_units(max_price: Decimal | str) -> int:

@@ -88,9 +88,18 @@ _UNAUTHORIZED = frozenset({401, 403})
 _TURNED_AWAY = frozenset({401, 403, 404, 405, 429})
 """Statuses of an answer in another form that mean that a request was not handled."""
 
+_OF_PAYMENT = frozenset({400, 402, 409, 412, 413, 415, 422, 431})
+"""Statuses of an answer in another form that a payment itself causes."""
+
 _REASON_CHARS_MAX = 100
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_PENDING_REASONS = frozenset({"settlement_pending", "unexpected_settle_error"})
+_PENDING_REASONS = frozenset(
+    {
+        *("settlement_pending", "unexpected_settle_error", "unknown_settlement_error"),
+        *("duplicate_settlement", "settle_exact_node_failure", "transaction_failed"),
+        "settle_exact_evm_transaction_confirmation_timed_out",
+    }
+)
 """Reasons that do not say that the money stays where it is. Source: x402.md#error-reasons."""
 
 
@@ -100,21 +109,21 @@ class _Asked:
 
     url: str = ""
     is_exclusive: bool = True
-    """Whether no other facilitator can have it: only then is its refusal one."""
+    """Whether no request before this one can have settled it: only then is a refusal one."""
 
 
 class _NoAnswer(Exception):
     """A facilitator has not answered a request as the specification says."""
 
-    def __init__(
-        self, detail: str, *, is_unsent: bool = False, is_turned_away: bool = False
-    ) -> None:
+    def __init__(self, detail: str, *, is_unsent: bool = False, status: int = 0) -> None:
         super().__init__(detail)
         self.detail = detail
         self.is_unsent = is_unsent
         """No connection was made."""
-        self.is_turned_away = is_turned_away
-        """It answered with a status of `_TURNED_AWAY`."""
+        self.is_turned_away = status in _TURNED_AWAY
+        """The request was not handled."""
+        self.is_of_payment = status in _OF_PAYMENT
+        """This payment is the reason: no buyer can make a facilitator look broken."""
 
 
 class RemoteFacilitator:
@@ -281,8 +290,7 @@ class RemoteFacilitator:
         an earlier process asked is unknown; then no refusal is believed. A signed authorisation
         moves money once, whoever submits it. Raises `PaymentsUnavailable`.
         """
-        unknown = _Asked(is_exclusive=len(self._endpoints) == 1)
-        before = self._asked.get(entry.digest) or unknown
+        before = self._asked.get(entry.digest) or _Asked(is_exclusive=False)
         pinned = [one for one in self._endpoints if one.url == before.url]
         timeout_s, problems = min(TIMEOUT_S, self._settlement_s), list[str]()
         is_exclusive = before.is_exclusive
@@ -293,6 +301,7 @@ class RemoteFacilitator:
             except _NoAnswer as error:
                 problems.append(error.detail)
                 if not (error.is_unsent or error.is_turned_away):
+                    self._asked.put(entry.digest, _Asked(one.url, is_exclusive=False))
                     break
                 is_exclusive = is_exclusive and error.is_unsent
                 self._asked.put(entry.digest, _Asked(before.url, is_exclusive))
@@ -315,8 +324,9 @@ class RemoteFacilitator:
         """Return the answer. Raises `_NoAnswer`, and counts it for the breaker."""
         try:
             answer = await self._answer(one, path, body, timeout_s)
-        except _NoAnswer:
-            self._breakers[one.url].failed()
+        except _NoAnswer as error:
+            if not error.is_of_payment:
+                self._breakers[one.url].failed()
             raise
         self._breakers[one.url].succeeded()
         return answer
@@ -335,13 +345,16 @@ class RemoteFacilitator:
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _NoAnswer(repr(error), is_unsent=True) from error
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
-            is_turned_away = status in _TURNED_AWAY
-            raise _NoAnswer(repr(error), is_turned_away=is_turned_away) from error
-        is_answer = is_object(value) and (
-            isinstance(value.get("isValid"), bool) if path == "/verify" else "success" in value
+            raise _NoAnswer(type(error).__name__, status=status) from error
+        is_answer = (
+            is_object(value)
+            and status not in _OUTAGES
+            and (
+                isinstance(value.get("isValid"), bool) if path == "/verify" else "success" in value
+            )
         )
         if not is_object(value) or not is_answer:
-            raise _NoAnswer(f"status {status}", is_turned_away=status in _TURNED_AWAY)
+            raise _NoAnswer(f"status {status}", status=status)
         return value
 
     def _connections(self) -> httpx2.AsyncClient:
@@ -375,9 +388,16 @@ def _question(
 
 
 def _forwarded(extensions: JsonObject) -> JsonObject:
-    """Return the extensions of a payment, without what only the seller says."""
+    """Return the extensions of a payment, without what only the seller says.
+
+    Those that are too long, or that no strict JSON can say, are left out.
+    """
     found = {name: value for name, value in extensions.items() if name != "bazaar"}
-    return found if len(json.dumps(found)) <= EXTENSIONS_CHARS_MAX else {}
+    try:
+        said = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return {}
+    return found if len(said) <= EXTENSIONS_CHARS_MAX else {}
 
 
 def _domain(asset: PaymentAsset) -> JsonObject:

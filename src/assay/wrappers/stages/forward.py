@@ -41,6 +41,9 @@ from assay.wrappers.model import (
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.response_fields import ResponseFields, exceptions, is_command
 
+SIGNATURES: Final = frozenset({b"signature", b"signature-input", b"signature-agent"})
+"""Proofs of a caller by its domain's key: no upstream gets what it could use elsewhere."""
+
 ROUNDS_MAX: Final = 4
 """How often a request may have been here: wrappers of wrappers are odd, but harmless."""
 
@@ -270,7 +273,11 @@ class ForwardStage:
         dropped = _named_by_connection(incoming.headers)
         added = paid.admitted.matched.route.upstream_header
         sent = REQUEST_FIELDS.passes
-        headers = [h for h in incoming.headers if sent(h[0]) and h[0] not in dropped]
+        headers = [
+            (name, value)
+            for name, value in incoming.headers
+            if sent(name) and name not in dropped and as_gateways_read(name) not in SIGNATURES
+        ]
         headers = self._credentials.headers(headers)
         if added is not None:
             own = as_gateways_read(added[0])
@@ -328,7 +335,7 @@ def _caller(paid: PayableRequest) -> Caller:
     incoming, trust = paid.admitted.matched.incoming, paid.admitted.trusted.trust
     if isinstance(paid.payment, ClaimedPayment):
         return payer_at(paid.payment.entry.payer, incoming.client_address)
-    if isinstance(trust, AdmittedAgent) and trust.proven:
+    if isinstance(trust, AdmittedAgent) and trust.limit_key:
         return agent_at(trust.address, incoming.client_address)
     return incoming.caller
 

@@ -49,7 +49,7 @@ class LimitStage:
         if limit is None:
             return RateLimitedRequest(trusted, ())
         client = caller_by(trusted.matched.incoming.client_address)
-        who = trusted.trust.key or payer or client
+        who = trusted.trust.limit_key or payer or client
         left, reset_s = await self._counted(trusted.matched.config, who)
         if left < 0:
             raise RateLimitExceeded(

@@ -184,7 +184,7 @@ class PayStage:
         return FreeCall(config.id, agent, quota, now)
 
     async def give_back(self, call: FreeCall) -> None:
-        """Give back a free call that was not served."""
+        """Give back a free call that was not forwarded."""
         await self._tiers.give_back(call.wrapper_id, call.agent, call.quota, call.at)
 
     def is_payable(self, quote: Quote, presented: PresentedPayment) -> bool:

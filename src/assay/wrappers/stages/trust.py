@@ -269,7 +269,7 @@ class TrustStage:
 def _limited(matched: RoutedRequest, known: AdmittedAgent) -> RoutedRequest:
     """Return the request with the rate limit of a proven agent's tier."""
     terms = terms_for(matched.config.pricing, known.tier if known.proven else None)
-    if terms is None or terms.rate_limit is None:
+    if terms is None or terms.rate_limit is None or known.would_deny is not None:
         return matched
     config = replace(matched.config, rate_limit=terms.rate_limit)
     return RoutedRequest(matched.incoming, replace(matched.route, config=config))
