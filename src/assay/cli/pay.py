@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 from assay.app import address_of_key, sign_authorization
 from assay.cli.command import FAILED, complain
+from assay.common.json import is_array, is_object
 from assay.common.numbers import DECIMALS, NotANumber, decimal_number, whole_number
 from assay.payments.model import PaymentNetwork
 from assay.payments.networks import ROWS
@@ -148,9 +149,9 @@ def demand_of(answer: httpx2.Response, amount_max: int) -> PayableRequirement:
     """
     required = _decoded(answer.headers.get("payment-required"))
     known = {row.id: row for row in ROWS if row.protocol == "x402"}
-    offers = required.get("accepts")
-    for requirement in offers if isinstance(offers, list) else ():  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(requirement, dict) or not isinstance(requirement.get("payTo"), str):
+    offers: object = required.get("accepts")
+    for requirement in offers if is_array(offers) else ():
+        if not is_object(requirement) or not isinstance(requirement.get("payTo"), str):
             continue
         network = known.get(str(requirement.get("network")))
         if network is None or requirement.get("scheme") != "exact":
