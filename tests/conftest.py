@@ -109,5 +109,4 @@ def pytest_collection_finish() -> None:
     """The collector need not look at twenty thousand tests again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
     gc.enable()
