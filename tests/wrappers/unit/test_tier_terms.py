@@ -1,13 +1,15 @@
 """The choice of an agent's terms: the best entry its tier reaches, and never a dearer one."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.wrappers.model import Terms
-from assay.wrappers.tier_terms import TIERS, TierTerms, period_of, terms_for
+from assay.wrappers.model import AdmittedAgent, NotRequired, Terms, WrapperConfig
+from assay.wrappers.tier_terms import TIERS, FreeQuota, TierTerms, period_of, terms_for
 
 LIST_PRICE = 10_000
 
@@ -77,3 +79,46 @@ def test_what_is_cheaper_for_some_agents_asks_less(strict: Terms, free: Terms) -
     assert strict.ask_more_than(free)
     assert not Terms(0).ask_more_than(strict)
     assert not strict.ask_more_than(strict)
+
+
+def agent_of(agent_id: str, *, proven: bool = True, **fields: Any) -> AdmittedAgent:
+    return AdmittedAgent(agent_id, "0xa", proven, "A", 80.0, **fields)
+
+
+@pytest.mark.parametrize(
+    ("agent", "limit", "quota"),
+    [
+        (
+            AdmittedAgent("7", "0xa", proven=True, tier="A", score=80.0, chain="base", rung=1),
+            "base/7",
+            "base/7",
+        ),
+        (agent_of("7", chain="base", rung=1), "base/7", "base/7"),
+        (agent_of("7", chain="base"), "base/7", ""),
+        (agent_of("0xa", would_deny="low_score"), "", ""),
+        (agent_of("7", rung=1, would_deny="low_score"), "7", "7"),
+        (agent_of("7", proven=False, rung=1), "", ""),
+    ],
+)
+def test_whom_a_limit_and_a_quota_count(agent: AdmittedAgent, limit: str, quota: str) -> None:
+    """Nobody gets another limit by another wallet that costs nothing to make."""
+    assert (agent.limit_key, agent.quota_key) == (limit, quota)
+    assert NotRequired("0xpayer").limit_key == "0xpayer"
+
+
+def test_the_terms_of_a_wrapper_have_the_price_of_each_tier() -> None:
+    quota = FreeQuota(3, "day")
+    pricing = [TierTerms("A", 4), TierTerms("B", 6)]
+    config: Any = SimpleNamespace(
+        trust_enabled=True,
+        enforce="enforce",
+        min_score=50.0,
+        identity_proof="required",
+        cold_start=None,
+        price=LIST_PRICE,
+        pricing=pricing,
+        free_quota=quota,
+    )
+    terms = WrapperConfig.terms.fget(config)  # type: ignore[attr-defined]
+    assert terms.prices == (LIST_PRICE, *(paid(pricing, tier) for tier in TIERS))
+    assert terms.free_calls == 93
