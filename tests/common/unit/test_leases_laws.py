@@ -38,7 +38,8 @@ class Node:
         self.config: Any = SimpleNamespace(rate_limit=limit, id="w")
         incoming = SimpleNamespace(client_address="192.0.2.1")
         matched = SimpleNamespace(config=self.config, incoming=incoming)
-        self.trusted: Any = SimpleNamespace(matched=matched, trust=SimpleNamespace(limit_key="agent"))
+        trust = SimpleNamespace(limit_key="agent")
+        self.trusted: Any = SimpleNamespace(matched=matched, trust=trust)
 
     def fast(self) -> bool:
         """The lane that does not wait."""
