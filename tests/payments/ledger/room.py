@@ -13,7 +13,15 @@ from assay.common.clock import SystemClock
 from assay.common.ids import new_id
 from assay.db.engine import Database
 from assay.payments.finality import View, Witness
-from assay.payments.model import LedgerEntry, PaymentNetwork, PaymentRefused, PaymentState
+from assay.payments.model import (
+    LedgerEntry,
+    Payment,
+    PaymentNetwork,
+    PaymentRefused,
+    PaymentSighting,
+    PaymentState,
+    Quote,
+)
 from assay.payments.networks import payment_networks
 from assay.payments.outcomes import SettlementAttempt
 from assay.payments.payout_wallet import ChainReceipts
@@ -75,6 +83,28 @@ class Room:
         )
         assert moved is not None
         return moved
+
+    async def verified(self, entry: LedgerEntry) -> None:
+        """Let the facilitators verify it, as they do before this process settles a payment."""
+        quote = Quote(
+            wrapper_id=entry.wrapper_id,
+            operator_id=entry.operator_id,
+            url="https://api.example/w",
+            method="GET",
+            path="/w",
+            query="",
+            description="",
+            network=self.network,
+            amount=entry.amount,
+            pay_to=entry.pay_to,
+            work_s=1.0,
+            settles_first=False,
+        )
+        payment = Payment(
+            quote, entry.payer, entry.nonce, entry.digest, entry.expires_at, entry.credential
+        )
+        for remote in self.remotes:
+            await remote.verify(payment, PaymentSighting())
 
     async def settled(self, payer: LocalAccount, *, valid_s: int = 3600) -> LedgerEntry:
         entry = await self.claimed(payer, valid_s=valid_s)

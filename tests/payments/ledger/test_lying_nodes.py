@@ -357,8 +357,9 @@ async def test_a_facilitator_that_refuses_and_submits_later_costs_nobody_anythin
     with lying(lambda payload: submit(dollar_chain.wallet, payload)) as liar:
         shop = room(database, [dollar_chain.url], facilitator_url=liar.url)
         try:
-            liar.answers = told
             entry = await shop.claimed(payer, valid_s=600)
+            await shop.verified(entry)
+            liar.answers = told
             assert await shop.tried(entry) == PaymentState.FAILED
             assert await revenue(database) == (0, 0)
             submit(dollar_chain.wallet, kept[0])
