@@ -471,3 +471,26 @@ async def test_one_key_does_not_know_the_policies_of_another(service: TestServic
     made = await service.http.post("/operator/keys/rotate", headers=await service.token())
     other = {"authorization": f"Bearer {made.json()['key']}"} | await service.session()
     refused(await check(service, other, "/lenient"), 404, "gate_policy_not_found")
+
+
+async def test_a_new_key_gets_the_policies_of_the_key_it_replaces(service: TestService) -> None:
+    """A proxy that changes its key keeps its thresholds."""
+    await service.operator("one@example.com")
+    token = await service.token("one@example.com")
+    (key,) = (await service.http.get("/operator/keys", headers=token)).json()
+    strict = {"policies": {"strict": {"minScore": 90}}}
+    path = f"/operator/keys/{key['id']}/gate-policies"
+    assert (await service.http.put(path, headers=token, json=strict)).status_code == 200
+    body = {"gatePoliciesOf": key["id"]}
+    made = await service.http.post("/operator/keys/rotate", headers=token, json=body)
+    shown = await service.http.get(path.replace(key["id"], made.json()["id"]), headers=token)
+    assert shown.json() == (await service.http.get(path, headers=token)).json()
+    export = (await service.http.get("/operator/me/export", headers=token)).json()
+    assert set(export["gatePolicies"]) == {key["id"], made.json()["id"]}
+    await service.operator("two@example.com")
+    two = await service.token("two@example.com")
+    refused(
+        await service.http.post("/operator/keys/rotate", headers=two, json=body),
+        *(404, "key_not_found"),
+    )
+    assert len((await service.http.get("/operator/keys", headers=two)).json()) == 1

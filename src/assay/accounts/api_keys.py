@@ -156,15 +156,18 @@ class ApiKeys:
         *,
         scopes: frozenset[Scope] = DEFAULT_SCOPES,
         expires_at: datetime | None = None,
+        gate_policies_of: str | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key: return its record, and the full key, which is never shown again.
 
-        Other keys stay as they are. Raises `InvalidRequest` for an invalid label, scopes or end,
-        and `KeyLimitReached`.
+        Other keys stay as they are. It gets the gate's policies of the key `gate_policies_of`.
+        Raises `InvalidRequest` for an invalid label, scopes or end, `ApiKeyNotFound` and
+        `KeyLimitReached`.
         """
         label = None if label is None else short_text("label", label)
         now = self._clock.now()
         _check(scopes, expires_at, now)
+        policies = await self._gate_policies(operator_id, gate_policies_of)
         full = self._tags.tagged(API_KEY_PREFIX + base62(secrets.token_bytes(KEY_BYTES)))
         shown = full[: len(API_KEY_PREFIX) + SHOWN_SECRET_CHARS]
         key = ApiKey(
@@ -177,6 +180,7 @@ class ApiKeys:
             created_at=now,
             scopes=scopes,
             expires_at=expires_at,
+            gate_policies=policies,
         )
         entry = new_entry(
             *(self._clock, actor, "key.issued", operator_id, key.id),
@@ -187,6 +191,14 @@ class ApiKeys:
         if not await self._store.add(key, _hash(full).hex(), entry, KEYS_MAX):
             raise KeyLimitReached(f"An account has at most {KEYS_MAX} API keys: revoke some first.")
         return key, full
+
+    async def _gate_policies(self, operator_id: str, key_id: str | None) -> str:
+        if key_id is None:
+            return ""
+        for key in await self._store.list(operator_id):
+            if key.id == key_id:
+                return key.gate_policies
+        raise ApiKeyNotFound("You have no API key of the id in gatePoliciesOf.")
 
     async def list(self, operator_id: str) -> Sequence[ApiKey]:
         """Return the operator's keys, newest first."""

@@ -120,7 +120,7 @@ async def list_keys(request: Request) -> list[wire.KeyResponse]:
     body=wire.RotateRequest,
     body_required=False,
     answers=wire.Rotated,
-    also=(409,),
+    also=(404, 409),
 )
 async def rotate_key(request: Request) -> wire.Rotated:
     """Create an API key, shown this once. The others stay valid until they are revoked."""
@@ -131,6 +131,7 @@ async def rotate_key(request: Request) -> wire.Rotated:
         actor_of(request),
         scopes=body.asked_scopes(),
         expires_at=body.ends_at(service(request, Clock).now()),
+        gate_policies_of=body.gate_policies_of,
     )
     return wire.Rotated(key=key, id=record.id, label=record.label)
 

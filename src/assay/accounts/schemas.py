@@ -119,6 +119,14 @@ class RotateRequest(RequestModel):
     expires_in_days: Annotated[
         int | None, Field(ge=1, le=3650, description="The same, from now on.")
     ] = None
+    gate_policies_of: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            description="Id of a key whose gate policies the new key gets too.",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _one_end(self) -> "RotateRequest":

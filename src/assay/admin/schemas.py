@@ -3,6 +3,7 @@
 The specification leaves the bodies of the admin's views open (interface.md#dashboard).
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -501,6 +502,8 @@ class AccountExportResponse(ResponseModel):
     """Metered calls of this month."""
     keys: list[accounts.KeyResponse]
     """The account's API keys, newest first."""
+    gate_policies: dict[str, Any]
+    """The gate's policies of each key that has some, by the key's id."""
     sessions: list[SessionResponse]
     """The account's dashboard sessions, newest first."""
     endpoints: list[endpoints.EndpointResponse]
@@ -523,6 +526,7 @@ def account_export(
         security=accounts.security(found.operator, found.recovery_codes_left),
         allowance=accounts.allowance(found.allowance),
         keys=[accounts.key(one) for one in found.keys],
+        gate_policies={k.id: json.loads(k.gate_policies) for k in found.keys if k.gate_policies},
         sessions=[session(one, current) for one in found.sessions],
         endpoints=[endpoints.endpoint(one) for one in found.endpoints],
         webhooks=[webhooks.webhook(one, None) for one in found.webhooks],
