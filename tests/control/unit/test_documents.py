@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from assay.control.statements_in_documents import (
     BYTES_MAX,
     NamedAgents,
+    is_openapi,
     names,
     payees_named,
     read_document,
     read_json,
     read_records,
+    subject_key,
 )
 from assay.registries.model import Subject
 from tests.support.fakes.trust import NETWORK, OWNER, STRANGER, WALLET, onchain_agent
@@ -109,3 +112,16 @@ def test_a_payee_proves_control_only_where_it_is_the_registered_wallet_and_all_a
 
 def test_a_key_agent_is_named_by_nothing() -> None:
     assert not names(NamedAgents(wallets=frozenset({WALLET})), replace(AGENT, agent=None))
+
+
+def test_the_agents_that_a_document_names_have_the_keys_of_their_subjects() -> None:
+    assert subject_key(f"{REGISTRY}/7") == AGENT.key
+    assert subject_key("no registry") == "/no registry"
+
+
+@pytest.mark.parametrize(
+    ("document", "is_one"),
+    [({"openapi": "3.1.0"}, True), ({"swagger": "2.0"}, True), ({"info": {}}, False), ([], False)],
+)
+def test_an_openapi_document_says_that_it_is_one(document: Any, *, is_one: bool) -> None:
+    assert is_openapi(document) is is_one

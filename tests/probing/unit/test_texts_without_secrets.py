@@ -1,10 +1,18 @@
 """Texts that are shown to people hold no secrets, and names that look alike are found."""
 
+from base64 import b64encode
+
 import pytest
 
 from assay.common.sliced_work import whole
 from assay.probing.poisoning import find_alike
-from assay.probing.secret_formats import environment_lines, leaked_internals, without_secrets
+from assay.probing.secret_formats import (
+    environment_lines,
+    find_secrets,
+    find_settings,
+    leaked_internals,
+    without_secrets,
+)
 
 CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 
@@ -41,3 +49,31 @@ def test_addresses_inside_a_network_are_leaks_and_others_are_none(
     text: str, *, is_leak: bool
 ) -> None:
     assert ("internal address" in leaked_internals(text, ())) == is_leak
+
+
+SETTINGS = "DB_HOST=db\nDB_PASSWORD=hunter2hunter2\nAPI_KEY='q9w8e7r6t5'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "page", "is_found"),
+    [
+        (SETTINGS, "", True),
+        (SETTINGS, "export DB_PASSWORD=hunter2hunter2 and API_KEY=q9w8e7r6t5", False),
+        ("DB_PASSWORD=hunter2hunter2\nDB_HOST=db\n", "", False),
+        ("A_B=1\nDB_HOST=db\nDB_PASSWORD=********\nAPI_KEY=<your-key-here>\n", "", False),
+        (b64encode(SETTINGS.encode()).decode(), "", True),
+        ("x" * 100_000, "", False),
+    ],
+)
+def test_settings_are_three_names_one_of_them_a_secret_that_no_public_page_has(
+    text: str, page: str, *, is_found: bool
+) -> None:
+    assert whole(find_settings(text, [page])) is is_found
+
+
+def test_secrets_are_given_whole_only_to_be_compared() -> None:
+    key = "AKIA" + "Q7ZR2YK4XW4TB3NC"
+    compared = set[str]()
+    shown = whole(find_secrets([f"the key is {key}."] * 2, (), compared))
+    assert compared == {key}
+    assert not any(key in one for one in shown.values())
