@@ -240,7 +240,7 @@ def test_keys_beyond_the_bound_are_not_kept(name: str) -> None:
     fill(name)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILLS)
 def test_a_million_keys_are_not_kept(name: str) -> None:
     fill(name, MILLION)
@@ -312,7 +312,7 @@ async def test_keys_beyond_the_bound_are_not_kept_by_what_waits(work: Any) -> No
     await work(SOME)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("work", ASYNC, ids=lambda work: work.__name__)
 async def test_a_million_keys_are_not_kept_by_what_waits(work: Any) -> None:
     before = rss_bytes()

@@ -309,7 +309,7 @@ async def test_services_keep_no_keys_beyond_their_bounds(name: str) -> None:
 
 
 async def test_a_gate_keeps_no_evaluation_beyond_its_bound() -> None:
-    """With a tenth of its own bound, which the slow suite fills."""
+    """With a tenth of its own bound, which the long suite fills."""
     made = gatekeeper()
     (memory,) = inside(made, "_memory")
     cast("Any", memory).weight_max = 5_000
@@ -318,7 +318,7 @@ async def test_a_gate_keeps_no_evaluation_beyond_its_bound() -> None:
     assert 0 < len(memory) <= 5_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILLS)
 async def test_services_do_not_keep_a_million_keys(name: str) -> None:
     await fill(name, MILLION)
