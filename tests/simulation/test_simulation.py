@@ -12,24 +12,24 @@ from tests.simulation.kept import kept_seeds
 from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.world import run
 
-pytestmark = pytest.mark.slow
-
 SCHEDULES = 200
-"""Of the default suite."""
+"""Whose crashes and settlements are counted."""
 
-ALL_SCHEDULES, PARTS = 40_000, 20
-"""Of the slow suite, in parts that run beside each other."""
+PART, SLOW_PARTS, PARTS = 2_000, 4, 20
+"""Schedules of a part, and how many parts the slow suite and the long one have together."""
 
 TRIES = 2_000
 """Schedules in which a planted bug must have been found."""
 
 
+@pytest.mark.slow
 def test_what_was_found_once_is_mended() -> None:
     for seed in kept_seeds():
         outcome = run(seed)
         assert outcome.violation is None, f"seed {seed}: {trace(seed)[-6000:]}"
 
 
+@pytest.mark.slow
 def test_money_books_and_answers_agree_in_every_schedule() -> None:
     outcomes = campaign(range(SCHEDULES))
     found = {outcome.seed: str(outcome.violation) for outcome in outcomes if outcome.violation}
@@ -38,16 +38,19 @@ def test_money_books_and_answers_agree_in_every_schedule() -> None:
     assert sum(outcome.settled for outcome in outcomes) > SCHEDULES
 
 
+@pytest.mark.slow
 def test_a_seed_is_one_schedule_step_for_step() -> None:
     for seed in range(10):
         assert trace(seed) == trace(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_planted_bug_is_found(mutant: str) -> None:
     assert first_found(mutant, [*kept_seeds(), *range(TRIES)]) is not None
 
 
+@pytest.mark.slow
 def test_an_error_of_a_planted_bug_itself_is_no_find(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug whose function takes other arguments than the one it replaces breaks every schedule."""
     name = "sent before it is written down"
@@ -61,9 +64,18 @@ def test_an_error_of_a_planted_bug_itself_is_no_find(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", range(SLOW_PARTS))
 def test_money_books_and_answers_agree_in_many_schedules(part: int) -> None:
-    size = ALL_SCHEDULES // PARTS
-    outcomes = campaign(range(SCHEDULES + part * size, SCHEDULES + (part + 1) * size))
+    agree_in(part)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(SLOW_PARTS, PARTS))
+def test_money_books_and_answers_agree_in_all_schedules(part: int) -> None:
+    agree_in(part)
+
+
+def agree_in(part: int) -> None:
+    outcomes = campaign(range(SCHEDULES + part * PART, SCHEDULES + (part + 1) * PART))
     found = {outcome.seed: str(outcome.violation) for outcome in outcomes if outcome.violation}
     assert found == {}
