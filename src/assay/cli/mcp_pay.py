@@ -15,8 +15,9 @@ from typing import Final
 import httpx2
 
 from assay.app import address_of_key
-from assay.cli.mcp_service import ToolRefused, client, visible
+from assay.cli.mcp_service import REQUEST_S, ToolRefused, client, visible
 from assay.cli.pay import (
+    AGAIN_S,
     AMOUNT_MAX,
     CannotPay,
     PayableRequirement,
@@ -34,6 +35,9 @@ ANSWER_CHARS_MAX: Final = 8_000
 
 RESEND_S: Final = 10.0
 """The same payment is sent again for so long while its outcome is unknown."""
+
+PAYMENT_S: Final = 2 * REQUEST_S + RESEND_S + AGAIN_S
+"""Longest that a payment takes: the 402, the time for sending again, and a last answer."""
 
 OPEN_MAX: Final = 1_000
 """Payments of an unknown outcome that are remembered; beyond that nothing is paid."""
