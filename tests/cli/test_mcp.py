@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -29,6 +29,7 @@ from assay.cli.mcp_service import TIMEOUT_S, ServiceClient, ToolRefused
 from assay.cli.mcp_tools import McpSession
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.assay import operator, served
+from tests.support.fake_seller import OFFER, FakeSeller, selling
 from tests.support.quiet_server import QuietHandler, serving
 from tests.support.shop import NETWORK, NO_CHAIN, PASSWORD, SELLER, Dollars, shop, upstream
 
@@ -376,6 +377,22 @@ def test_a_wrapper_is_paid_once_for_consented_amounts_and_within_both_limits(
             payer.pay(dear, Decimal("0.02"))
         assert before - dollar_chain.balance(PAYER.address) == 10_000
         payer.close()
+
+
+@pytest.mark.parametrize("answer", [0, 402, 500, 502])
+def test_no_second_payment_is_signed_while_the_first_may_settle(answer: int) -> None:
+    """Of another path one is: the limits of the process bound all of them together."""
+    limits = PayLimits(Decimal("0.02"), Decimal(1))
+    with selling(FakeSeller(OFFER, answers=(answer, 200))) as seller, ExitStack() as clean:
+        payer = WrapperPayer(seller.url.removesuffix("/paid"), PAYER.key, limits)
+        clean.callback(payer.close)
+        first = payer.pay("/paid", Decimal("0.01"))
+        assert (first["outcome"], first["leftUsd"]) == ("unknown", "0.990000")
+        with pytest.raises(ToolRefused, match="no other one is signed"):
+            payer.pay("/paid", Decimal("0.01"))
+        assert len(seller.payments) == 1
+        payer.pay("/paid/other", Decimal("0.01"))
+    assert len(set(seller.payments)) == 2
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ _OFFERS_MAX = 20
 _VALID_S_MAX = 3600
 """The longest validity of what is signed; a service may ask for less."""
 
-_PAYMENT_REQUIRED, _UNAVAILABLE = 402, 503
+_PAYMENT_REQUIRED, _FAILED_FROM, _UNAVAILABLE = 402, 500, 503
 
 
 class PayOptions(TypedDict, total=False):
@@ -238,27 +238,34 @@ def _paid(core: Core, request: Send, payment: Payment, *, is_again: bool) -> Ste
     may_be_settled = is_again
     for attempt in range(1, core.retries.attempts + 1):
         after_s: float | None = None
+        is_last = attempt == core.retries.attempts
         try:
             received: Received = yield paid
         except AssayError as failure:
             not_sent = isinstance(failure, ConnectionFailed) and not failure.sent
             may_be_settled = may_be_settled or not not_sent
-            if attempt == core.retries.attempts or not isinstance(failure, ConnectionFailed):
+            if is_last or not isinstance(failure, ConnectionFailed):
                 message = f"The payment was sent, and its outcome is unknown: {failure}"
                 raise PaymentUnresolved(message, payment) from None
         else:
             if received.status == _PAYMENT_REQUIRED:
                 raise _refused(received, payment, may_be_settled=may_be_settled)
-            if received.status != _UNAVAILABLE:
+            if received.status < _FAILED_FROM or _transaction(received) is not None:
                 return received
-            may_be_settled = True
-            after = received.headers.get("retry-after", "")
-            after_s = float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
-            if attempt == core.retries.attempts or after_s > core.retries.wait_s_max:
-                message = f"The payment was sent, and is not settled yet: {_reason(received)}"
+            may_be_settled, after_s = True, _retry_after_s(received)
+            if is_last or after_s is None or after_s > core.retries.wait_s_max:
+                message = f"The payment was sent, and may be settled later: {_reason(received)}"
                 raise PaymentUnresolved(message, payment)
         yield pause_after(core.retries, attempt, after_s)
     raise AssertionError("Retries.attempts must be at least 1.")
+
+
+def _retry_after_s(received: Received) -> float | None:
+    """Return in how many seconds a 503 wants the payment again; None for another answer."""
+    if received.status != _UNAVAILABLE:
+        return None
+    after = received.headers.get("retry-after", "")
+    return float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
 
 
 def _refused(received: Received, payment: Payment, *, may_be_settled: bool) -> PaymentFailed:
