@@ -771,6 +771,13 @@ class Settings(BaseSettings):
             " description: their 402 has the extension `bazaar`."
         ),
     ] = True
+    mpp_discovery: Annotated[
+        bool,
+        Field(
+            description="Serve each seller's OpenAPI document of the paid MPP wrappers that have a"
+            " description, at `/wrap/{operatorId}/openapi.json`."
+        ),
+    ] = True
     gas_free_settlements: Annotated[
         int,
         Field(
