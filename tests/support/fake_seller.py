@@ -1,4 +1,4 @@
-"""A stranger's server that sells over x402, and answers paid calls as a test wants."""
+"""A stranger's server that sells over x402 or MPP, and answers paid calls as a test wants."""
 
 import base64
 import json
@@ -30,6 +30,8 @@ class FakeSeller:
         self.calls = 0
         self.url = ""
         self.unpaid_body = b"{}"
+        self.challenge = ""
+        """The value of `WWW-Authenticate`, to sell over MPP instead."""
 
 
 @contextmanager
@@ -41,7 +43,10 @@ def selling(seller: FakeSeller) -> Iterator[FakeSeller]:
         def do_GET(self) -> None:
             seller.calls += 1
             self.rfile.read(int(self.headers.get("content-length", 0)))
-            payment = self.headers.get("payment-signature")
+            paid_in = "authorization" if seller.challenge else "payment-signature"
+            payment = self.headers.get(paid_in)
+            if seller.challenge and not (payment or "").startswith("Payment "):
+                payment = None
             status = 402
             if payment is not None:
                 seller.payments.append(payment)
@@ -51,7 +56,8 @@ def selling(seller: FakeSeller) -> Iterator[FakeSeller]:
                 return
             self.send_response(status)
             if status == 402:
-                self.send_header("payment-required", header)
+                name = "www-authenticate" if seller.challenge else "payment-required"
+                self.send_header(name, seller.challenge or header)
             if status == 503:
                 self.send_header("retry-after", "0")
             body = b"{}" if payment is not None else seller.unpaid_body
