@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
@@ -203,18 +203,27 @@ def edit(  # noqa: PLR0913 - a wrapper's fields
     if rate_limit == 0:
         given["rate_limit"] = None
     try:
-        if price is not None:
-            given["price"] = _price(price)
-        if tier is not None:
-            given["pricing"] = tuple(map(_tier_terms, tier))
-        if free_quota is not None:
-            given["free_quota"] = None if free_quota == "none" else _quota(free_quota)
+        given |= _terms(price, tier, free_quota)
     except ValueError as error:
         complain(str(error))
         return FAILED
     if auth_secret or auth_header is not None:
         given["auth_secret"] = _secret()
     return _change(wrapper_id, EndpointChange(given, active))
+
+
+def _terms(
+    price: str | None, tier: tuple[str, ...] | None, free_quota: str | None
+) -> Mapping[str, object]:
+    """Return what is changed of the terms. Raises `ValueError`."""
+    found: dict[str, object] = {}
+    if price is not None:
+        found["price"] = _price(price)
+    if tier is not None:
+        found["pricing"] = tuple(map(_tier_terms, tier))
+    if free_quota is not None:
+        found["free_quota"] = None if free_quota == "none" else _quota(free_quota)
+    return found
 
 
 def _price(text: str) -> Decimal:
