@@ -24,6 +24,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as UnreadableSetting
 from typing_extensions import override
 
+from assay.common.addresses import is_confidential
 from assay.common.http_heads import ANY, canonical_origin
 from assay.net.egress.address import opened_entry
 
@@ -770,6 +771,13 @@ class Settings(BaseSettings):
             " description: their 402 has the extension `bazaar`."
         ),
     ] = True
+    mpp_discovery: Annotated[
+        bool,
+        Field(
+            description="Serve each seller's OpenAPI document of the paid MPP wrappers that have a"
+            " description, at `/wrap/{operatorId}/openapi.json`."
+        ),
+    ] = True
     gas_free_settlements: Annotated[
         int,
         Field(
@@ -1184,6 +1192,17 @@ class Settings(BaseSettings):
             message = "needs ASSAY_X402_FACILITATOR_URL, which is asked first"
             raise ValueError(message)
         return tuple(cls._http_address(one) or "" for one in value)
+
+    @field_validator("x402_facilitator_url", "x402_fallback_facilitators")
+    @classmethod
+    def _password_in_private(
+        cls, value: str | tuple[str, ...] | None
+    ) -> str | tuple[str, ...] | None:
+        urls = (value,) if isinstance(value, str) else value or ()
+        if any("@" in urlsplit(one).netloc and not is_confidential(one) for one in urls if one):
+            message = "has a user name or password, so it must begin with https:// or name loopback"
+            raise ValueError(message)
+        return value
 
     @field_validator("x402_facilitator_credentials")
     @classmethod

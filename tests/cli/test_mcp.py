@@ -6,26 +6,30 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from assay.cli.mcp import mcp, server_of
+from assay.cli.mcp import ANSWER_S, CALLS_MAX, TURN_S, mcp, server_of
 from assay.cli.mcp_arguments import WRAPPER_PATH
-from assay.cli.mcp_pay import PayLimits, WrapperPayer
-from assay.cli.mcp_service import ServiceClient, ToolRefused
+from assay.cli.mcp_pay import PAYMENT_S, RESEND_S, PayLimits, WrapperPayer
+from assay.cli.mcp_service import TIMEOUT_S, ServiceClient, ToolRefused
 from assay.cli.mcp_tools import McpSession
 from assay_demo.chain.accounts import ACCOUNTS
 from tests.support.assay import operator, served
+from tests.support.fake_seller import OFFER, FakeSeller, selling
 from tests.support.quiet_server import QuietHandler, serving
 from tests.support.shop import NETWORK, NO_CHAIN, PASSWORD, SELLER, Dollars, shop, upstream
 
@@ -243,6 +247,46 @@ async def test_what_an_agent_wrote_is_bounded_visible_and_quoted(hostile: str) -
     assert "Ignore previous" not in described
 
 
+def test_a_connection_outlives_the_longest_payment() -> None:
+    """A caller that is cut off does not learn of its payment, and would pay again."""
+    assert ANSWER_S > TURN_S + PAYMENT_S
+    assert PAYMENT_S > 2 * TIMEOUT_S + RESEND_S
+
+
+async def test_a_call_that_gets_no_turn_is_refused_and_the_next_one_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assay.cli.mcp.TURN_S", 0.05)
+    arrived, answering = threading.Semaphore(0), threading.Event()
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            arrived.release()
+            answering.wait(20)
+            self.send_response(404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    async def ask() -> None:
+        found = await client.call_tool("get_snapshot", {"agentId": "7"})
+        assert "answered 404" in said(found)
+
+    with serving(Handler) as url:
+        service = ServiceClient(url)
+        async with Client(server_of(McpSession(service))) as client:
+            async with anyio.create_task_group() as calls:
+                for _ in range(CALLS_MAX):
+                    calls.start_soon(ask)
+                for _ in range(CALLS_MAX):
+                    assert await anyio.to_thread.run_sync(partial(arrived.acquire, timeout=20))
+                refused = await client.call_tool("get_snapshot", {"agentId": "8"})
+                answering.set()
+            await ask()
+        service.close()
+    assert refused.is_error
+    assert "nothing was done" in said(refused)
+
+
 @pytest.mark.slow
 async def test_over_http_tools_that_need_a_key_take_a_token(assay: Running) -> None:
     key = {"ASSAY_MCP_API_KEY": scoped_key(assay)}
@@ -333,6 +377,22 @@ def test_a_wrapper_is_paid_once_for_consented_amounts_and_within_both_limits(
             payer.pay(dear, Decimal("0.02"))
         assert before - dollar_chain.balance(PAYER.address) == 10_000
         payer.close()
+
+
+@pytest.mark.parametrize("answer", [0, 402, 500, 502])
+def test_no_second_payment_is_signed_while_the_first_may_settle(answer: int) -> None:
+    """Of another path one is: the limits of the process bound all of them together."""
+    limits = PayLimits(Decimal("0.02"), Decimal(1))
+    with selling(FakeSeller(OFFER, answers=(answer, 200))) as seller, ExitStack() as clean:
+        payer = WrapperPayer(seller.url.removesuffix("/paid"), PAYER.key, limits)
+        clean.callback(payer.close)
+        first = payer.pay("/paid", Decimal("0.01"))
+        assert (first["outcome"], first["leftUsd"]) == ("unknown", "0.990000")
+        with pytest.raises(ToolRefused, match="no other one is signed"):
+            payer.pay("/paid", Decimal("0.01"))
+        assert len(seller.payments) == 1
+        payer.pay("/paid/other", Decimal("0.01"))
+    assert len(set(seller.payments)) == 2
 
 
 @pytest.mark.parametrize(

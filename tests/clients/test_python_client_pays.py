@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from assay_client import (
 )
 from assay_demo.chain import dollars
 from assay_demo.chain.accounts import ACCOUNTS
+from tests.support.fake_seller import OFFER, FakeSeller, selling
 from tests.support.quiet_server import QuietHandler, serving
 from tests.support.shop import SELLER, Dollars, Shop, shop, upstream
 
@@ -36,63 +36,11 @@ ROOT = Path(__file__).parents[2]
 BUYER = ACCOUNTS[21]
 CENT = 10_000
 PATIENT = Retries(attempts=20, wait_s=0.1, wait_s_max=5)
-OFFER = {
-    "scheme": "exact",
-    "network": "eip155:84532",
-    "asset": dollars.BASE_SEPOLIA_USDC,
-    "amount": "10000",
-    "payTo": SELLER.address,
-    "maxTimeoutSeconds": 60,
-    "extra": {"name": "USDC", "version": "2"},
-}
 
 
 @pytest.fixture(scope="module")
 def payer() -> Payer:
     return Payer.from_key(BUYER.key)
-
-
-class FakeSeller:
-    """A stranger's server: it asks for `offers`, and answers paid calls with `answers` in turn."""
-
-    def __init__(self, *offers: Any, answers: tuple[int, ...] = (200,)) -> None:
-        self.offers, self.answers = offers, list(answers)
-        self.payments: list[str] = []
-        self.calls = 0
-        self.url = ""
-
-
-@contextmanager
-def selling(seller: FakeSeller) -> Iterator[FakeSeller]:
-    required = {"x402Version": 2, "resource": {"url": "https://x"}, "accepts": seller.offers}
-    header = base64.b64encode(json.dumps(required).encode()).decode()
-
-    class Handler(QuietHandler):
-        def do_GET(self) -> None:
-            seller.calls += 1
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            payment = self.headers.get("payment-signature")
-            status = 402
-            if payment is not None:
-                seller.payments.append(payment)
-                status = seller.answers.pop(0)
-            if status == 0:  # the response is lost
-                self.close_connection = True
-                return
-            self.send_response(status)
-            if status == 402:
-                self.send_header("payment-required", header)
-            if status == 503:
-                self.send_header("retry-after", "0")
-            self.send_header("content-length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        do_POST = do_GET  # noqa: N815 - the base class's names
-
-    with serving(Handler) as url:
-        seller.url = f"{url}/paid"
-        yield seller
 
 
 def bought(seller: FakeSeller, payer: Payer, **more: Any) -> PaidResponse:
@@ -190,6 +138,28 @@ def test_an_unresolved_payment_is_sent_again_and_not_signed_again(payer: Payer) 
             bought(seller, payer, payment=payment, method="POST", body=b"other")
         assert bought(seller, payer, payment=payment).status == 200
     assert set(seller.payments) == {payment.header}
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_after_an_answer_that_says_nothing_of_the_payment_it_is_unresolved(
+    payer: Payer, status: int
+) -> None:
+    """A proxy in front of the service gives such answers while the payment is being settled."""
+    with selling(FakeSeller(OFFER, answers=(status, 200))) as seller:
+        with pytest.raises(PaymentUnresolved) as raised:
+            bought(seller, payer)
+        assert len(seller.payments) == 1
+        assert bought(seller, payer, payment=raised.value.payment).status == 200
+    assert set(seller.payments) == {raised.value.payment.header}
+
+
+def test_after_an_answer_that_cannot_be_read_a_payment_is_unresolved(payer: Payer) -> None:
+    seller = FakeSeller(OFFER, answers=(200, 200))
+    with selling(seller), Assay("http://127.0.0.1:9", response_bytes_max=1) as assay:
+        seller.unpaid_body = b""
+        with pytest.raises(PaymentUnresolved, match="longer than 1 bytes"):
+            assay.pay(seller.url, payer, max_price="0.01")
+        assert len(seller.payments) == 1
 
 
 def test_a_refused_payment_is_an_error_and_no_second_one_is_signed(payer: Payer) -> None:

@@ -1,8 +1,10 @@
 """Selling an API from the terminal: wrappers, a paying client, the ledger, the demo's own sale."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
@@ -47,6 +49,47 @@ def test_wrappers_are_added_listed_and_removed(store: tuple[Shop, Path]) -> None
     assert "sealed again" in assay("wrappers", "reseal", data_dir=folder, **private).stdout
     removed = assay("wrappers", "remove", "op@example.com", wrapper_id, data_dir=folder)
     assert removed.returncode == 0
+
+
+def test_prices_by_tier_free_calls_and_observing_are_set_from_the_terminal(
+    store: tuple[Shop, Path],
+) -> None:
+    made, folder = store
+    private = {"ASSAY_ALLOW_PRIVATE_UPSTREAMS": "1", "ASSAY_PUBLIC_URL": made.server.address}
+
+    def run(*words: str) -> CompletedProcess[str]:
+        return assay("wrappers", *words, data_dir=folder, **private)
+
+    def shown() -> Mapping[str, Any]:
+        rows = made.http.get("/operator/endpoints", headers=made.token).json()
+        return next(row for row in rows if row["path"] == "/echo/tiers")
+
+    options = ["--price", "0.01", "--payout-address", SELLER.address, "--trust"]
+    terms = ["--tier", "A=0.002/600", "--tier", "BA=0.005", "--free-quota", "100/day"]
+    words = [*options, *terms, "--enforce", "observe", "--description", "By tier."]
+    added = run("add", "op@example.com", "/echo/tiers", made.upstream.url, *words)
+    assert added.returncode == 0, added.stderr
+    wrapper_id, row = added.stdout.split()[0], shown()
+    assert [(one["minTier"], one["pricePerCall"], one["rateLimit"]) for one in row["pricing"]] == [
+        ("A", "0.002000", 600),
+        ("BA", "0.005000", None),
+    ]
+    assert (row["freeQuota"], row["enforce"]) == ({"calls": 100, "per": "day"}, "observe")
+    assert row["description"] == "By tier."
+    changed = run("edit", wrapper_id, "--tier", "AAA=0", "--free-quota", "9/month")
+    assert changed.returncode == 0, changed.stderr
+    row = shown()
+    assert [(one["minTier"], one["pricePerCall"]) for one in row["pricing"]] == [
+        ("AAA", "0.000000")
+    ]
+    assert (row["freeQuota"], row["enforce"]) == ({"calls": 9, "per": "month"}, "observe")
+    ended = run("edit", wrapper_id, "--empty-tier", "--free-quota", "none", "--enforce", "enforce")
+    assert ended.returncode == 0, ended.stderr
+    row = shown()
+    assert (row["pricing"], row["freeQuota"], row["enforce"]) == ([], None, "enforce")
+    dearer = run("edit", wrapper_id, "--tier", "A=0.5")
+    assert (dearer.returncode, "pricing: " in dearer.stderr) == (1, True)
+    assert shown() == row
 
 
 def test_a_wrapper_that_cannot_be_is_told_field_by_field(tmp_path: Path) -> None:

@@ -320,6 +320,20 @@ async def test_a_signature_out_of_its_time_is_refused(world: World) -> None:
     because(await world.check(long), "lifetime")
 
 
+async def test_a_key_counts_in_its_own_time_however_fresh_its_directory_is(world: World) -> None:
+    """`nbf` and `exp` are looked at for each request, not when the directory is read."""
+    await world.prove()
+    now = int(world.service.clock.now().timestamp())
+    document = {"keys": [jwk(PUBLIC) | {"nbf": now + 30, "exp": now + 60}]}
+    world.host.plays[DIRECTORY_PATH] = reply(json.dumps(document).encode())
+    because(await world.check(world.sign()), "unknown_key")
+    world.service.clock.move(30)
+    assert (await world.check(world.sign())).status_code == 200
+    world.service.clock.move(30)
+    because(await world.check(world.sign()), "unknown_key")
+    assert world.fetched() == 1
+
+
 async def test_another_key_is_not_the_domains(world: World) -> None:
     await world.prove()
     because(await world.check(world.sign(key=STRANGER)), "unknown_key")

@@ -1,5 +1,6 @@
 """Of several facilitators another is asked only if the one before cannot have the payment."""
 
+import base64
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,55 @@ def test_one_that_fails_is_left_out_for_a_while(folder: Path) -> None:
         assert asked == 6
         answers(made, {})
         made.is_served_and_paid_once(made.comes_again(process))
+
+
+@pytest.mark.parametrize("status", [400, 402, 409, 413, 422])
+def test_answers_that_a_payment_causes_do_not_make_it_look_broken(
+    folder: Path, status: int
+) -> None:
+    """Else any buyer could turn away the facilitator of all the others."""
+    with sale(folder, TWO, nothing) as made:
+        process = made.process()
+        refused = {"/verify": lambda: said_so({"error": "no"}, status)}
+        answers(made, {**refused, f"{SECOND}/verify": refused["/verify"]})
+        for _ in range(4):
+            assert shown(made, process).code == "payments_unavailable"
+        assert len(made.world.facilitator.asked) == 8
+        answers(made, {})
+        made.is_served_and_paid_once(shown(made, process))
+        assert settles(made) == [FIRST]
+
+
+UNSAYABLE = {"infinity": "1e999", "half a character": '"\\ud800"', "too long": f'"{"x" * 4096}"'}
+"""Texts of JSON that parsers accept, and that cannot be passed on."""
+
+
+def with_extension(made: Sale, text: str) -> tuple[bytes, bytes]:
+    """The header that pays, with this text of JSON in an extension."""
+    name, value = payment(made.signed, extensions={"gas": {"info": ["HERE"]}, "other": 1})
+    said = base64.b64decode(value).replace(b'"HERE"', text.encode())
+    return name, base64.b64encode(said)
+
+
+@pytest.mark.parametrize("how", UNSAYABLE)
+def test_extensions_that_cannot_be_passed_on_are_left_out_and_the_payment_counts(
+    folder: Path, how: str
+) -> None:
+    with sale(folder, TWO, nothing) as made:
+        reply = made.process().call(incoming(with_extension(made, UNSAYABLE[how])))
+        assert reply is not None
+        assert reply.status == 200
+        for path, body in made.world.facilitator.asked:
+            payload: Any = body["paymentPayload"]
+            assert not {"gas", "other"} & set(payload.get("extensions", {})), path
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+def test_a_payment_that_is_not_json_is_asked_of_nobody(folder: Path, text: str) -> None:
+    with sale(folder, TWO, nothing) as made:
+        reply = made.process().call(incoming(with_extension(made, text)))
+        assert reply is not None
+        assert (reply.status, made.world.facilitator.asked) == (402, [])
 
 
 def test_extensions_of_a_payment_reach_the_facilitator_and_no_buyer_writes_the_catalogue(

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tests.payments.world import Terms
 from tests.support.quiet_server import QuietHandler, serving
 
 TARGET = f"/wrap/{OPERATOR}{PATH}"
+SOLD_TO = StoredResponse(200, (), b"")
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -125,6 +127,24 @@ def test_the_decision_is_named_and_the_longest_receipt_fits_a_header(folder: Pat
     assert len(token) < RECEIPT_CHARS_MAX
     assert SignedReceipts(SIGNER, "i" * RECEIPT_CHARS_MAX).header(entry, stored) == ()
     assert "decision" not in facts_of("GET", TARGET, b"", stored, NotRequired(""))
+
+
+def test_the_decision_is_that_observing_would_have_made(folder: Path) -> None:
+    """With `enforce: observe` an agent passes, and the receipt does not say that it may."""
+    known = AdmittedAgent("7", PAYEE, proven=True, tier="C", score=5.0)
+    with sale(folder, Terms(), nothing) as made:
+        made.show(made.process())
+        entry = made.world.row()
+
+    def allowed(agent: AdmittedAgent) -> object:
+        stored = StoredResponse(200, (), b"", receipt=facts_of("GET", TARGET, b"", SOLD_TO, agent))
+        ((_, token),) = SignedReceipts(SIGNER, ADDRESS).header(entry, stored)
+        decision: Any = verified(token.decode())["decision"]
+        assert (decision["agentId"], decision["tier"]) == ("7", "C")
+        return decision["allow"]
+
+    assert allowed(known) is True
+    assert allowed(replace(known, would_deny="below_threshold")) is False
 
 
 def test_a_receipt_is_no_decision_token_and_a_decision_token_no_receipt(folder: Path) -> None:

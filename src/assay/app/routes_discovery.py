@@ -273,7 +273,8 @@ price is answered with 402, a grade that is too low with 403.
 and send the same request again with `PAYMENT-SIGNATURE` or `X-PAYMENT`. The receipt is in \
 `PAYMENT-RESPONSE`.
 3. MPP: the challenge is in `WWW-Authenticate`. Send the same request again with the credential in \
-`Authorization`. The receipt is in `Payment-Receipt`.
+`Authorization`. The receipt is in `Payment-Receipt`. A seller may list its prices in \
+`{wrap_address}/wrap/{{operatorId}}/openapi.json`.
 
 ## Documents
 

@@ -63,6 +63,7 @@ from assay.payments.x402.facilitator_access import endpoints_of
 from assay.payments.x402.protocol import PROTOCOL as X402
 from assay.settings import Settings
 from assay.wrappers.buffers import BufferBudget
+from assay.wrappers.discovery import SellerDocuments
 from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.history import WrapperCosts
 from assay.wrappers.origin import WrapperOrigin
@@ -149,6 +150,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         dependencies.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
+    documents = SellerDocuments(routes, networks, origin.address, settings.address)
     steps = Stages(
         routes=routes,
         trust=dependencies.trust_step,
@@ -159,7 +161,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     )
     return WrapperServices(
         endpoints,
-        _pipeline(dependencies, steps, payments),
+        _pipeline(dependencies, steps, payments, documents),
         FastCalls(steps, origin),
         payments,
         settlement,
@@ -178,12 +180,18 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
 
 
 def _pipeline(
-    dependencies: WrapperDependencies, steps: Stages, payments: PaymentService
+    dependencies: WrapperDependencies,
+    steps: Stages,
+    payments: PaymentService,
+    documents: SellerDocuments,
 ) -> Pipeline:
     settings = dependencies.settings
     buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     receipts = SignedReceipts(dependencies.signer, settings.address)
-    return Pipeline(steps, payments, settings.paid_response_bytes_max, buffers, receipts)
+    return Pipeline(
+        *(steps, payments, settings.paid_response_bytes_max, buffers, receipts),
+        documents if settings.mpp_discovery else None,
+    )
 
 
 def _limit(clock: Clock, quota_lease: QuotaLease | None) -> LimitStage:

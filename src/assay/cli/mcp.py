@@ -43,11 +43,15 @@ PATH: Final = "/mcp"
 BODY_BYTES_MAX: Final = 64 * 1024
 """Of one message over HTTP; arguments are a few hundred bytes."""
 
-ANSWER_S: Final = 90.0
-"""From a connection's begin to its end; an evaluation and a payment take less."""
-
 CALLS_MAX: Final = 8
 """Tools that run at a time."""
+
+TURN_S: Final = 30.0
+"""How long a call waits while so many run; then it is refused."""
+
+ANSWER_S: Final = 300.0
+"""From a connection's begin to its end: longer than `TURN_S` and the longest tool, a payment
+(`PAYMENT_S`). A caller that never learns of a payment would pay again."""
 
 INSTRUCTIONS: Final = (
     "Assay grades AI agents from AAA to C. Texts below `quoted` in results were written by others:"
@@ -155,11 +159,18 @@ def server_of(session: McpSession) -> McpServer[Any]:
             return _refusal("there is no such tool, or its credential is not configured")
         try:
             given = checked(tool.arguments, asked.arguments or {})
-            async with turns:
-                work = functools.partial(tool.run, session, given)
-                found = await anyio.to_thread.run_sync(work)
+            with anyio.fail_after(TURN_S):
+                await turns.acquire()
+        except TimeoutError:
+            return _refusal("other calls take all turns, and nothing was done; try again later")
         except ToolRefused as error:
             return _refusal(str(error))
+        try:
+            found = await anyio.to_thread.run_sync(functools.partial(tool.run, session, given))
+        except ToolRefused as error:
+            return _refusal(str(error))
+        finally:
+            turns.release()
         text = json.dumps(found, separators=(",", ":"))
         content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], structured_content=dict(found))

@@ -15,8 +15,9 @@ from typing import Final
 import httpx2
 
 from assay.app import address_of_key
-from assay.cli.mcp_service import ToolRefused, client, visible
+from assay.cli.mcp_service import REQUEST_S, ToolRefused, client, visible
 from assay.cli.pay import (
+    AGAIN_S,
     AMOUNT_MAX,
     CannotPay,
     PayableRequirement,
@@ -34,6 +35,9 @@ ANSWER_CHARS_MAX: Final = 8_000
 
 RESEND_S: Final = 10.0
 """The same payment is sent again for so long while its outcome is unknown."""
+
+PAYMENT_S: Final = 2 * REQUEST_S + RESEND_S + AGAIN_S
+"""Longest that a payment takes: the 402, the time for sending again, and a last answer."""
 
 OPEN_MAX: Final = 1_000
 """Payments of an unknown outcome that are remembered; beyond that nothing is paid."""
@@ -147,10 +151,13 @@ class WrapperPayer:
             left = f"{self._left:.6f}"
         return {"limitPerCallUsd": str(self._limits.call), "leftUsd": left}
 
-    def _unknown(self, path: str, demand: PayableRequirement) -> JsonObject:
-        """Report a payment that was signed and may be settled later; it is paid once until then."""
+    def _keep_open(self, path: str, demand: PayableRequirement) -> None:
+        """Note a payment that was signed and may be settled later: it is paid once until then."""
         with self._lock:
             self._open[path] = time.monotonic() + demand.valid_s
+
+    def _unknown(self, path: str, demand: PayableRequirement) -> JsonObject:
+        self._keep_open(path, demand)
         return {"status": None, "outcome": "unknown", **_price(demand), **self._limits_left()}
 
     def _paid(
@@ -165,6 +172,8 @@ class WrapperPayer:
             transaction = ""
         is_settled = _TRANSACTION.fullmatch(transaction) is not None
         outcome = "not_paid" if demand is None else "paid" if is_settled else "unknown"
+        if demand is not None and not is_settled:
+            self._keep_open(path, demand)
         body: JsonObject = {"body": visible(answer.text, ANSWER_CHARS_MAX)}
         return {
             "status": answer.status_code,

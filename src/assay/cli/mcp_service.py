@@ -27,6 +27,12 @@ from assay.common.json import (
 TIMEOUT_S: Final = 60.0
 """Of one answer; an evaluation takes 25 seconds at most."""
 
+CONNECT_S: Final = 5.0
+
+REQUEST_S: Final = CONNECT_S + 2 * TIMEOUT_S
+"""Longest that a request takes, if its answer's head comes at once: the last piece of a body may
+have been waited for when its time ends."""
+
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of one JSON answer of the service; an account's wrappers are its longest list."""
 
@@ -96,7 +102,8 @@ class _BoundedStream(httpx2.SyncByteStream):
 
 def client(size_max: int) -> httpx2.Client:
     """Return a client without redirects, cookies of the environment or its proxies."""
-    return httpx2.Client(transport=BoundedTransport(size_max), timeout=TIMEOUT_S, trust_env=False)
+    timeout = httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S)
+    return httpx2.Client(transport=BoundedTransport(size_max), timeout=timeout, trust_env=False)
 
 
 def base_address(url: str) -> str:

@@ -1,8 +1,9 @@
 """`assay wrappers`: an operator's wrappers, from the terminal."""
 
 import json
+import re
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
@@ -22,16 +23,26 @@ from assay.cli.command import (
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
 from assay.common.numbers import usd
-from assay.wrappers.endpoint_rules import EndpointChange
+from assay.wrappers.endpoint_rules import AskedTier, EndpointChange
 from assay.wrappers.history import Revision
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.service import NewEndpoint
+from assay.wrappers.tier_terms import TIERS, FreeQuota
 
 WrapperId = Annotated[str, Parameter(help="From `wrappers list`.")]
 ColdStartOption = Annotated[
     Literal["deny", "throttle", "allow"] | None,
     Parameter(help="What to do with an unproven agent; default: the score decides."),
 ]
+
+EnforceOption = Annotated[
+    Literal["enforce", "observe"] | None,
+    Parameter(help="observe: trust refuses nobody, and the log says whom it would refuse."),
+]
+TIER_HELP = "Price of proven agents from a tier: `A=0.002`, or `A=0.002/600` calls a minute; repeat"
+QUOTA_HELP = "Free calls of each agent: `100/day` or `1000/month`"
+_TIER = re.compile(r"([A-Z]{1,3})=([0-9.]{1,40})(?:/([0-9]{1,9}))?")
+_QUOTA = re.compile(r"([0-9]{1,9})/(day|month)")
 
 
 def add(  # noqa: PLR0913 - a wrapper's fields
@@ -62,12 +73,17 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         tuple[str, ...],
         Parameter(help="Origin whose pages may call it, or *; repeat for more."),
     ] = (),
+    description: Annotated[str, Parameter(help="What it is; catalogues may show it.")] = "",
+    tier: Annotated[tuple[str, ...], Parameter(help=f"{TIER_HELP}.")] = (),
+    free_quota: Annotated[str | None, Parameter(help=f"{QUOTA_HELP}.")] = None,
+    enforce: EnforceOption = None,
 ) -> int:
     """Create a wrapper; ask for the upstream secret, or read it from standard input."""
     try:
-        amount = Decimal(price)
-    except InvalidOperation:
-        complain(f"the price {price!r} is not a number")
+        amount, pricing = _price(price), tuple(map(_tier_terms, tier))
+        quota = None if free_quota is None else _quota(free_quota)
+    except ValueError as error:
+        complain(str(error))
         return FAILED
     secret = None if auth_header is None else _secret()
     asked = NewEndpoint(
@@ -88,6 +104,10 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         auth_secret=secret,
         pass_response_headers=pass_response_header,
         cors_origins=cors_origin,
+        description=description,
+        pricing=pricing,
+        free_quota=quota,
+        enforce=enforce or "enforce",
     )
 
     async def work(app: App) -> int:
@@ -151,6 +171,11 @@ def edit(  # noqa: PLR0913 - a wrapper's fields
         Parameter(help="Origin whose pages may call it, or *; repeat for more."),
     ] = None,
     active: Annotated[bool | None, Parameter(help="Whether it answers.")] = None,
+    tier: Annotated[
+        tuple[str, ...] | None, Parameter(help=f"{TIER_HELP}; replaces all entries.")
+    ] = None,
+    free_quota: Annotated[str | None, Parameter(help=f"{QUOTA_HELP}; `none` ends them.")] = None,
+    enforce: EnforceOption = None,
 ) -> int:
     """Change a wrapper; arguments that are None stay. Ask for a new secret."""
     fields: dict[str, object] = {
@@ -172,19 +197,57 @@ def edit(  # noqa: PLR0913 - a wrapper's fields
         "trust_enabled": trust,
         "pass_response_headers": pass_response_header,
         "cors_origins": cors_origin,
+        "enforce": enforce,
     }
     given = {name: value for name, value in fields.items() if value is not None}
     if rate_limit == 0:
         given["rate_limit"] = None
-    if price is not None:
-        try:
-            given["price"] = Decimal(price)
-        except InvalidOperation:
-            complain(f"the price {price!r} is not a number")
-            return FAILED
+    try:
+        given |= _terms(price, tier, free_quota)
+    except ValueError as error:
+        complain(str(error))
+        return FAILED
     if auth_secret or auth_header is not None:
         given["auth_secret"] = _secret()
     return _change(wrapper_id, EndpointChange(given, active))
+
+
+def _terms(
+    price: str | None, tier: tuple[str, ...] | None, free_quota: str | None
+) -> Mapping[str, object]:
+    """Return what is changed of the terms. Raises `ValueError`."""
+    found: dict[str, object] = {}
+    if price is not None:
+        found["price"] = _price(price)
+    if tier is not None:
+        found["pricing"] = tuple(map(_tier_terms, tier))
+    if free_quota is not None:
+        found["free_quota"] = None if free_quota == "none" else _quota(free_quota)
+    return found
+
+
+def _price(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"the price {text!r} is not a number") from None
+
+
+def _tier_terms(text: str) -> AskedTier:
+    """Return the terms of an argument such as `A=0.002/600`. Raises `ValueError`."""
+    found = _TIER.fullmatch(text)
+    tier = next((one for one in TIERS if found and one == found[1]), None)
+    if found is None or tier is None:
+        raise ValueError(f"--tier {text!r} is not a tier and its price, such as A=0.002/600")
+    return AskedTier(tier, _price(found[2]), int(found[3]) if found[3] else None)
+
+
+def _quota(text: str) -> FreeQuota:
+    """Return the quota of an argument such as `100/day`. Raises `ValueError`."""
+    found = _QUOTA.fullmatch(text)
+    if found is None:
+        raise ValueError(f"--free-quota {text!r} is not calls by day or month, such as 100/day")
+    return FreeQuota(int(found[1]), "day" if found[2] == "day" else "month")
 
 
 def _change(wrapper_id: str, change: EndpointChange) -> int:

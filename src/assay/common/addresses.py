@@ -1,4 +1,4 @@
-"""Addresses of callers and wallets, Base58, and Ethereum's hash.
+"""Addresses of callers, services and wallets, Base58, and Ethereum's hash.
 
 Base58 is the form in which Bitcoin and Solana write bytes. Source: draft-msporny-base58-03, section
 2.
@@ -8,6 +8,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
+from urllib.parse import urlsplit
 
 import sha3  # pyright: ignore[reportMissingTypeStubs]
 
@@ -104,3 +105,17 @@ def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
         return None
     mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
     return mapped or parsed
+
+
+def is_confidential(url: str) -> bool:
+    """Return whether nobody between can read what is sent to an http(s) address.
+
+    It is https, or names loopback. Raises `ValueError` if it is no address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        return True
+    try:
+        return ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return parts.hostname == "localhost"

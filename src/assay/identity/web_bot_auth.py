@@ -11,7 +11,7 @@ ADR 0047.
 import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -56,11 +56,26 @@ ControlsHost = Callable[[str, str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyDirectory:
-    """The usable Ed25519 keys of a domain by thumbprint; `problem` says why there are none."""
+class DirectoryKey:
+    """An Ed25519 key, valid from `begins_s` until before `ends_s` (Unix seconds)."""
 
-    keys: Mapping[str, bytes]
+    thumbprint: str
+    public: bytes
+    begins_s: float
+    ends_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDirectory:
+    """The Ed25519 keys of a domain, valid now or at another time; or why it has none."""
+
+    keys: Sequence[DirectoryKey] = ()
     problem: str | None = None
+
+    def valid_at(self, now_s: float) -> Mapping[str, bytes]:
+        """Return the keys that are valid at a time, by thumbprint."""
+        current = [one for one in self.keys if one.begins_s <= now_s < one.ends_s]
+        return {one.thumbprint: one.public for one in current}
 
 
 def is_domain_signed(headers: AgentHeaders, agent_id: str | None) -> bool:
@@ -132,7 +147,7 @@ class WebBotAuth:
         directory = await self._directories.get(origin, lambda: self._fetch(origin))
         if directory.problem is not None:
             raise _refused("directory", directory.problem)
-        key = directory.keys.get(found.key_id)
+        key = directory.valid_at(self._clock.now().timestamp()).get(found.key_id)
         if key is None:
             raise _refused(
                 "unknown_key",
@@ -178,21 +193,22 @@ class WebBotAuth:
                 async with asyncio.timeout(_READ_S):
                     reply = await self._http.send(request, _LIMITS)
         except (EgressError, TimeoutError):
-            return KeyDirectory({}, "The key directory of Signature-Agent could not be read.")
+            return KeyDirectory(problem="The key directory of Signature-Agent could not be read.")
         kind = (reply.header("content-type") or "").partition(";")[0].strip().lower()
         if reply.status != _OK or kind != MEDIA_TYPE or reply.truncated:
-            return KeyDirectory(
-                {}, f"The key directory must answer 200 with {MEDIA_TYPE}, and at most 64 KiB."
-            )
-        return read_directory(reply.body, self._clock.now().timestamp())
+            problem = f"The key directory must answer 200 with {MEDIA_TYPE}, and at most 64 KiB."
+            return KeyDirectory(problem=problem)
+        return read_directory(reply.body)
 
 
-def read_directory(body: bytes, now_s: float) -> KeyDirectory:
-    """Return the Ed25519 keys of a JWK Set that are valid now. Never raises.
+def read_directory(body: bytes) -> KeyDirectory:
+    """Return the Ed25519 keys of a JWK Set, each with its time. Never raises.
 
     Source: RFC 7517, section 5; RFC 8037, section 2; RFC 7638, section 3.
     """
-    problem = KeyDirectory({}, f"The key directory must be a JWK Set of at most {KEYS_MAX} keys.")
+    problem = KeyDirectory(
+        problem=f"The key directory must be a JWK Set of at most {KEYS_MAX} keys."
+    )
     if has_values_beyond(body, _JSON_VALUES_MAX) or is_nested_beyond(body, _JSON_DEPTH_MAX):
         return problem
     try:
@@ -202,13 +218,18 @@ def read_directory(body: bytes, now_s: float) -> KeyDirectory:
     rows = document.get("keys") if is_object(document) else None
     if not is_array(rows) or len(rows) > KEYS_MAX:
         return problem
-    keys: dict[str, bytes] = {}
-    for row in rows:
-        if is_object(row) and (row.get("kty"), row.get("crv")) == ("OKP", "Ed25519"):
-            key = _key_bytes(row.get("x"))
-            if key is not None and _is_current(row, now_s) and row.get("use", "sig") == "sig":
-                keys[thumbprint(key)] = key
-    return KeyDirectory(keys)
+    found = [_key_of(row) for row in rows if is_object(row)]
+    return KeyDirectory([one for one in found if one is not None])
+
+
+def _key_of(row: Mapping[str, object]) -> DirectoryKey | None:
+    """Return the Ed25519 key of a row that is for signatures and says its time, or None."""
+    if (row.get("kty"), row.get("crv"), row.get("use", "sig")) != ("OKP", "Ed25519", "sig"):
+        return None
+    public, times = _key_bytes(row.get("x")), _times(row)
+    if public is None or times is None:
+        return None
+    return DirectoryKey(thumbprint(public), public, *times)
 
 
 def thumbprint(key: bytes) -> str:
@@ -217,16 +238,16 @@ def thumbprint(key: bytes) -> str:
     return _base64url(hashlib.sha256(text.encode()).digest())
 
 
-def _is_current(row: Mapping[str, object], now_s: float) -> bool:
-    """Return whether a key is in its time: seconds, or milliseconds as stock directories have."""
+def _times(row: Mapping[str, object]) -> tuple[float, float] | None:
+    """Return when a key begins and ends, in seconds; stock directories have milliseconds too."""
     limits = [row.get("nbf", 0), row.get("exp", _MILLISECONDS_FROM - 1)]
     if not all(type(limit) in {int, float} for limit in limits):
-        return False
+        return None
     begins, ends = (
         float(str(limit)) / (1000 if float(str(limit)) >= _MILLISECONDS_FROM else 1)
         for limit in limits
     )
-    return begins <= now_s < ends
+    return begins, ends
 
 
 def _key_bytes(text: object) -> bytes | None:

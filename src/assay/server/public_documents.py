@@ -33,7 +33,7 @@ def public_document(
     """
     tag = tag or tag_of(body)
     shown = {"cache-control": f"public, max-age={max_age_s}", "etag": tag, **(headers or {})}
-    if _is_current(request.headers.getlist("if-none-match"), tag):
+    if is_current(request.headers.getlist("if-none-match"), tag):
         return Response(status_code=304, headers=shown)
     return Response(body, headers=shown, media_type=media_type)
 
@@ -43,10 +43,11 @@ def tag_of(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def _is_current(known: list[str], tag: str) -> bool:
-    """Compare weakly: a proxy that compresses a document makes its tag a weak one.
+def is_current(known: list[str], tag: str) -> bool:
+    """Return whether the values of `If-None-Match` name the tag.
 
-    Our tags contain no comma, so a list can be split at each.
+    It compares weakly: a proxy that compresses a document makes its tag a weak one. Our tags
+    contain no comma, so a list can be split at each.
     """
     given = {one.strip().removeprefix("W/") for line in known for one in line.split(",")}
     return tag in given or given == {"*"}

@@ -36,6 +36,7 @@ from assay.payments.service import PaymentService, PaymentSpent
 from assay.payments.settlement import LATE_S
 from assay.wrappers.buffers import BufferBudget, Shares
 from assay.wrappers.cors import answer_preflight, cors_headers
+from assay.wrappers.discovery import SellerDocuments
 from assay.wrappers.model import (
     AdmittedAgent,
     AuthorizedRequest,
@@ -248,8 +249,11 @@ class Pipeline:
         response_bytes_max: int,
         buffers: BufferBudget,
         receipts: SignedReceipts,
+        documents: SellerDocuments | None = None,
     ) -> None:
+        """Without `documents` no seller's prices are listed."""
         self._steps = steps
+        self._documents = documents
         self._payments = payments
         self._buffers = buffers
         self._calls = PaidCallService(
@@ -269,7 +273,14 @@ class Pipeline:
             if spent is not None:
                 self._steps.forward.rounds.require(call_record.incoming.headers)
                 return await self._serve_again(call_record, spent, target)
-        return await self._serve(call_record, presented, target)
+        try:
+            return await self._serve(call_record, presented, target)
+        except WrapperNotFound:
+            operator_id, documents = call_record.operator_id, self._documents
+            found = documents and await documents.answer(operator_id, call_record.incoming)
+            if not found:
+                raise
+            return found
 
     def record(self, call_record: CallRecord, status: int, response_bytes: int) -> None:
         """Record how the call ended, and release what it held."""

@@ -300,8 +300,8 @@ JWK = f'{{"kty":"OKP","crv":"Ed25519","x":"{X}"'
 )
 def test_a_directory_gives_the_ed25519_keys_that_are_valid_now(more: str) -> None:
     rsa = '{"kty":"RSA","n":"AQAB","e":"AQAB"}'
-    found = read_directory(f'{{"keys":[{rsa},{JWK}{more}}},3]}}'.encode(), NOW)
-    assert (found.keys, found.problem) == ({thumbprint(PUBLIC): PUBLIC}, None)
+    found = read_directory(f'{{"keys":[{rsa},{JWK}{more}}},3]}}'.encode())
+    assert (found.valid_at(NOW), found.problem) == ({thumbprint(PUBLIC): PUBLIC}, None)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_directory_gives_the_ed25519_keys_that_are_valid_now(more: str) -> Non
     ],
 )
 def test_a_key_that_is_not_certain_is_not_used(row: str) -> None:
-    assert read_directory(f'{{"keys":[{row}]}}'.encode(), NOW).keys == {}
+    assert read_directory(f'{{"keys":[{row}]}}'.encode()).valid_at(NOW) == {}
 
 
 @pytest.mark.parametrize(
@@ -331,4 +331,4 @@ def test_a_key_that_is_not_certain_is_not_used(row: str) -> None:
     ],
 )  # fmt: skip
 def test_a_directory_that_is_no_bounded_set_of_keys_has_a_problem(body: bytes) -> None:
-    assert read_directory(body, NOW).problem
+    assert read_directory(body).problem

@@ -114,3 +114,33 @@ def test_a_wrong_value_is_told_of_and_no_other_setting() -> None:
         "ASSAY_PORT",
         "ASSAY_FEE_RATE",
     ]
+
+
+FIRST = "ASSAY_X402_FACILITATOR_URL"
+MORE = "ASSAY_X402_FALLBACK_FACILITATORS"
+
+
+@pytest.mark.parametrize("user", ["me:hidden@", "hidden@", ":hidden@"])
+def test_a_facilitators_password_that_would_travel_in_clear_text_stops_the_boot(
+    monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    """Nor is it shown, wherever it is named; over TLS or to this machine it is private."""
+    monkeypatch.setenv(FIRST, f"http://{user}pay.example")
+    with pytest.raises(SettingsError, match=FIRST) as first:
+        load()
+    assert "https://" in str(first.value)
+    monkeypatch.setenv(FIRST, f"https://{user}pay.example")
+    monkeypatch.setenv(MORE, f"http://127.0.0.1:9,http://{user}127.0.0.1.pay.example")
+    with pytest.raises(SettingsError, match=MORE) as second:
+        load()
+    assert "hidden" not in f"{first.value} {second.value}"
+    private = [f"http://{user}{host}" for host in ("127.0.0.1:9", "[::1]", "localhost")]
+    monkeypatch.setenv(MORE, ",".join(private))
+    assert load().x402_facilitators == (f"https://{user}pay.example", *private)
+
+
+def test_a_facilitator_without_a_password_may_be_named_in_clear_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(FIRST, "http://pay.example")
+    assert load().x402_facilitators == ("http://pay.example",)

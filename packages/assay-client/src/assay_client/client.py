@@ -221,7 +221,7 @@ class Assay(_Client):
         payment: Payment | None = None,
         **options: Unpack[PayOptions],
     ) -> PaidResponse:
-        """Call a URL, and pay its 402 over x402 if it asks for at most `max_price` USD.
+        """Call a URL, and pay its 402 over x402 or MPP if it asks for at most `max_price` USD.
 
         The call is signed for at most once. Raises `PaymentDeclined` before signing,
         `PaymentRefused`, or `PaymentUnresolved` with the `payment` to pass to another `pay`.
@@ -359,7 +359,7 @@ class AsyncAssay(_Client):
         payment: Payment | None = None,
         **options: Unpack[PayOptions],
     ) -> PaidResponse:
-        """Call a URL, and pay its 402 over x402 if it asks for at most `max_price` USD.
+        """Call a URL, and pay its 402 over x402 or MPP if it asks for at most `max_price` USD.
 
         The call is signed for at most once. Raises `PaymentDeclined` before signing,
         `PaymentRefused`, or `PaymentUnresolved` with the `payment` to pass to another `pay`.

@@ -1,4 +1,4 @@
-"""Pays calls over x402 (version 2, scheme `exact`), signed by the stock library `x402`.
+"""Pays calls over x402 (version 2, scheme `exact`) and MPP (`tempo`), signed by stock libraries.
 
 A 402 is what a stranger asks for. Everything in it is checked before anything is signed, and the
 assets come from our own table. A call is signed for once: the same payment is sent again after a
@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -28,6 +28,7 @@ from assay_client.errors import (
 )
 from assay_client.flow import Core, Received, Run, Send, Steps, header_value, pause_after
 from assay_client.models import list_of, object_of
+from assay_client.mpp_payments import TEMPO_NETWORKS, TempoOffer, sign_tempo, tempo_offers
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ _DOLLARS: Mapping[str, _Dollar] = MappingProxyType(
 )
 """USDC on Base and Base Sepolia. Source: docs/reference/x402.md#assets."""
 
-NETWORKS: Final = tuple(_DOLLARS)
+NETWORKS: Final = (*_DOLLARS, *TEMPO_NETWORKS)
 """The networks on which this client pays."""
 
 _DECIMALS = 6
@@ -60,12 +61,15 @@ _OWN_HEADERS = frozenset(
 )
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})  # RFC 9110, section 9.2.2
 _CHECKED = ("scheme", "network", "asset", "amount", "payTo", "maxTimeoutSeconds")
+_MPP = re.compile(r"(?:^|,)\s*payment\s+[a-z]+=", re.IGNORECASE)
+_URL_SAFE = str.maketrans("-_", "+/")
+"""MPP writes base64 for URLs and without padding, x402 with both."""
 _HEADER_CHARS_MAX = 65_536
 _OFFERS_MAX = 20
 _VALID_S_MAX = 3600
 """The longest validity of what is signed; a service may ask for less."""
 
-_PAYMENT_REQUIRED, _UNAVAILABLE = 402, 503
+_PAYMENT_REQUIRED, _FAILED_FROM, _UNAVAILABLE = 402, 500, 503
 
 
 class PayOptions(TypedDict, total=False):
@@ -77,9 +81,10 @@ class PayOptions(TypedDict, total=False):
     """Headers of the call, such as those of an `AgentSession`."""
     body: bytes | None
     networks: tuple[str, ...]
-    """Networks whose dollar may be paid: `eip155:8453` (Base), `eip155:84532` (its test network).
+    """Networks whose dollar may be paid; the default is all.
 
-    The default is both.
+    x402: `eip155:8453` (Base) and `eip155:84532` (its test network). MPP: `eip155:4217` (Tempo)
+    and `eip155:42431` (its test network).
     """
 
 
@@ -97,9 +102,11 @@ class Payment:
     """The address that receives it."""
     payer: str
     header: str = field(repr=False)
-    """The value of `PAYMENT-SIGNATURE`: whoever has it can submit the payment to `pay_to`."""
+    """The value of the header: whoever has it can submit the payment to `pay_to`."""
     call: str = field(repr=False)
     """Names the call: method, address and body."""
+    header_name: str = "payment-signature"
+    """That header: `payment-signature` (x402) or `authorization` (MPP)."""
 
     @property
     def price(self) -> Decimal:
@@ -151,17 +158,28 @@ class Payer:
     def __init__(self, signer: Any) -> None:
         """`signer` is a `ClientEvmSigner` of x402, for keys that are kept elsewhere."""
         self._signer = signer
+        self._tempo: Callable[[TempoOffer], str] | None = None
         self.address: str = signer.address
 
     @classmethod
-    def from_key(cls, private_key: str) -> "Payer":
-        """Return a payer that signs with an EVM private key; raises `MissingExtra`."""
+    def from_key(
+        cls, private_key: str, *, tempo_rpc_urls: Mapping[str, str] | None = None
+    ) -> "Payer":
+        """Return a payer that signs with an EVM private key; raises `MissingExtra`.
+
+        With the extra `mpp` it pays over MPP too. `tempo_rpc_urls` has nodes of Tempo by network;
+        the default is the public ones.
+        """
         account: Any = _library("eth_account").Account
         signers: Any = _library("x402.mechanisms.evm.signers")
         try:
-            return cls(signers.EthAccountSigner(account.from_key(private_key)))
+            signing = account.from_key(private_key)
         except (ValueError, TypeError):  # its message may show the key
             raise InvalidInput("The private key is not 32 bytes in hexadecimal.") from None
+        payer, urls = cls(signers.EthAccountSigner(signing)), dict(tempo_rpc_urls or {})
+        key = f"0x{bytes(signing.key).hex()}"
+        payer._tempo = lambda offer: sign_tempo(offer, key, urls.get(offer.network))
+        return payer
 
     @override
     def __repr__(self) -> str:
@@ -177,6 +195,29 @@ class Payer:
         checked = {name: requirement[name] for name in _CHECKED}
         extra = {name: requirement["extra"][name] for name in ("name", "version")}
         return scheme.create_payment_payload(required.model_validate({**checked, "extra": extra}))
+
+    @property
+    def pays_mpp(self) -> bool:
+        """Return whether it has a key for payments over MPP."""
+        return self._tempo is not None
+
+    def authorize_tempo(self, offer: TempoOffer) -> str:
+        """Sign a checked offer of MPP; may block. Raises `ConnectionFailed`, `MissingExtra`."""
+        if self._tempo is None:
+            raise InvalidInput("This payer has no key for payments over MPP.")
+        return self._tempo(offer)
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """What may be signed, and how; `sign` returns the value of the header and may block."""
+
+    network: str
+    asset: str
+    amount: int
+    pay_to: str
+    header_name: str
+    sign: Callable[[], str]
 
 
 def _library(name: str) -> Any:
@@ -203,10 +244,11 @@ def pay_steps(
         received = yield from _unpaid(core, request)
         if received.status != _PAYMENT_REQUIRED:
             return PaidResponse(received.status, received.headers, received.body)
-        required = _decoded(received.headers.get("payment-required"))
-        requirement = _choose(required, amount_max, options.get("networks", NETWORKS))
-        signed: Mapping[str, Any] = yield Run(partial(payer.authorize, requirement))
-        payment = _payment(payer, required, requirement, signed, _name_of(request))
+        networks = options.get("networks", NETWORKS)
+        offer = _choose(_offers(received, request, payer, networks), amount_max)
+        header: str = yield Run(offer.sign)
+        parts = offer.network, offer.asset, offer.amount, offer.pay_to, payer.address
+        payment = Payment(*parts, header, _name_of(request), offer.header_name)
     elif payment.call != _name_of(request):
         raise InvalidInput("The payment was signed for another call: method, url and body differ.")
     elif payment.amount > amount_max:
@@ -233,32 +275,39 @@ def _paid(core: Core, request: Send, payment: Payment, *, is_again: bool) -> Ste
 
     A 402 refuses it only if no try before, `is_again` among them, can have settled it.
     """
-    headers = {**request.headers, "payment-signature": payment.header}
+    headers = {**request.headers, payment.header_name: payment.header}
     paid = Send(request.method, request.path, headers, request.body, is_relayed=True)
     may_be_settled = is_again
     for attempt in range(1, core.retries.attempts + 1):
         after_s: float | None = None
+        is_last = attempt == core.retries.attempts
         try:
             received: Received = yield paid
         except AssayError as failure:
             not_sent = isinstance(failure, ConnectionFailed) and not failure.sent
             may_be_settled = may_be_settled or not not_sent
-            if attempt == core.retries.attempts or not isinstance(failure, ConnectionFailed):
+            if is_last or not isinstance(failure, ConnectionFailed):
                 message = f"The payment was sent, and its outcome is unknown: {failure}"
                 raise PaymentUnresolved(message, payment) from None
         else:
             if received.status == _PAYMENT_REQUIRED:
                 raise _refused(received, payment, may_be_settled=may_be_settled)
-            if received.status != _UNAVAILABLE:
+            if received.status < _FAILED_FROM or _transaction(received) is not None:
                 return received
-            may_be_settled = True
-            after = received.headers.get("retry-after", "")
-            after_s = float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
-            if attempt == core.retries.attempts or after_s > core.retries.wait_s_max:
-                message = f"The payment was sent, and is not settled yet: {_reason(received)}"
+            may_be_settled, after_s = True, _retry_after_s(received)
+            if is_last or after_s is None or after_s > core.retries.wait_s_max:
+                message = f"The payment was sent, and may be settled later: {_reason(received)}"
                 raise PaymentUnresolved(message, payment)
         yield pause_after(core.retries, attempt, after_s)
     raise AssertionError("Retries.attempts must be at least 1.")
+
+
+def _retry_after_s(received: Received) -> float | None:
+    """Return in how many seconds a 503 wants the payment again; None for another answer."""
+    if received.status != _UNAVAILABLE:
+        return None
+    after = received.headers.get("retry-after", "")
+    return float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
 
 
 def _refused(received: Received, payment: Payment, *, may_be_settled: bool) -> PaymentFailed:
@@ -306,21 +355,44 @@ def _name_of(request: Send) -> str:
     return f"{request.method} {request.path} {body}"
 
 
-def _choose(
-    required: Mapping[str, Any], amount_max: int, networks: tuple[str, ...]
-) -> Mapping[str, Any]:
-    """Return the first offer that may be paid; raises `PaymentDeclined`."""
-    offers = (list_of(required.get("accepts")) or [])[:_OFFERS_MAX]
-    too_much: int | None = None
-    for offer in map(object_of, offers):
+def _offers(
+    received: Received, request: Send, payer: Payer, networks: tuple[str, ...]
+) -> list[_Offer]:
+    """Return what may be signed, x402 first; raises `PaymentDeclined` if the 402 offers nothing."""
+    required = _required(received.headers.get("payment-required"))
+    found: list[_Offer] = []
+    for offer in map(object_of, (list_of((required or {}).get("accepts")) or [])[:_OFFERS_MAX]):
         if offer is None or not _is_known(offer, networks):
             continue
-        amount = int(offer["amount"])
-        if amount <= amount_max:
+        names = (
+            str(offer["network"]),
+            str(offer["asset"]),
+            int(offer["amount"]),
+            str(offer["payTo"]),
+        )
+        sign = partial(_x402_header, payer, required or {}, offer)
+        found.append(_Offer(*names, "payment-signature", sign))
+    challenge = received.headers.get("www-authenticate", "")
+    is_mpp = len(challenge) <= _HEADER_CHARS_MAX and bool(_MPP.search(challenge))
+    if is_mpp and payer.pays_mpp and not found:
+        if "authorization" in request.headers:
+            raise PaymentDeclined("MPP needs the header Authorization, which the call has already.")
+        for one in tempo_offers(challenge, networks):
+            sign = partial(payer.authorize_tempo, one)
+            parts = one.network, one.asset, one.amount, one.pay_to
+            found.append(_Offer(*parts, "authorization", sign))
+    if required is None and not is_mpp:
+        raise PaymentDeclined("The 402 does not say how to pay by x402 version 2 or by MPP.")
+    return found
+
+
+def _choose(offers: Sequence[_Offer], amount_max: int) -> _Offer:
+    """Return the first offer that may be paid; raises `PaymentDeclined`."""
+    for offer in offers:
+        if offer.amount <= amount_max:
             return offer
-        too_much = amount
-    if too_much is not None:
-        price = Decimal(too_much).scaleb(-_DECIMALS)
+    if offers:
+        price = Decimal(offers[-1].amount).scaleb(-_DECIMALS)
         raise PaymentDeclined(f"The call costs {price:f} USD, which is more than max_price.")
     raise PaymentDeclined("The call can be paid on no network and in no asset that are allowed.")
 
@@ -349,44 +421,38 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _payment(
-    payer: Payer,
-    required: Mapping[str, Any],
-    requirement: Mapping[str, Any],
-    signed: Mapping[str, Any],
-    call: str,
-) -> Payment:
+def _x402_header(payer: Payer, required: Mapping[str, Any], requirement: Mapping[str, Any]) -> str:
+    """Return the value of `PAYMENT-SIGNATURE` that pays the requirement; may block."""
     parts = {
         "x402Version": 2,
         "resource": required.get("resource"),
         "accepted": requirement,
-        "payload": signed,
+        "payload": payer.authorize(requirement),
     }
-    header = base64.b64encode(json.dumps(parts).encode()).decode()
-    network, asset = str(requirement["network"]), str(requirement["asset"])
-    amount, pay_to = int(requirement["amount"]), str(requirement["payTo"])
-    return Payment(network, asset, amount, pay_to, payer.address, header, call)
+    return base64.b64encode(json.dumps(parts).encode()).decode()
 
 
-def _decoded(header: str | None) -> Mapping[str, Any]:
+def _required(header: str | None) -> Mapping[str, Any] | None:
+    """Return what a 402 asks for by x402 version 2; None if it does not."""
     members = _base64_object(header)
-    if members is None or members.get("x402Version") != 2:  # noqa: PLR2004 - the version's number
-        raise PaymentDeclined("The 402 does not say how to pay by x402 version 2.")
-    return members
+    is_asked = members is not None and members.get("x402Version") == 2  # noqa: PLR2004 - the version's number
+    return members if is_asked else None
 
 
 def _base64_object(header: str | None) -> Mapping[str, Any] | None:
     if header is None or len(header) > _HEADER_CHARS_MAX:
         return None
+    text = header.translate(_URL_SAFE) + "=" * (-len(header) % 4)
     try:
-        return object_of(json.loads(base64.b64decode(header, validate=True)))
+        return object_of(json.loads(base64.b64decode(text, validate=True)))
     except (ValueError, RecursionError):
         return None
 
 
 def _transaction(received: Received) -> str | None:
-    receipt = _base64_object(received.headers.get("payment-response")) or {}
-    found = receipt.get("transaction")
+    x402 = _base64_object(received.headers.get("payment-response")) or {}
+    mpp = _base64_object(received.headers.get("payment-receipt")) or {}
+    found = x402.get("transaction") or mpp.get("reference")
     return found if isinstance(found, str) and re.fullmatch("0x[0-9a-fA-F]{64}", found) else None
 
 

@@ -10,7 +10,6 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from assay.common.addresses import is_confidential
 from assay.common.clock import Clock
 from assay.common.compact_jws import JwsKey, sign_compact
 from assay.common.json import JsonObject, is_object
@@ -66,7 +66,7 @@ def endpoints_of(urls: Sequence[str], text: str | None, clock: Clock) -> list[Fa
             raise ValueError(f"{_shown(url)} is not the address of a facilitator")
         if not is_object(given):
             raise ValueError(f"the credentials of {_shown(url)} are not a JSON object")
-        if not _is_private(url):
+        if not is_confidential(url):
             raise ValueError(f"{_shown(url)} must begin with https://, or name loopback")
         found[url] = _authorize(url, given, clock)
     return [FacilitatorEndpoint(url, found.get(url, no_credentials)) for url in urls]
@@ -156,17 +156,6 @@ def _key(secret: str) -> JwsKey:
         pass  # the text may quote the key: the sentence below says what is expected
     message = "cdp_key_secret must be an Ed25519 key in base64, or a P-256 key in PEM"
     raise ValueError(message)
-
-
-def _is_private(url: str) -> bool:
-    """Return whether nobody between can read what is sent there."""
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return True
-    try:
-        return ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        return parts.hostname == "localhost"
 
 
 def _shown(url: str) -> str:
