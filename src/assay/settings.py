@@ -195,6 +195,15 @@ class Settings(BaseSettings):
             " `/readyz` says 503; longer than your balancer takes to notice.",
         ),
     ] = 0
+    workers: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=64,
+            description="Processes that serve on the same address, started and replaced by one"
+            " that supervises them; 1: one process without a supervisor.",
+        ),
+    ] = 1
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None
