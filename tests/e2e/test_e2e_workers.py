@@ -20,12 +20,13 @@ from tests.support.eventually import eventually
 from tests.support.fleet import (
     Fleet,
     calling_anew,
+    children,
     connections,
     fleet,
     is_running,
     many,
 )
-from tests.support.forked import ROOT
+from tests.support.forked import ROOT, SERVICE, start
 from tests.support.rolling_restarts import Restarts, calling
 from tests.support.scraped import samples
 
@@ -170,6 +171,19 @@ def test_all_stop_by_the_rules_of_one(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["reasons"]) == (503, ["draining"])
         assert made.server.stop() == 0  # a second signal does not wait
         assert not any(is_running(pid) for pid in workers)
+
+
+def test_one_that_is_stopped_while_it_starts_leaves_nothing_behind(tmp_path: Path) -> None:
+    plain = {"ASSAY_DATA_DIR": str(tmp_path / "d"), "ASSAY_PORT": "0", "PATH": "/usr/bin:/bin"}
+    supervisor = start(
+        *("assay.__main__", "serve", "--workers", "3"),
+        imported=SERVICE,
+        environment=plain | {"PYTHONPATH": str(ROOT / "src")},
+    )
+    begun = eventually(lambda: children(supervisor.pid))
+    supervisor.terminate()
+    assert supervisor.wait(60) == 0
+    assert not any(is_running(pid) for pid in begun)
 
 
 def test_workers_end_with_a_supervisor_that_is_killed_and_another_takes_its_place(

@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import gc
+import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
@@ -15,6 +16,7 @@ import uvloop
 from cyclopts import Parameter
 
 from assay.app import App, assemble, networks_from
+from assay.app.heartbeat import heartbeat
 from assay.app.log import open_log
 from assay.app.protocol import protocol_for
 from assay.app.secrets import secret_rings
@@ -108,12 +110,14 @@ async def _serve(settings: Settings) -> int:
         ):
             print_welcome(settled, app.networks)
             _begin(app, settings, files)
-            await server.wait_closed()
+            async with heartbeat(app, settings):
+                await server.wait_closed()
     return 0
 
 
 async def _work(settings: Settings, listening: str, end: str, ops_bind: str) -> int:
     """Serve the supervisor's socket until it says so or is gone."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # meant for the supervisor, if a group gets it
     files = unsafe_connections.raise_limit()
     fitting = unsafe_connections.fitting(settings, files)
     answers: dict[str, Answer] = {}
@@ -131,7 +135,8 @@ async def _work(settings: Settings, listening: str, end: str, ops_bind: str) -> 
             _begin(app, settings, files)
             orders.take(server, app)
             await link.ask("ready", None, READY_S)
-            await server.wait_closed()
+            async with heartbeat(app, settings):
+                await server.wait_closed()
             await orders.report(link)
     return 0
 

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncGenerator, MutableMapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -19,7 +19,7 @@ READY_S: Final = 60.0
 class Orders:
     """What the supervisor says; until `take`, a worker without a supervisor ends at once."""
 
-    def __init__(self, answers: MutableMapping[str, Answer]) -> None:
+    def __init__(self, answers: dict[str, Answer]) -> None:
         self._answers = answers
         self._server: Server | None = None
 
@@ -49,8 +49,9 @@ class Orders:
             app.log.info("worker leaves", pid=os.getpid())
             await server.leave()
 
-        self._answers |= {"readiness": readiness}
-        self._answers |= {"stop": stop, "stop now": stop_now, "leave": leave}
+        self._answers.update(
+            {"readiness": readiness, "stop": stop, "stop now": stop_now, "leave": leave}
+        )
 
     async def report(self, link: Link) -> None:
         """Leave the last metrics with the supervisor, which adds up what workers have counted."""
@@ -67,7 +68,7 @@ class Orders:
 
 
 @asynccontextmanager
-async def linked(link: Link, answers: MutableMapping[str, Answer]) -> AsyncGenerator[Orders]:
+async def linked(link: Link, answers: dict[str, Answer]) -> AsyncGenerator[Orders]:
     """Yield the orders of a supervisor, taken until the block ends."""
     orders = Orders(answers)
     tasks = Tasks(lambda _, error: complain(f"the supervisor is not followed: {error!r}"))

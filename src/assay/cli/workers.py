@@ -115,13 +115,15 @@ class Supervisor:
             if not await first.settled():
                 return 0 if self._is_stopping.is_set() else first.process.returncode or FAILED
             for place in places[1:]:
-                self.state.serving[place] = await self._start()
+                if not self._is_stopping.is_set():
+                    self.state.serving[place] = await self._start()
             for worker in [*self.state.serving.values()]:
                 await worker.settled()
-            announce()
+            if not self._is_stopping.is_set():
+                announce()
             rolling = group.create_task(self._roll_forever())
             async with asyncio.TaskGroup() as keeping:
-                for place in places:
+                for place in self.state.serving:
                     keeping.create_task(self._keep(place))
             rolling.cancel()
         return 0
@@ -257,6 +259,8 @@ class Supervisor:
     async def _roll(self) -> None:
         """Replace one worker after the other; each new one serves before the old one leaves."""
         for place in range(1, self._settings.workers + 1):
+            if self._is_stopping.is_set():
+                return
             new = await self._start()
             if not await new.settled():
                 self._log.error(
