@@ -4,14 +4,15 @@ Names are `ASSAY_` and the field's name in upper case. An unknown `ASSAY_` varia
 value stops the start with a message that says what to do.
 """
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -67,6 +68,9 @@ _TOKEN = re.compile(rf"[\x21-\x7e]{{{SECRET_CHARS_MIN},200}}")
 _KEY = re.compile(r"[0-9a-f]{64}")
 _ACCOUNT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+_PLACES = {"data_dir", "host", "port", "workers", "ops_bind", "ext_authz_bind"}
+"""Settings that differ between processes of one service."""
+
 _NOT_FIELDS = frozenset({"ASSAY_CONFIG", "ASSAY_PYTHON"})
 
 
@@ -108,6 +112,18 @@ def bind_address(text: str) -> tuple[str, int]:
     if not 0 <= number <= PORT_MAX or is_bracketed != (":" in str(found)) or text.startswith(":"):
         raise ValueError(message)
     return str(found), number
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, dict):
+        members = cast("dict[object, object]", value)
+        return {str(name): _plain(one) for name, one in members.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("Sequence[object]", value)]
+    return value if isinstance(value, bool | int | float | None) else str(value)
 
 
 def settling_key_file(data_dir: Path) -> Path:
@@ -196,6 +212,15 @@ class Settings(BaseSettings):
             " `/readyz` says 503; longer than your balancer takes to notice.",
         ),
     ] = 0
+    workers: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=64,
+            description="Processes that serve on the same address, started and replaced by one"
+            " that supervises them; 1: one process without a supervisor.",
+        ),
+    ] = 1
     public_url: Annotated[
         str | None, Field(description="This service's address as callers see it.")
     ] = None
@@ -1219,6 +1244,14 @@ class Settings(BaseSettings):
             message = f"must have at least {SECRET_CHARS_MIN} characters, each between commas"
             raise ValueError(message)
         return value
+
+    def comparable(self) -> str:
+        """Return all values that processes of one service should share, secrets included.
+
+        Only for a keyed hash.
+        """
+        shared = self.model_dump(exclude=_PLACES)
+        return json.dumps({name: _plain(value) for name, value in shared.items()}, sort_keys=True)
 
     @property
     def address(self) -> str:

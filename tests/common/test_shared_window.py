@@ -1,13 +1,17 @@
-"""Shared counts: one suite for the fake the laws are tried on, and for a real Valkey."""
+"""Shared counts: one suite for the fake the laws are tried on, a supervisor's, and a Valkey's."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import pytest
 
+from assay.cli.worker_link import Link, SupervisorWindow, counting
 from assay.common.errors import Unavailable
 from assay.common.quota_lease import COUNTED_S, Grant, SharedWindow, WindowRequest
+from assay.common.quota_window import KEYS_MAX, LocalWindow
 from assay.net.valkey import ValkeyWindow, _key, state_address
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.window import MemoryWindow
@@ -30,6 +34,30 @@ class InMemory:
     def pass_time(self, key: str, seconds: int) -> None:
         del key
         self.clock.move(seconds)
+
+
+class AtSupervisor:
+    """The supervisor's counts, asked through a socket pair as a worker asks."""
+
+    def __init__(self, clock: FrozenClock, window: SharedWindow) -> None:
+        self.clock = clock
+        self.window = window
+
+    def pass_time(self, key: str, seconds: int) -> None:
+        del key
+        self.clock.move(seconds)
+
+
+@asynccontextmanager
+async def at_supervisor() -> AsyncGenerator[AtSupervisor]:
+    clock, (own, other) = FrozenClock(), socket.socketpair()
+    supervisor = await Link.open(own, {"count": counting(LocalWindow(clock))})
+    worker = await Link.open(other, {})
+    async with asyncio.TaskGroup() as group:
+        both = [group.create_task(link.run()) for link in (supervisor, worker)]
+        yield AtSupervisor(clock, SupervisorWindow(worker))
+        for one in both:
+            one.cancel()
 
 
 class InValkey:
@@ -59,15 +87,19 @@ def server() -> ValkeyServer:
     return running
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "supervisor", "valkey"])
 async def service(request: pytest.FixtureRequest) -> AsyncGenerator[CountingService]:
     if request.param == "memory":
         yield InMemory()
         return
+    if request.param == "supervisor":
+        async with at_supervisor() as made:
+            yield made
+        return
     valkey().say("FLUSHALL")
-    made = InValkey(valkey())
-    yield made
-    await made.real.aclose()
+    there = InValkey(valkey())
+    yield there
+    await there.real.aclose()
 
 
 @pytest.fixture
@@ -309,3 +341,43 @@ async def test_a_server_of_another_kind_is_unavailable(said: bytes) -> None:
     await window.aclose()
     other.close()
     await other.wait_closed()
+
+
+async def test_a_supervisor_that_is_gone_is_unavailable_at_once() -> None:
+    own, other = socket.socketpair()
+    worker = await Link.open(other, {})
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(worker.run())
+        asking = group.create_task(one_fails(SupervisorWindow(worker)))
+        await asyncio.sleep(0.01)
+        own.close()
+        await asking
+        await running
+        await one_fails(SupervisorWindow(worker))
+
+
+async def one_fails(window: SharedWindow) -> None:
+    with pytest.raises(Unavailable):
+        await one(window, WindowRequest("k", 5, 1, 1))
+
+
+async def test_a_supervisor_that_hangs_is_unavailable_before_a_slice_is_useless() -> None:
+    own, other = socket.socketpair()
+    worker = await Link.open(other, {})
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(worker.run())
+        await one_fails(SupervisorWindow(worker))
+        running.cancel()
+    own.close()
+
+
+async def test_the_counts_of_a_supervisor_are_bounded_and_those_of_the_past_are_removed() -> None:
+    clock = FrozenClock()
+    window = LocalWindow(clock)
+    for start in range(0, KEYS_MAX + 1000, 1000):
+        await window.ask([WindowRequest(str(n), 5, 1, 1) for n in range(start, start + 1000)])
+    assert len(window._lent) == KEYS_MAX
+    assert (await one(window, WindowRequest(str(KEYS_MAX), 1, 1, 1))).units == 0
+    clock.move(COUNTED_S + 2)
+    await one(window, WindowRequest("later", 1, 1, 1))
+    assert len(window._lent) == 1

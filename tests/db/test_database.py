@@ -15,7 +15,8 @@ from sqlalchemy import text
 
 from assay.common.errors import Unavailable
 from assay.db.connect import DatabaseUrlError
-from assay.db.engine import HEAD, Database, SchemaTooNew
+from assay.db.engine import HEAD, Database
+from assay.db.migration_plan import SchemaTooNew
 from assay.db.schema.everything import METADATA
 from assay.identity.model import KeyAgent
 from assay.key_agents.store import SqlKeyAgentStore

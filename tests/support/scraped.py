@@ -4,10 +4,15 @@ from assay.app import App
 from assay.app.metrics import metrics_page
 
 
+def samples(page: str) -> dict[str, float]:
+    """The samples of a page, by name and labels as they are written."""
+    lines = [line for line in page.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
 async def scraped(app: App) -> dict[str, float]:
     """The samples, by name and labels as they are written."""
     page = metrics_page(app)
-    lines = (await page.text()).decode().splitlines()
+    text = (await page.text()).decode()
     await page.aclose()
-    found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
-    return {name: float(value) for name, _, value in found}
+    return samples(text)

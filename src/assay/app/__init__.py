@@ -52,6 +52,7 @@ from assay.app.evaluation import (
     visits,
 )
 from assay.app.limits import (
+    PlacedWindow,
     egress_budget,
     gate_quota,
     message_quota,
@@ -309,11 +310,13 @@ async def assemble(
     readers: Mapping[Family, ChainReader] | None = None,
     *,
     serving: bool = True,
+    window: PlacedWindow | None = None,
 ) -> AsyncGenerator[App]:
     """Open everything, migrate the database, and close everything at the end.
 
     `readers` replace those of the chain families, for a service that reads no chain. Without
-    `serving`, unfinished payments are left to a process that serves.
+    `serving`, unfinished payments are left to a process that serves. `window` has the counts of
+    limits that this process shares with others, unless the settings name a server for them.
 
     Raises `ValueError`, `SecretFileError` or `PluginError` with a plain sentence for an invalid
     configuration, before anything is opened.
@@ -323,7 +326,7 @@ async def assemble(
     networks = networks_from(settings)
     rules = _rules(settings)
     async with AsyncExitStack() as stack:
-        quota_lease = await shared_limits(settings, clock, log, stack, serving=serving)
+        quota_lease = await shared_limits(settings, clock, log, stack, window, serving=serving)
         outside = await _open(stack, settings, networks, clock, quota_lease)
         earlier = await _earlier_keys(outside.database, settings, clock, serving=serving)
         outside = replace(outside, earlier_keys=earlier)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from assay.app.log import Log
@@ -9,7 +10,7 @@ from assay.common.clock import Clock
 from assay.common.costs import Cost
 from assay.common.egress_budget import BudgetRules, BudgetSpent, Ceiling, UseClass, current_use
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import QuotaLease
+from assay.common.quota_lease import QuotaLease, SharedWindow
 from assay.common.shared_state import SharedState
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
@@ -36,31 +37,49 @@ def quotas(settings: Settings) -> Mapping[Cost, int]:
     }
 
 
+class PlacedWindow(SharedWindow, Protocol):
+    """Counts that processes share, and where they are."""
+
+    place: str
+    """May be shown."""
+
+
 async def shared_limits(
-    settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, *, serving: bool
+    settings: Settings,
+    clock: Clock,
+    log: Log,
+    stack: AsyncExitStack,
+    beside: PlacedWindow | None,
+    *,
+    serving: bool,
 ) -> QuotaLease | None:
     """Return the quota leases of this process; None if it counts limits by itself.
 
-    A process that serves starts without the server as well, and counts by itself until it answers.
-    Raises `StateUrlError` for an unusable URL.
+    They are of the server of `ASSAY_STATE_URL`, else `beside`: the counts of the processes that
+    serve on the same socket. A process that serves starts without the server as well, and counts by
+    itself until it answers. Raises `StateUrlError` for an unusable URL.
     """
-    if settings.state_url is None:
+    window, name = beside, "limits"
+    if settings.state_url is not None:
+        valkey = ValkeyWindow(state_address(settings.state_url.get_secret_value()))
+        stack.push_async_callback(valkey.aclose)
+        window, name = valkey, "valkey"
+    if window is None:
         return None
-    window = ValkeyWindow(state_address(settings.state_url.get_secret_value()))
-    stack.push_async_callback(window.aclose)
+    place = window.place
 
     def changed(error: Unavailable | None) -> None:
         if error is None:
-            log.info("limits are shared again", state=window.place)
+            log.info("limits are shared again", state=place)
         else:
             log.warning(
                 "the shared state is out of reach: each process keeps its limits by itself,"
                 " and all together admit up to as many times as much",
-                state=window.place,
+                state=place,
                 reason=error.detail,
             )
 
-    quota_lease = QuotaLease(window, clock, changed)
+    quota_lease = QuotaLease(window, clock, changed, name)
     if serving:
         await quota_lease.begin()
         stack.push_async_callback(quota_lease.close)

@@ -69,7 +69,7 @@ class FastProtocol(ServerProtocol[FastCycle]):
         if not self.url.startswith(PREFIX):
             return False
         self._has_wrapped = True
-        if self._is_ordinary or not self.is_free():
+        if self._is_ordinary or self.is_leaving or not self.is_free():
             return False
         repeat = self._parsed()
         return repeat is not None and self._carry(repeat)

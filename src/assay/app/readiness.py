@@ -35,7 +35,7 @@ class Readiness:
     reasons: tuple[str, ...]
     """Of `draining`, `database` and `loop`; empty if it is ready."""
     degraded: tuple[str, ...]
-    """Of `valkey`, `facilitator`, `schema` and `rpc:<network>`."""
+    """Of `valkey`, `limits`, `facilitator`, `schema` and `rpc:<network>`."""
 
     @property
     def is_ready(self) -> bool:
@@ -103,7 +103,7 @@ class ReadinessCheck:
         }
         lease, facilitator = self._quota_lease, self._settling.facilitator_seen
         degraded = {
-            "valkey": lease is not None and lease.is_local,
+            lease.name if lease else "": lease is not None and lease.is_local,
             "facilitator": facilitator is not None and bool(facilitator.problem),
             "schema": self._revision not in {None, HEAD},
         }

@@ -139,7 +139,7 @@ async def serving_ext_authz(app: App, application: AsgiApp) -> AsyncGenerator[No
         options=[
             ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
             ("grpc.max_concurrent_streams", STREAMS_MAX),
-            ("grpc.so_reuseport", 0),
+            ("grpc.so_reuseport", int(app.settings.workers > 1)),  # else a taken port is shared
         ],
     )
     server.add_generic_rpc_handlers(

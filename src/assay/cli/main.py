@@ -43,9 +43,19 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "doctor:doctor",
         "Report what works, what does not and what is unsafe. Status 1 if something does not work.",
     ),
+    "status": (
+        "status:status",
+        (
+            "Show the processes that serve on this database, and what waits in it.\n\n"
+            "Status 1 unless one of them is ready. It changes nothing."
+        ),
+    ),
     "migrate": (
         "maintenance:migrate",
-        "Bring the database's schema up to date. `serve` does this by itself.",
+        (
+            "Bring the database's schema up to date. `serve` does this by itself.\n\n"
+            "`--plan` shows what would run and what it locks, and changes nothing."
+        ),
     ),
     "backup": (
         "maintenance:backup",

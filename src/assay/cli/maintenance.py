@@ -1,5 +1,7 @@
 """Upkeep of a service: `assay migrate`, `assay backup` and `restore`, roll-ups, secrets."""
 
+import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -23,7 +25,9 @@ from assay.common.errors import ServiceError
 from assay.common.secret_file import SecretFileError
 from assay.db.backup import CopyFailed
 from assay.db.connect import DatabaseUrlError
-from assay.settings import SettingsError
+from assay.db.engine import Database
+from assay.db.migration_plan import PlannedMigration, planned, scripts
+from assay.settings import Settings, SettingsError
 
 _BACKUP_ERRORS = (BackupFailed, CopyFailed, SecretFileError, DatabaseUrlError, OSError)
 
@@ -51,14 +55,58 @@ def _done(work: Callable[[], Result]) -> Result | None:
     return None
 
 
-def migrate() -> int:
+def migrate(
+    *,
+    plan: Annotated[
+        bool, Parameter(negative=(), help="Only show what would run, and what each step does.")
+    ] = False,
+) -> int:
     """Migrate the database (assembling the service does), and say so."""
+    if plan:
+        return _plan()
 
     async def work(app: App) -> int:
         sys.stdout.write(f"the schema of the {app.database.kind} database is up to date\n")
         return 0
 
     return with_app(work)
+
+
+def _plan() -> int:
+    """Print which migrations the database lacks; it is only read."""
+    settings = read_settings({})
+    kind = "sqlite" if settings.database.startswith("sqlite") else "postgresql"
+    try:
+        current, lacking = asyncio.run(_planned(settings))
+    except ServiceError as error:
+        complain(explain(error))
+        return FAILED
+    except (ValueError, RuntimeError) as error:
+        complain(str(error))
+        return MISCONFIGURED
+    at = "the database has no schema yet" if current is None else f"the schema is {current}"
+    if not lacking:
+        sys.stdout.write(f"{at}: nothing would run\n")
+        return 0
+    steps = "1 migration" if len(lacking) == 1 else f"{len(lacking)} migrations"
+    locks = "keeps every lock until its end" if kind == "postgresql" else "lets no other write"
+    sys.stdout.write(f"{at}: {steps} would run, in one transaction, which {locks}\n")
+    for one in lacking:
+        lines = [f"\n{one.revision}  {' '.join(one.says)}", *(f"- {said}" for said in one.effects)]
+        sys.stdout.write("\n      ".join(lines) + "\n")
+    return 0
+
+
+async def _planned(settings: Settings) -> tuple[str | None, Sequence[PlannedMigration]]:
+    """Return the plan. An SQLite file that does not exist is not created."""
+    kind, _, file = settings.database.partition(":///")
+    if kind == "sqlite" and not os.path.exists(file):  # noqa: ASYNC240, PTH110 - before anything else runs
+        return None, planned(scripts(), None)
+    database = await Database.open(settings.database)
+    try:
+        return await database.plan()
+    finally:
+        await database.close()
 
 
 def backup(

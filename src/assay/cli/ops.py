@@ -10,7 +10,7 @@ import json
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hmac import compare_digest
@@ -25,6 +25,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from assay.app import App
+from assay.http1.server_protocol import ServerProtocol
 from assay.settings import Settings, bind_address
 
 
@@ -64,6 +65,32 @@ class Server(uvicorn.Server):
         else:
             super().handle_exit(sig, frame)
 
+    def stop(self) -> None:
+        """Do what the first signal to stop does, unless one has come already."""
+        if self._stopping is not None:
+            self.handle_exit(signal.SIGTERM, None)
+
+    def stop_now(self) -> None:
+        """Do what the second signal to stop does."""
+        self.stop()
+        self.handle_exit(signal.SIGTERM, None)
+
+    async def leave(self) -> None:
+        """Accept no connection, let each end with its next answer, and stop after `LEAVE_S`.
+
+        Others accept connections of the same socket, so this process stays ready meanwhile.
+        """
+        for server in self.servers:
+            server.close()
+        protocol = self.config.http_protocol_class
+        if issubclass(protocol, ServerProtocol):
+            protocol.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                while self.server_state.connections:  # noqa: ASYNC110 - uvicorn keeps a set
+                    await asyncio.sleep(0.05)
+        self.should_exit = True
+
     @contextmanager
     @override
     def capture_signals(self) -> Generator[None]:
@@ -92,6 +119,10 @@ class Server(uvicorn.Server):
             await self.serve(sockets=[self._listener])
         finally:
             self._ended.set()
+
+
+LEAVE_S: Final = 10.0
+"""Seconds that a server which leaves waits for the next request of each connection."""
 
 
 class SecondServer(Server):
@@ -217,15 +248,28 @@ async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerato
         return
     from assay.app.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
 
-    token = app.settings.ops_token
-    secret = None if token is None else token.get_secret_value().encode()
     page = metrics_page(app)
 
     async def metrics() -> tuple[HTTPStatus, str, bytes]:
         return HTTPStatus.OK, page.media_type, await page.text()
 
+    pages = {PATH: metrics, READY_PATH: partial(_readiness, app)}
+    try:
+        async with serving_pages(app.settings, listener, pages):
+            yield
+    finally:
+        await page.aclose()
+
+
+@asynccontextmanager
+async def serving_pages(
+    settings: Settings, listener: socket.socket, pages: Mapping[str, Page]
+) -> AsyncGenerator[None]:
+    """Serve these pages, by path, to whoever may see metrics."""
+    token = settings.ops_token
+    secret = None if token is None else token.get_secret_value().encode()
     config = uvicorn.Config(
-        OpsApplication({PATH: metrics, READY_PATH: partial(_readiness, app)}, secret),
+        OpsApplication(pages, secret),
         http=ops_protocol(),
         ws="none",
         access_log=False,
@@ -236,23 +280,29 @@ async def serving_ops(app: App, listener: socket.socket | None) -> AsyncGenerato
         backlog=BACKLOG,
         timeout_graceful_shutdown=1,
     )
-    try:
-        async with running(SecondServer(config, listener)):
-            yield
-    finally:
-        await page.aclose()
+    async with running(SecondServer(config, listener)):
+        yield
 
 
 async def _readiness(app: App) -> tuple[HTTPStatus, str, bytes]:
     """Return the readiness with what strangers do not learn: the reasons, and what is down."""
+    return readiness_page(await readiness_shown(app))
+
+
+async def readiness_shown(app: App) -> Mapping[str, object]:
+    """Return the members of the page."""
     found = await app.readiness.read()
-    status = HTTPStatus.OK if found.is_ready else HTTPStatus.SERVICE_UNAVAILABLE
-    shown = {
+    return {
         "ready": found.is_ready,
         "reasons": found.reasons,
         "degraded": found.degraded,
         "loopLagS": round(app.readiness.lag.most_s(), 3),
     }
+
+
+def readiness_page(shown: Mapping[str, object]) -> tuple[HTTPStatus, str, bytes]:
+    """Return the page with these members."""
+    status = HTTPStatus.OK if shown["ready"] else HTTPStatus.SERVICE_UNAVAILABLE
     return status, "application/json", json.dumps(shown).encode()
 
 

@@ -1,12 +1,13 @@
-"""`assay serve`: runs one process until it is stopped."""
+"""`assay serve`: runs one process, or several that share a socket, until it is stopped."""
 
 import asyncio
 import ctypes
 import gc
+import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -14,13 +15,29 @@ import uvicorn
 import uvloop
 from cyclopts import Parameter
 
-from assay.app import App, assemble
+from assay.app import App, assemble, networks_from
+from assay.app.heartbeat import heartbeat
+from assay.app.log import open_log
 from assay.app.protocol import protocol_for
+from assay.app.secrets import secret_rings
 from assay.app.web import build
+from assay.chains.networks import Networks
 from assay.cli import unsafe_connections
 from assay.cli.command import FAILED, MISCONFIGURED, complain, explain, read_settings
 from assay.cli.ext_authz import serving_ext_authz
-from assay.cli.ops import Server, Stopping, listen_ops, ops_address, running, serving_ops
+from assay.cli.ops import (
+    Server,
+    Stopping,
+    listen_ops,
+    ops_address,
+    running,
+    serving_ops,
+    serving_pages,
+)
+from assay.cli.worker import READY_S, linked
+from assay.cli.worker_link import Answer, Link, SupervisorWindow
+from assay.cli.workers import Supervisor, require_free
+from assay.common.clock import SystemClock
 from assay.common.errors import ServiceError
 from assay.server.request_context import AsgiApp
 from assay.settings import Settings
@@ -43,12 +60,34 @@ def serve(
     host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
     port: Annotated[int | None, Parameter(help="Port to listen on; 0 picks one.")] = None,
     data_dir: Annotated[Path | None, Parameter(help="Where everything is kept.")] = None,
+    workers: Annotated[int | None, Parameter(help="Processes that serve this port.")] = None,
+    worker_of: Annotated[str | None, Parameter(show=False)] = None,
 ) -> int:
-    """Serve until SIGINT or SIGTERM; then return status 0."""
-    settings = read_settings({"host": host, "port": port, "data_dir": data_dir})
+    """Serve until SIGINT or SIGTERM; then return status 0.
+
+    `worker_of` is what a supervisor gives to its workers: the descriptors of the listening socket
+    and of the link, and the address of the metrics.
+    """
+    given = {"host": host, "port": port, "data_dir": data_dir, "workers": workers}
+    settings = read_settings(given)
+    if worker_of is not None:
+        return _run(_work(settings, *worker_of.split(",", 2)))
+    if settings.workers > 1:
+        return _run(_supervise(settings, _arguments(given)))
+    return _run(_serve(settings))
+
+
+def _arguments(given: Mapping[str, object]) -> Sequence[str]:
+    """Return the command line that gives the same settings."""
+    known = {name: value for name, value in given.items() if value is not None}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in known.items()]
+
+
+def _run(serving_to_the_end: Coroutine[None, None, int]) -> int:
+    """Return the status; what kept it from serving becomes one sentence."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings))
+            return runner.run(serving_to_the_end)
     except KeyboardInterrupt:
         return 0
     except ServiceError as error:
@@ -57,10 +96,9 @@ def serve(
     except (ValueError, RuntimeError, OSError) as error:
         complain(str(error))
         return MISCONFIGURED
-    return 0
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings) -> int:
     files = unsafe_connections.raise_limit()
     fitting = unsafe_connections.fitting(settings, files)
     with listen(fitting) as (listener, bound), listen_ops(bound) as (ops, settled):
@@ -70,12 +108,68 @@ async def _serve(settings: Settings) -> None:
             serving_ops(app, ops),
             serving_ext_authz(app, cast("AsgiApp", server.config.app)),
         ):
-            print_welcome(app)
-            if fitting is not settings:
-                _say_lowered(app, settings, files)
-            _settle_down()
-            app.readiness.lag.forget()
-            await server.wait_closed()
+            print_welcome(settled, app.networks)
+            _begin(app, settings, files)
+            async with heartbeat(app, settings):
+                await server.wait_closed()
+    return 0
+
+
+async def _work(settings: Settings, listening: str, end: str, ops_bind: str) -> int:
+    """Serve the supervisor's socket until it says so or is gone."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # meant for the supervisor, if a group gets it
+    files = unsafe_connections.raise_limit()
+    fitting = unsafe_connections.fitting(settings, files)
+    answers: dict[str, Answer] = {}
+    with _inherited(listening) as listener, _inherited(end) as link_end:
+        settled = fitting.model_copy(
+            update={"port": listener.getsockname()[1], "ops_bind": ops_bind or None}
+        )
+        link = await Link.open(link_end, answers)
+        async with (
+            linked(link, answers) as orders,
+            assemble(settled, window=SupervisorWindow(link)) as app,
+            serving(app, listener) as server,
+            serving_ext_authz(app, cast("AsgiApp", server.config.app)),
+        ):
+            _begin(app, settings, files)
+            orders.take(server, app)
+            await link.ask("ready", None, READY_S)
+            async with heartbeat(app, settings):
+                await server.wait_closed()
+            await orders.report(link)
+    return 0
+
+
+async def _supervise(settings: Settings, arguments: Sequence[str]) -> int:
+    """Let workers serve; the secrets are created before the first of them starts."""
+    networks = networks_from(settings)
+    with listen(settings) as (listener, bound), listen_ops(bound) as (ops, settled):
+        require_free(settled)
+        settled.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        secret_rings(settled, SystemClock().now())
+        log = open_log(settled.log_format, settled.log_level)
+        supervisor = Supervisor(settled, arguments, listener, log)
+        async with AsyncExitStack() as stack:
+            if ops is not None:
+                pages = serving_pages(settled, ops, supervisor.pages())
+                await stack.enter_async_context(pages)
+            return await supervisor.run(lambda: print_welcome(settled, networks))
+
+
+def _inherited(number: str) -> socket.socket:
+    """Return a socket that the supervisor gave to this process, and to no process it starts."""
+    inherited = socket.socket(fileno=int(number))
+    inherited.set_inheritable(False)
+    return inherited
+
+
+def _begin(app: App, asked: Settings, files: int) -> None:
+    """Do what remains before callers are answered at full speed."""
+    if app.settings.connections_max != asked.connections_max:
+        _say_lowered(app, asked, files)
+    _settle_down()
+    app.readiness.lag.forget()
 
 
 def _say_lowered(app: App, asked: Settings, files: int) -> None:
@@ -172,15 +266,15 @@ async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
         yield server
 
 
-def print_welcome(app: App) -> None:
+def print_welcome(settings: Settings, networks: Networks) -> None:
     """Print the address, the data directory, and what to do next."""
-    settings = app.settings
     account = '{"email": "you@example.com", "password": "at least 12 characters", "name": "You"}'
     lines = [
         f"Assay serves at {settings.address}",
         f"  data       {settings.data_dir}",
-        f"  chains     {len(app.networks.slugs)} (default: {app.networks.default.slug})",
+        f"  chains     {len(networks.slugs)} (default: {networks.default.slug})",
         f"  reference  {settings.address}/docs",
+        *([f"  workers    {settings.workers}"] if settings.workers > 1 else []),
         *([f"  metrics    {ops_address(settings)}"] if settings.ops_bind else []),
         *([f"  ext_authz  {settings.ext_authz_bind} (gRPC)"] if settings.ext_authz_bind else []),
         f"  next       curl -s {settings.address}/operator/register --json '{account}'",

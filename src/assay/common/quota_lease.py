@@ -129,8 +129,14 @@ class QuotaLease:
     """The slices that this process holds. `take` is answered only while `run` is running."""
 
     def __init__(
-        self, window: SharedWindow, clock: Clock, on_change: Callable[[Unavailable | None], None]
+        self,
+        window: SharedWindow,
+        clock: Clock,
+        on_change: Callable[[Unavailable | None], None],
+        name: str = "valkey",
     ) -> None:
+        """Lease from `window`; `name` is that of the store, for operators."""
+        self.name = name
         self._window = window
         self._clock = clock
         self._on_change = on_change

@@ -4,7 +4,7 @@ Runs versioned migrations from code: no configuration file and no command for op
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -17,14 +17,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from assay.common.errors import Unavailable
 from assay.db.connect import WRITES, DatabaseKind, open_engine
 from assay.db.group_commit import GroupCommitWriter
+from assay.db.migration_plan import (
+    PlannedMigration,
+    configured,
+    current_revision,
+    planned,
+    scripts,
+)
 from assay.db.sql_transaction import SessionTransaction, Work
 
 HEAD = "0044"
 """The newest file in `migrations/versions`; a test checks that the two agree."""
-
-
-class SchemaTooNew(RuntimeError):
-    """The database was created by a newer version of the service."""
 
 
 def _is_current(connection: Connection) -> bool:
@@ -40,22 +43,10 @@ def upgrade(connection: Connection) -> None:
 
     Raises `SchemaTooNew` if the database has a migration unknown to this code.
     """
-    # Imported only when needed: it costs a start a tenth of a second.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415
-    from alembic.script import ScriptDirectory  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415 - costs a start a tenth of a second
 
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", "assay.db:migrations")
-    config.set_main_option("path_separator", "os")
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current not in known:
-        raise SchemaTooNew(
-            f"the database is at schema {current}, newer than this version of Assay: upgrade Assay"
-        )
-    command.upgrade(config, "head")
+    current_revision(connection, scripts())
+    command.upgrade(configured(connection=connection), "head")
 
 
 USE_S = 15.0
@@ -176,6 +167,16 @@ class Database:
             if self.kind == "postgresql":
                 await connection.execute(text("SELECT pg_advisory_xact_lock(8004)"))
             await connection.run_sync(upgrade)
+
+    async def plan(self) -> tuple[str | None, Sequence[PlannedMigration]]:
+        """Return the schema's revision, and what `migrate` would run now; runs nothing.
+
+        Raises `SchemaTooNew`, and like `read`.
+        """
+        known = scripts()
+        async with self.read() as connection:
+            current = await connection.run_sync(current_revision, known)
+        return current, planned(known, current)
 
     async def lock(self, connection: AsyncConnection, name: str) -> None:
         """Wait, within a write, for every other writer that locked the same name."""

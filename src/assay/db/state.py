@@ -1,5 +1,7 @@
 """Short-lived entries in SQL: durable, and shared by every process on the database."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import text
 
 from assay.common.clock import Clock
@@ -7,6 +9,7 @@ from assay.common.shared_state import check_entry
 from assay.db.engine import Database, to_us
 
 PURGE_EVERY_S = 10.0
+LIVING_MAX = 1000
 PURGE_MAX = 5000
 """Entries removed at a time, so that no `put` waits for the removal of millions."""
 
@@ -17,6 +20,12 @@ _PUT = (
 _PUT_ALWAYS = text(_PUT)
 _PUT_IF_ABSENT = text(f"{_PUT} WHERE state.expires_us <= :now_us RETURNING key")
 _GET = text("SELECT value FROM state WHERE key = :key AND expires_us > :now_us")
+_LIVING = text(
+    "SELECT value FROM state WHERE expires_us > :now_us AND expires_us <= :last_us"
+    " AND substr(key, 1, :length) = :prefix ORDER BY key LIMIT :limit"
+)
+"""A prefix, and no range of keys: PostgreSQL may order texts by the rules of a language."""
+
 _TAKE = text("DELETE FROM state WHERE key = :key AND expires_us > :now_us RETURNING value")
 _PURGE = text(
     "DELETE FROM state WHERE key IN"
@@ -57,6 +66,17 @@ class SqlSharedState:
         values = {"key": key, "now_us": self._now_us()}
         rows = await self._database.look(lambda transaction: transaction.rows(_GET, values))
         return rows[0]["value"] if rows else None
+
+    async def living(self, prefix: str, ttl_s: float) -> Sequence[str]:
+        """Return the unexpired values of keys with a prefix, at most `LIVING_MAX`.
+
+        All of them must have been stored for `ttl_s` at most. Raises `Unavailable`.
+        """
+        now_us = self._now_us()
+        values = {"now_us": now_us, "last_us": now_us + round(ttl_s * 1e6)}
+        values |= {"prefix": prefix, "length": len(prefix), "limit": LIVING_MAX}
+        async with self._database.read() as connection:
+            return [str(one) for one in (await connection.execute(_LIVING, values)).scalars()]
 
     async def take(self, key: str) -> str | None:
         values = {"key": key, "now_us": self._now_us()}

@@ -166,6 +166,8 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
     _ahead = b""
     is_admitted = True
     """Whether the connection is within the caps."""
+    is_leaving = False
+    """Whether each connection ends with its next answer."""
     _goes_on = False
     """Whether the parser is called again at the next turn."""
     _is_lingering = False
@@ -189,6 +191,15 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         }
         made = type("Protocol", (cls,), common | own)
         return cast("type[Self]", made)  # The type checker ignores the bases given to `type`.
+
+    @classmethod
+    def leave(cls) -> None:
+        """Let each connection of this server end with the answer to its next request.
+
+        That answer says so, hence no caller sends a request to a connection that is closed under
+        it. Connections without a request stay open for as long as they would otherwise.
+        """
+        cls.is_leaving = True
 
     # -- fast paths, which a subclass implements ------------------------------------------------
 
@@ -253,7 +264,7 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
             if self._ahead or not self.is_free():
                 self._keep_ahead(data)
                 return
-            if self.begin_repeated(data):
+            if not self.is_leaving and self.begin_repeated(data):
                 return
         elif (self._is_lingering and not requests.keep_alive) or requests.is_stopped:
             self._bound_late(len(data))
@@ -331,6 +342,8 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         self._late_bytes = 0
         if not self.is_admitted:
             self._require_place()
+        if self.is_leaving:
+            requests.keep_alive = False
         if not self.begin_fast():
             self.begin_ordinary()
 

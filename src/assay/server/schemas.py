@@ -249,8 +249,8 @@ class HealthResponse(ResponseModel):
     degraded: Annotated[
         list[str],
         Field(
-            description="What does not work at the moment: `database`, `valkey`, `facilitator`,"
-            " `schema`, `rpc:<network>`. Absent if everything works.",
+            description="What does not work at the moment: `database`, `valkey`, `limits`,"
+            " `facilitator`, `schema`, `rpc:<network>`. Absent if everything works.",
             exclude_if=lambda names: not names,
         ),
     ] = []

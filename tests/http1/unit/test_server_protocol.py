@@ -25,11 +25,15 @@ def reject(error: ServiceError, *, is_head: bool) -> bytes:
 
 
 @pytest.fixture
-async def port() -> AsyncGenerator[int]:
-    """A server that takes one connection at a time from an address."""
+def protocol() -> type[ServerProtocol[Any]]:
+    """Of a server that takes one connection at a time from an address."""
     caps = ConnectionCaps(total=10, per_address=1)
     connections = Connections(caps, lambda _: False, lambda *_: None)
-    protocol: type[ServerProtocol[Any]] = ServerProtocol.configured(BOUNDS, connections, reject)
+    return ServerProtocol.configured(BOUNDS, connections, reject)
+
+
+@pytest.fixture
+async def port(protocol: type[ServerProtocol[Any]]) -> AsyncGenerator[int]:
     config = uvicorn.Config(echo, log_config=None)
     config.load()
     loop = asyncio.get_running_loop()
@@ -70,4 +74,20 @@ async def test_a_connection_beyond_a_cap_is_refused_as_the_service_says(port: in
     assert (await asked(port, request)).endswith(b"too_many_connections")
     health = await asked(port, b"GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n")
     assert health.endswith(b"\r\n\r\n/api/health")
+    writer.close()
+
+
+async def test_a_server_that_leaves_ends_each_connection_with_its_next_answer(
+    port: int, protocol: type[ServerProtocol[Any]]
+) -> None:
+    request = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(10):
+        writer.write(request)
+        assert b"connection: close" not in (await reader.readuntil(b"\r\n\r\n/a"))
+        protocol.leave()
+        writer.write(request)
+        last = await reader.read()  # to its end
+    assert last.count(b"HTTP/1.1 200") == 1
+    assert b"\r\nconnection: close\r\n" in last
     writer.close()
