@@ -150,7 +150,6 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         dependencies.conduct.note(call)
 
     routes = Routes(store, endpoints, egress, clock)
-    documents = SellerDocuments(routes, networks, origin.address, settings.address)
     steps = Stages(
         routes=routes,
         trust=dependencies.trust_step,
@@ -161,7 +160,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
     )
     return WrapperServices(
         endpoints,
-        _pipeline(dependencies, steps, payments, documents),
+        _pipeline(dependencies, steps, payments),
         FastCalls(steps, origin),
         payments,
         settlement,
@@ -180,12 +179,11 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
 
 
 def _pipeline(
-    dependencies: WrapperDependencies,
-    steps: Stages,
-    payments: PaymentService,
-    documents: SellerDocuments,
+    dependencies: WrapperDependencies, steps: Stages, payments: PaymentService
 ) -> Pipeline:
     settings = dependencies.settings
+    address = WrapperOrigin.of(settings.address, settings.wrap_url).address
+    documents = SellerDocuments(steps.routes, payment_rows(settings), address, settings.address)
     buffers = BufferBudget(settings.held_bodies_mib * 1024 * 1024)
     receipts = SignedReceipts(dependencies.signer, settings.address)
     return Pipeline(

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Awaitable, Mapping
 from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -23,6 +24,7 @@ from assay.cli.command import (
 from assay.common.clock import iso
 from assay.common.errors import InvalidRequest
 from assay.common.numbers import usd
+from assay.evaluation.model import Tier
 from assay.wrappers.endpoint_rules import AskedTier, EndpointChange
 from assay.wrappers.history import Revision
 from assay.wrappers.model import WrapperConfig
@@ -42,6 +44,7 @@ EnforceOption = Annotated[
 TIER_HELP = "Price of proven agents from a tier: `A=0.002`, or `A=0.002/600` calls a minute; repeat"
 QUOTA_HELP = "Free calls of each agent: `100/day` or `1000/month`"
 _TIER = re.compile(r"([A-Z]{1,3})=([0-9.]{1,40})(?:/([0-9]{1,9}))?")
+_TIERS: Mapping[str, Tier] = MappingProxyType({str(one): one for one in TIERS})
 _QUOTA = re.compile(r"([0-9]{1,9})/(day|month)")
 
 
@@ -236,7 +239,7 @@ def _price(text: str) -> Decimal:
 def _tier_terms(text: str) -> AskedTier:
     """Return the terms of an argument such as `A=0.002/600`. Raises `ValueError`."""
     found = _TIER.fullmatch(text)
-    tier = next((one for one in TIERS if found and one == found[1]), None)
+    tier = _TIERS.get(found[1]) if found else None
     if found is None or tier is None:
         raise ValueError(f"--tier {text!r} is not a tier and its price, such as A=0.002/600")
     return AskedTier(tier, _price(found[2]), int(found[3]) if found[3] else None)
