@@ -103,9 +103,10 @@ def test_one_that_is_killed_under_load_is_replaced_and_the_others_answer(two: Fl
         eventually(lambda: killed not in two.workers and len(two.workers) == 2)
         after = made.answers["200"] + fresh.answers["200"]
         eventually(lambda: made.answers["200"] + fresh.answers["200"] > after + 100)
-    # At most what was under way at the one that was killed: a call of each caller.
-    assert made.failed + fresh.failed <= 9, (made.answers, fresh.answers)
-    assert set(made.answers) <= {"200", "RemoteDisconnected", "ConnectionResetError"}
+    # At most what was under way at the one that was killed: a call of each caller. None is refused.
+    answers = made.answers + fresh.answers
+    assert answers.total() - answers["200"] <= 9, answers
+    assert {name for name in answers if name.isdecimal()} == {"200"}, answers
     assert two.said("a worker ended") >= 1
     eventually(lambda: two.said("worker serves") >= 3)
 
