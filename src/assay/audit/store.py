@@ -49,21 +49,28 @@ class SqlAuditStore:
 
 async def record(connection: AsyncConnection, made: AuditEntry | None) -> None:
     """Add an entry to the caller's transaction, if there is one."""
-    if made is None:
-        return
-    values = {
-        "id": made.id,
-        "at_us": to_us(made.at),
-        "actor_kind": made.actor.kind,
-        "actor_id": made.actor.operator_id,
-        "client": made.actor.client[:64],
-        "request_id": made.actor.request_id[:64],
-        "action": made.action,
-        "operator_id": made.operator_id,
-        "target": made.target,
-        "details": json.dumps(made.details),
-    }
-    await connection.execute(insert(audit).values(values))
+    if made is not None:
+        await record_all(connection, [made])
+
+
+async def record_all(connection: AsyncConnection, made: Sequence[AuditEntry]) -> None:
+    """Add at least one entry to the caller's transaction."""
+    rows = [
+        {
+            "id": one.id,
+            "at_us": to_us(one.at),
+            "actor_kind": one.actor.kind,
+            "actor_id": one.actor.operator_id,
+            "client": one.actor.client[:64],
+            "request_id": one.actor.request_id[:64],
+            "action": one.action,
+            "operator_id": one.operator_id,
+            "target": one.target,
+            "details": json.dumps(one.details),
+        }
+        for one in made
+    ]
+    await connection.execute(insert(audit), rows)
 
 
 async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:
