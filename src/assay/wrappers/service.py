@@ -126,7 +126,7 @@ class Endpoints:
         """Create those of the wrappers whose method and path the account has not: all or nothing.
 
         The outcomes are in the order of `asked`. A dry run stores nothing. Raises `QuotaExceeded`,
-        and `PreconditionFailed` if others keep changing the account's wrappers meanwhile.
+        and `EndpointOverlaps` if others keep changing the account's wrappers meanwhile.
         """
         self._costs.require()
         for _ in range(_TRIES_MAX):
@@ -141,7 +141,7 @@ class Endpoints:
                     self._costs.count(config)
                 self.changes += 1
                 return outcomes
-        raise PreconditionFailed("Others are changing these wrappers at the same time: try again.")
+        raise EndpointOverlaps("Others are changing these wrappers at the same time: try again.")
 
     async def _outcomes(
         self, operator_id: str, asked: Sequence[NewEndpoint], known: Sequence[WrapperConfig]
