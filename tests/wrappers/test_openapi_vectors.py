@@ -96,9 +96,13 @@ async def test_every_operation_becomes_a_draft_or_is_refused_with_the_reason(
         await database.close()
 
 
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")
+
+
 async def compare(accounts: Accounts, document: Path) -> None:
-    text = document.read_text("utf-8")
-    for run in json.loads((FOLDER / f"{document.stem}.expected.json").read_text("utf-8")):
+    text = text_of(document.name)
+    for run in json.loads(text_of(f"{document.stem}.expected.json")):
         asked, who = asked_of(text, run.pop("asked")), await accounts.another()
         if "error" in run:
             assert await error_of(accounts, who, asked) == run["error"]
@@ -151,7 +155,7 @@ async def test_a_document_has_as_many_operations_as_are_read_and_no_more(
 
 async def test_two_imports_at_once_create_everything_once(accounts: Accounts) -> None:
     who = await accounts.another()
-    text = (FOLDER / "petstore-2.0.json").read_text("utf-8")
+    text = text_of("petstore-2.0.json")
     asked = asked_of(text, {"operations": ["POST /pet", "DELETE /pet/{petId}"]})
     results: list[list[ImportedOperation]] = []
 
@@ -171,7 +175,7 @@ async def test_an_account_keeps_no_more_wrappers_than_it_may(
 ) -> None:
     monkeypatch.setattr(service, "KEPT_MAX", 3)
     monkeypatch.setattr(service, "ENDPOINTS_MAX", 1)
-    text = (FOLDER / "operation-ids.yaml").read_text("utf-8")
+    text = text_of("operation-ids.yaml")
     first, other = await accounts.another(), await accounts.another()
     drafts = asked_of(text, {})
     active = replace(drafts, terms=replace(drafts.terms, active=True))

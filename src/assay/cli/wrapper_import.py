@@ -22,6 +22,7 @@ from assay.cli.command import (
 from assay.common.errors import InvalidRequest, ServiceError
 from assay.wrappers.endpoint_rules import NewEndpoint
 from assay.wrappers.openapi_import import ImportedOperation, OpenApiImport, import_openapi
+from assay.wrappers.openapi_operations import NOT_ASKED_FOR
 from assay.wrappers.openapi_text import FILE
 
 
@@ -96,7 +97,7 @@ def _carry_out(email: str, asked: OpenApiImport) -> int:
             complain(explain(error))
             return FAILED
         _print(results, dry_run=asked.dry_run)
-        return FAILED if any(one.problem for one in results) else 0
+        return FAILED if any(one.problem not in NOT_ASKED_FOR for one in results) else 0
 
     return with_app(work)
 
@@ -105,14 +106,15 @@ def _print(results: Sequence[ImportedOperation], *, dry_run: bool) -> None:
     """Print a line for each operation, and the number of each kind."""
     for one in results:
         if one.wrapper is None:
-            sys.stdout.write(f"refused  {json.dumps(one.name)}: {one.problem}\n")
+            kind = "skipped" if one.problem in NOT_ASKED_FOR else "refused"
+            sys.stdout.write(f"{kind}  {json.dumps(one.name)}: {one.problem}\n")
             continue
         state = "active" if one.wrapper.active else "inactive"
         known = "new" if one.is_new and dry_run else one.wrapper.id
         kind = "create " if one.is_new else "exists "
         sys.stdout.write(f"{kind}  {one.name}  {known}  {state}  {one.wrapper.target_url}\n")
     new = sum(one.is_new for one in results)
-    refused = sum(bool(one.problem) for one in results)
+    refused = sum(one.wrapper is None for one in results)
     said = "would be created" if dry_run else "created"
     existing = len(results) - new - refused
-    sys.stdout.write(f"{new} {said}, {existing} existed, {refused} refused\n")
+    sys.stdout.write(f"{new} {said}, {existing} existed, {refused} not imported\n")

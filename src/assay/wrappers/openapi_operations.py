@@ -30,7 +30,10 @@ _METHODS: Final = frozenset(
 )
 _TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
 
-NOT_NAMED: Final = "is not a GET: name it to import it"
+_NOT_NAMED: Final = "is not a GET: name it to import it"
+_WEBHOOK: Final = "is a webhook: a call that the API makes"
+NOT_ASKED_FOR: Final = ("", _NOT_NAMED, _WEBHOOK)
+"""Problems, and none, of which nobody need be told that something failed."""
 _NOT_AN_OBJECT: Final = "is not an object"
 _OUTSIDE: Final = "has a $ref that leads out of the document, which is not followed"
 _RELATIVE: Final = "has no server with a whole address: name a target"
@@ -111,12 +114,11 @@ class _DocumentReader:
             if not path.startswith("x-"):
                 yield from self._of_path(path, item)
         for name in _members(self._document, "webhooks"):
-            yield DocumentOperation(shown(name), problem="is a webhook: a call that the API makes")
+            yield DocumentOperation(shown(name), problem=_WEBHOOK)
 
     def _of_path(self, path: str, value: JsonValue) -> Generator[DocumentOperation]:
         try:
-            if len(path) > PATH_CHARS_MAX:
-                raise _NotImportableError(f"has more than {PATH_CHARS_MAX} characters")
+            _check_length(path)
             item = self._resolved(value)
         except _NotImportableError as error:
             yield DocumentOperation(shown(path), problem=str(error))
@@ -134,16 +136,13 @@ class _DocumentReader:
         raw = f"{method} {path}"
         self.seen.add(raw)
         try:
-            if method != "GET" and raw not in self._wanted:
-                raise _NotImportableError(NOT_NAMED)
-            if not is_object(value):
-                raise _NotImportableError(_NOT_AN_OBJECT)
-            _check_template(path, self._path_parameters(item, value))
-            server = self._server(item, value)
+            operation = _wanted(value, is_wanted=method == "GET" or raw in self._wanted)
+            _check_parameters(_names_in(path), self._path_parameters(item, operation))
+            server = self._server(item, operation)
         except _NotImportableError as error:
             return DocumentOperation(shown(raw), problem=str(error))
         own = _TEMPLATE.sub(lambda found: "{" + _parameter_name(found[1]) + "}", path)
-        return DocumentOperation(shown(raw), method, own, _description(value, item), server)
+        return DocumentOperation(shown(raw), method, own, _description(operation, item), server)
 
     def _path_parameters(self, item: JsonObject, operation: JsonObject) -> Mapping[str, JsonObject]:
         """Return the path parameters by name; those of the operation go first."""
@@ -215,8 +214,21 @@ class _DocumentReader:
         return value
 
 
-def _check_template(path: str, declared: Mapping[str, JsonObject]) -> None:
-    """Raise unless a wrapper matches the path exactly as the document means it."""
+def _check_length(path: str) -> None:
+    if len(path) > PATH_CHARS_MAX:
+        raise _NotImportableError(f"has more than {PATH_CHARS_MAX} characters")
+
+
+def _wanted(operation: JsonValue, *, is_wanted: bool) -> JsonObject:
+    if not is_wanted:
+        raise _NotImportableError(_NOT_NAMED)
+    if not is_object(operation):
+        raise _NotImportableError(_NOT_AN_OBJECT)
+    return operation
+
+
+def _names_in(path: str) -> Sequence[str]:
+    """Return the names of a path's parameters. Raises if a wrapper would match other paths."""
     names: list[str] = []
     for segment in path.split("/"):
         found = _TEMPLATE.fullmatch(segment)
@@ -229,15 +241,19 @@ def _check_template(path: str, declared: Mapping[str, JsonObject]) -> None:
             raise _NotImportableError(
                 "has the segment *, which a wrapper would read as every path below"
             )
+    return names
+
+
+def _check_parameters(names: Sequence[str], declared: Mapping[str, JsonObject]) -> None:
+    """Raise unless exactly these are declared, and each is written as one plain segment."""
     for name, parameter in declared.items():
         style = _text(parameter, "style") or "simple"
         if name not in names:
             message = "declares a path parameter that its path does not have: "
             raise _NotImportableError(message + shown(name))
         if style != "simple":
-            raise _NotImportableError(
-                f"has a path parameter in the style {shown(style)}: {shown(name)}"
-            )
+            message = f"has a path parameter in the style {shown(style)}: "
+            raise _NotImportableError(message + shown(name))
         if parameter.get("allowReserved") in (True, "true"):
             message = "has a path parameter that may hold slashes: "
             raise _NotImportableError(message + shown(name))

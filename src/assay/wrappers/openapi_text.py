@@ -7,7 +7,7 @@ it, so a document takes no more memory than its text suggests.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -102,6 +102,14 @@ def _from_yaml(text: str, values_max: int) -> JsonValue:
     return tree.root
 
 
+class _OpenCollection(NamedTuple):
+    """A collection before its end, with its items and their lines."""
+
+    start: yaml.CollectionStartEvent
+    line: int
+    items: list[tuple[JsonValue, int]]
+
+
 class _YamlTree:
     """Builds the values of a YAML document from the parser's events."""
 
@@ -111,50 +119,59 @@ class _YamlTree:
         self._values = 0
         self._documents = 0
         self._anchors: dict[str, JsonValue] = {}
-        self._open: list[tuple[Any, list[tuple[JsonValue, int]]]] = []
-        """The collections around the next event, each with its items and their lines."""
+        self._line = 1
+        self._open: list[_OpenCollection] = []
+        """The collections around the next event."""
 
-    def take(self, event: Any) -> None:
+    def take(self, event: yaml.Event) -> None:
         """Take the next event. Raises `BadDocument`."""
-        line = event.start_mark.line + 1
-        tag = getattr(event, "tag", None)
-        if tag is not None and not tag.startswith(_CORE_TAGS) and tag != "!":
-            raise BadDocument(f"line {line}: has a tag, which is not accepted")
+        self._line = event.start_mark.line + 1
         if isinstance(event, yaml.CollectionStartEvent):
-            self._open.append((event, []))
+            self._open.append(_OpenCollection(event, self._line, []))
             if len(self._open) > DEPTH_MAX:
                 raise _too_deep()
         elif isinstance(event, yaml.CollectionEndEvent):
-            start, items = self._open.pop()
-            is_mapping = isinstance(start, yaml.MappingStartEvent)
-            value = self._mapping(items) if is_mapping else [item for item, _ in items]
-            self._add(value, start.anchor, start.start_mark.line + 1)
+            self._end()
         elif isinstance(event, yaml.ScalarEvent):
-            self._add(self._scalar(event), event.anchor, line)
+            self._add(self._scalar(event), event)
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                raise BadDocument(f"line {line}: has an alias without a complete anchor")
-            self._add(self._anchors[event.anchor], None, line)
+            self._add(self._aliased(event), None)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise BadDocument(f"line {line}: begins a second document")
+                raise self._bad("begins a second document")
 
-    def _scalar(self, event: Any) -> JsonValue:
-        """Return the text; None for a plain null that is not a key."""
-        if self._open and isinstance(self._open[-1][0], yaml.MappingStartEvent):
-            is_key = len(self._open[-1][1]) % 2 == 0
+    def _end(self) -> None:
+        start, self._line, items = self._open.pop()
+        if isinstance(start, yaml.MappingStartEvent):
+            self._add(self._mapping(items), start)
         else:
-            is_key = False
+            self._add([value for value, _ in items], start)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> JsonValue:
+        """Return the text; None for a plain null that is not a key."""
+        top = self._open[-1] if self._open else None
+        in_mapping = top is not None and isinstance(top.start, yaml.MappingStartEvent)
+        is_key = top is not None and in_mapping and len(top.items) % 2 == 0
         is_null = event.value in _NULLS and event.implicit[0] and not is_key
         return None if is_null else event.value
 
-    def _add(self, value: JsonValue, anchor: str | None, line: int) -> None:
+    def _aliased(self, event: yaml.AliasEvent) -> JsonValue:
+        if event.anchor not in self._anchors:
+            raise self._bad("has an alias without a complete anchor")
+        return self._anchors[event.anchor]
+
+    def _add(
+        self, value: JsonValue, node: yaml.ScalarEvent | yaml.CollectionStartEvent | None
+    ) -> None:
+        """Put a value where it belongs; `node` has its tag and anchor, unless it is an alias."""
         self._count(1)
-        if anchor is not None:
-            self._anchors[anchor] = value
+        if node is not None and node.tag is not None and not node.tag.startswith(_CORE_TAGS):
+            raise self._bad("has a tag, which is not accepted")
+        if node is not None and node.anchor is not None:
+            self._anchors[node.anchor] = value
         if self._open:
-            self._open[-1][1].append((value, line))
+            self._open[-1].items.append((value, self._line))
         else:
             self.root = value
 
@@ -178,6 +195,9 @@ class _YamlTree:
             for key, value in one.items():
                 found.setdefault(key, value)
         return found
+
+    def _bad(self, reason: str) -> BadDocument:
+        return BadDocument(f"line {self._line}: {reason}")
 
     def _count(self, values: int) -> None:
         self._values += values

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from assay.server.schemas import Prose, RecordId, RequestModel, ResponseModel, UrlText
+from assay.server.schemas import Prose, RecordId, ResponseModel, UrlText
 from assay.wrappers.matching import METHOD_CHARS_MAX, PATH_CHARS_MAX
 from assay.wrappers.model import WrapperConfig
 from assay.wrappers.openapi_import import ImportedOperation, OpenApiImport
