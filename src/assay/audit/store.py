@@ -47,14 +47,8 @@ class SqlAuditStore:
             return (await connection.execute(statement)).scalar_one()
 
 
-async def record(connection: AsyncConnection, made: AuditEntry | None) -> None:
-    """Add an entry to the caller's transaction, if there is one."""
-    if made is not None:
-        await record_all(connection, [made])
-
-
-async def record_all(connection: AsyncConnection, made: Sequence[AuditEntry]) -> None:
-    """Add at least one entry to the caller's transaction."""
+async def record(connection: AsyncConnection, *made: AuditEntry | None) -> None:
+    """Add entries to the caller's transaction, those that are not None."""
     rows = [
         {
             "id": one.id,
@@ -69,8 +63,10 @@ async def record_all(connection: AsyncConnection, made: Sequence[AuditEntry]) ->
             "details": json.dumps(one.details),
         }
         for one in made
+        if one is not None
     ]
-    await connection.execute(insert(audit), rows)
+    if rows:
+        await connection.execute(insert(audit), rows)
 
 
 async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:

@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.audit.service import ActorKind, AuditEntry
-from assay.audit.store import record, record_all
+from assay.audit.store import record
 from assay.db.engine import Database, from_us, to_us
 from assay.db.schema.everything import operators, wrapper_revisions, wrappers
 from assay.wrappers.history import FieldChange, Revision
@@ -428,7 +428,7 @@ async def _write_new(
     revisions = [_revision_values(config, (), entry) for config, entry in pairs]
     await connection.execute(insert(wrappers), rows)
     await connection.execute(insert(wrapper_revisions), revisions)
-    await record_all(connection, entries)
+    await record(connection, *entries)
 
 
 def _revision_values(
