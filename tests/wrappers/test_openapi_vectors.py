@@ -137,7 +137,7 @@ async def check(
     assert await endpoints.list(who) == stored
 
 
-async def test_a_document_has_as_many_operations_as_are_read_and_no_more(
+async def test_a_document_of_too_many_operations_is_refused(
     accounts: Accounts,
 ) -> None:
     who = await accounts.another()
@@ -170,7 +170,7 @@ async def test_two_imports_at_once_create_everything_once(accounts: Accounts) ->
     assert len(await accounts.endpoints.list(who)) == 4
 
 
-async def test_an_account_keeps_no_more_wrappers_than_it_may(
+async def test_an_import_stops_at_the_limits_of_the_account(
     accounts: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "KEPT_MAX", 3)

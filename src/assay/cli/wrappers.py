@@ -62,6 +62,9 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         tuple[str, ...],
         Parameter(help="Origin whose pages may call it, or *; repeat for more."),
     ] = (),
+    draft: Annotated[
+        bool, Parameter(negative=(), help="Let it answer nobody until it is activated.")
+    ] = False,
 ) -> int:
     """Create a wrapper; ask for the upstream secret, or read it from standard input."""
     try:
@@ -88,6 +91,7 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         auth_secret=secret,
         pass_response_headers=pass_response_header,
         cors_origins=cors_origin,
+        active=not draft,
     )
 
     async def work(app: App) -> int:

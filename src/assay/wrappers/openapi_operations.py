@@ -33,7 +33,7 @@ _TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
 _NOT_NAMED: Final = "is not a GET: name it to import it"
 _WEBHOOK: Final = "is a webhook: a call that the API makes"
 NOT_ASKED_FOR: Final = ("", _NOT_NAMED, _WEBHOOK)
-"""Problems, and none, of which nobody need be told that something failed."""
+"""Problems that are no failure: the empty one, and those of operations that nobody asked for."""
 _NOT_AN_OBJECT: Final = "is not an object"
 _OUTSIDE: Final = "has a $ref that leads out of the document, which is not followed"
 _RELATIVE: Final = "has no server with a whole address: name a target"

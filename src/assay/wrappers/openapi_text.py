@@ -37,7 +37,7 @@ REQUEST: Final = TextBounds(1024 * 1024, 100_000)
 """For a document in a request: it takes half a second of a thread at most."""
 
 FILE: Final = TextBounds(32 * 1024 * 1024, 3_000_000)
-"""For a file of whoever runs a command: the largest public documents have 12 MB."""
+"""For a file of the person who runs a command: the largest public documents have 12 MB."""
 
 
 class BadDocument(InvalidRequest):
@@ -183,7 +183,9 @@ class _YamlTree:
             if not isinstance(key, str):
                 raise BadDocument(f"line {line}: has a key that is not text")
             if key == _MERGE:
-                merged += value if isinstance(value, list) else [value]
+                given = value if isinstance(value, list) else [value]
+                self._count(len(given))  # before it is copied
+                merged += given
             elif key in found:
                 raise BadDocument(f"line {line}: has the key {shown(key)} twice")
             else:

@@ -68,7 +68,7 @@ class RefusedOperation(ResponseModel):
     operation: OperationText
     """Method and path, as the document has them; for a part without a method, its name."""
     reason: Prose
-    """What is wrong, in a sentence whose subject is the operation."""
+    """Why, in a sentence."""
 
 
 class ImportResponse(ResponseModel):

@@ -53,7 +53,7 @@ KEPT_MAX = 5000
 
 _KEPT_ENOUGH: Final = f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped"
 _ACTIVE_ENOUGH: Final = f"an account has at most {ENDPOINTS_MAX:,} active wrappers"
-_TWICE: Final = "another one of these has this method and path"
+_TWICE: Final = "has the method and path of an earlier one"
 _CHECKED_AT_ONCE: Final = 50
 """Wrappers that are checked before other work runs."""
 
@@ -170,7 +170,8 @@ class Endpoints:
             else:
                 made += 1
                 outcomes.append(CreateOutcome(self._config(operator_id, new_id(), one)))
-            seen.add(key)
+            if not problems:
+                seen.add(key)
             if number % _CHECKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return outcomes

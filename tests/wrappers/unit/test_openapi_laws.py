@@ -113,8 +113,12 @@ def test_a_merge_counts_what_it_copies() -> None:
     parts = ", ".join(f"k{n}: 1" for n in range(200))
     text = f"a: &a {{{parts}}}\n" + "".join(f"b{n}: {{<<: *a}}\n" for n in range(100))
     assert len(read_document(text)) == 101
-    with pytest.raises(BadDocument, match="cannot be imported"):
-        read_document(text, TextBounds(len(text), 20_000))
+    nothing = "e: &e {}\na: &a [" + "*e, " * 200 + "]\n"
+    nothing += "".join(f"b{n}: {{<<: *a}}\n" for n in range(100))
+    assert len(read_document(nothing)) == 102
+    for one in (text, nothing):
+        with pytest.raises(BadDocument, match="cannot be imported"):
+            read_document(one, TextBounds(len(one), 20_000))
 
 
 def test_a_version_that_is_made_of_aliases_is_not_written_out() -> None:
