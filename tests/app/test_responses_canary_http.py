@@ -36,6 +36,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "paymentNetwork": "eip155:84532",
         "payoutAddress": "0x" + "ab" * 20,
     },
+    "POST /operator/endpoints/import": {
+        "document": '{"openapi": "3.1.0", "paths": {"/new": {"get": {}}}}',
+        "pricePerCall": 0,
+        "targetUrl": "http://127.0.0.1:8999",
+    },
     "POST /operator/playground": {"path": "/alices-own", "agentId": "7"},
 }
 

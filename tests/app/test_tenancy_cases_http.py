@@ -29,6 +29,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "pricePerCall": 0,
         "targetUrl": "http://127.0.0.1:8999",
     },
+    "POST /operator/endpoints/import": {
+        "document": '{"openapi": "3.1.0", "paths": {"/new": {"get": {}}}}',
+        "pricePerCall": 0,
+        "targetUrl": "http://127.0.0.1:8999",
+    },
     "POST /operator/webhooks/register": {
         "event": "evaluation_complete",
         "url": "https://hooks.example.com/x",

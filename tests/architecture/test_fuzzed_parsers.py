@@ -27,6 +27,7 @@ FUZZED_BY = {
     "payments/x402/codec.py": "x402_header",
     "probing/judge.py": "judges_answer",
     "personhood/service.py": "personhood_proof",
+    "wrappers/openapi_text.py": "openapi",
 }
 NOT_FUZZED = {
     **dict.fromkeys(

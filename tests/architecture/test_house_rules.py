@@ -30,6 +30,7 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "assay/cli/check.py:check": "a command: one argument an option",
     "assay/cli/sell.py:sell": "a command: one argument an option",
+    "assay/cli/wrapper_import.py:import_document": "a command: one argument an option",
     "assay/cli/wrappers.py:add": "a command: one argument an option",
     "assay/cli/wrappers.py:edit": "a command: one argument an option",
     "assay/db/migrations/versions/0001_first.py:upgrade": "a schema, table by table",

@@ -87,6 +87,7 @@ BEYOND = {
     ("delete", "/operator/webhooks/{webhookId}"),
     ("post", "/operator/webhooks/{webhookId}/verify"),
     ("patch", "/operator/endpoints/{endpointId}"),
+    ("post", "/operator/endpoints/import"),
     ("get", "/operator/endpoints/{endpointId}/history"),
     ("patch", "/operator/admin/operators/{id}"),
     ("get", "/operator/admin/audit"),

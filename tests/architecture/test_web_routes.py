@@ -92,6 +92,7 @@ AUTH: Mapping[str, Auth] = {
     "DELETE /operator/keys/{keyId}": dashboard_token,
     "GET /operator/endpoints": api_key_or_token(Scope.WRAPPERS),
     "POST /operator/endpoints": api_key_or_token(Scope.WRAPPERS),
+    "POST /operator/endpoints/import": api_key_or_token(Scope.WRAPPERS),
     "PATCH /operator/endpoints/{endpointId}": api_key_or_token(Scope.WRAPPERS),
     "GET /operator/endpoints/{endpointId}/history": api_key_or_token(Scope.WRAPPERS),
     "DELETE /operator/endpoints/{endpointId}": api_key_or_token(Scope.WRAPPERS),

@@ -8,6 +8,8 @@ from assay.net.egress.redaction import Redaction
 from assay.registries.registration_json import TemplateUri, read_token_uri
 from assay.server.schemas import before_of, cursor_after, cursor_at, offset_of
 from assay.wrappers.matching import READINGS_MAX, Unfoldable, readings
+from assay.wrappers.openapi_operations import operations_of
+from assay.wrappers.openapi_text import BadDocument, TextBounds, read_document
 from tests.fuzz.target import Target, latin, pieces, text
 
 KEY = b"svc_op_0123456789abcdef0123456789abcdef"
@@ -71,6 +73,15 @@ def path_readings(data: bytes) -> None:
     assert 0 < len(readings(latin(data))) <= READINGS_MAX
 
 
+def openapi(data: bytes) -> None:
+    """What a wrapper may be made of is printable, and for others only if it is named."""
+    document = read_document(text(data), TextBounds(4096, 2000))
+    for has_target in (False, True):
+        for one in operations_of(document, ["POST /a"], has_target=has_target):
+            assert (one.name + one.description + one.problem).isprintable()
+            assert one.problem or one.method == "GET" or one.name == "POST /a"
+
+
 TARGETS = (
     Target("token_uri", token_uri, (TemplateUri,)),
     Target("list_cursor", list_cursor, (InvalidRequest,), 128),
@@ -78,4 +89,5 @@ TARGETS = (
     Target("percent_signs", percent_signs),
     Target("redacted", redacted),
     Target("path_readings", path_readings, (Unfoldable,)),
+    Target("openapi", openapi, (BadDocument,)),
 )

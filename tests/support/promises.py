@@ -46,6 +46,7 @@ SCOPES: Mapping[str, str] = {
     "POST /operator/proxy/{agentId}": "proxy",
     "GET /operator/endpoints": "wrappers",
     "POST /operator/endpoints": "wrappers",
+    "POST /operator/endpoints/import": "wrappers",
     "PATCH /operator/endpoints/{endpointId}": "wrappers",
     "GET /operator/endpoints/{endpointId}/history": "wrappers",
     "DELETE /operator/endpoints/{endpointId}": "wrappers",

@@ -29,6 +29,7 @@ from assay.server.errors import STATUS
 from assay.server.schemas import ErrorResponse
 from assay.webhooks import schemas as webhooks
 from assay.wrappers import schemas as endpoints
+from assay.wrappers import schemas_calls, schemas_import
 
 VERSION = "1.0.0"
 """The version label of the interface. Source: interface.md#versioning."""
@@ -141,6 +142,7 @@ _BODIES = (
     personhood.ProofRequest,
     endpoints.EndpointRequest,
     endpoints.EndpointPatch,
+    schemas_import.EndpointImport,
     admin.ChangeRequest,
     webhooks.WebhookRequest,
     proxy.ProxyRequest,
@@ -167,7 +169,7 @@ def document(framework: FastAPI, app: App) -> dict[str, Any]:
     made["info"]["x-product-version"] = __version__
     made["paths"][gate.GateHandler.route] = {"post": gate.operation()}
     made["paths"] |= gate_check.operations()
-    made["paths"][WRAPPED] = endpoints.operations()
+    made["paths"][WRAPPED] = schemas_calls.operations()
     components = made["components"]
     schemas = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):

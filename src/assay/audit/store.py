@@ -47,23 +47,26 @@ class SqlAuditStore:
             return (await connection.execute(statement)).scalar_one()
 
 
-async def record(connection: AsyncConnection, made: AuditEntry | None) -> None:
-    """Add an entry to the caller's transaction, if there is one."""
-    if made is None:
-        return
-    values = {
-        "id": made.id,
-        "at_us": to_us(made.at),
-        "actor_kind": made.actor.kind,
-        "actor_id": made.actor.operator_id,
-        "client": made.actor.client[:64],
-        "request_id": made.actor.request_id[:64],
-        "action": made.action,
-        "operator_id": made.operator_id,
-        "target": made.target,
-        "details": json.dumps(made.details),
-    }
-    await connection.execute(insert(audit).values(values))
+async def record(connection: AsyncConnection, *made: AuditEntry | None) -> None:
+    """Add entries to the caller's transaction, those that are not None."""
+    rows = [
+        {
+            "id": one.id,
+            "at_us": to_us(one.at),
+            "actor_kind": one.actor.kind,
+            "actor_id": one.actor.operator_id,
+            "client": one.actor.client[:64],
+            "request_id": one.actor.request_id[:64],
+            "action": one.action,
+            "operator_id": one.operator_id,
+            "target": one.target,
+            "details": json.dumps(one.details),
+        }
+        for one in made
+        if one is not None
+    ]
+    if rows:
+        await connection.execute(insert(audit), rows)
 
 
 async def erase_personal_fields(connection: AsyncConnection, operator_id: str) -> None:

@@ -206,6 +206,14 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "wrapper_file:export",
         "Print the file that declares an account's wrappers, for `wrappers apply`.",
     ),
+    "wrappers import": (
+        "wrapper_import:import_document",
+        (
+            "Make a draft of a wrapper for each operation of an OpenAPI document.\n\n"
+            "Drafts answer nobody until `wrappers edit ID --active`. A second import makes only "
+            "what is missing."
+        ),
+    ),
     "wrappers remove": (
         "wrappers:remove",
         "Deactivate a wrapper.",

@@ -14,8 +14,8 @@ from assay.cli.command import FAILED, Email, complain, explain, problems_in, wit
 from assay.common.errors import InvalidRequest, ServiceError
 from assay.wrappers.endpoint_rules import SECRET_CHARS_MAX, EndpointChange, NewEndpoint
 from assay.wrappers.history import HIDDEN, FieldChange
-from assay.wrappers.matching import route_key
 from assay.wrappers.model import WrapperConfig
+from assay.wrappers.service import by_route
 from assay.wrappers.wrapper_file import (
     FILE_BYTES_MAX,
     BadWrapperFile,
@@ -85,13 +85,19 @@ def apply(
     return with_app(work)
 
 
-def export(email: Email) -> int:
-    """Print the file that declares an account's active wrappers, without secrets."""
+def export(
+    email: Email,
+    *,
+    inactive: Annotated[
+        bool, Parameter(negative=(), help="Also drafts and stopped ones, with `active: false`.")
+    ] = False,
+) -> int:
+    """Print the file that declares an account's wrappers, without secrets."""
 
     async def work(app: App) -> int:
         operator = await app.operators.find_for_admin(email)
-        found = await app.endpoints.list(operator.id)
-        sys.stdout.write(render([one for one in found if one.active and one.target_url]))
+        found = (await _by_key(app, operator.id)).values()
+        sys.stdout.write(render([one for one in found if one.active or inactive]))
         return 0
 
     return with_app(work)
@@ -122,12 +128,7 @@ def _secret(path: Path) -> str:
 
 async def _by_key(app: App, operator_id: str) -> dict[str, WrapperConfig]:
     """Return the account's wrappers by method and path: the active one, else the newest."""
-    found: dict[str, WrapperConfig] = {}
-    for config in await app.endpoints.list(operator_id):
-        key = route_key(config.method, config.path)
-        if config.target_url and (key not in found or config.active):
-            found[key] = config
-    return found
+    return by_route([one for one in await app.endpoints.list(operator_id) if one.target_url])
 
 
 async def _planned(
@@ -161,14 +162,14 @@ async def _planned(
 
 def _change(app: App, known: WrapperConfig, asked: NewEndpoint) -> EndpointChange:
     """Return the change to a wrapper; a secret that it has already is left out."""
-    left_out = {"is_earlier_form"}
+    left_out = {"is_earlier_form", "active"}
     if asked.auth_secret is None or (
         (asked.target_url or "").rstrip("/") == known.target_url
         and _has_secret(app, known, asked.auth_secret)
     ):
         left_out.add("auth_secret")
     names = (one.name for one in fields(asked) if one.name not in left_out)
-    return EndpointChange({name: getattr(asked, name) for name in names}, active=True)
+    return EndpointChange({name: getattr(asked, name) for name in names}, asked.active)
 
 
 def _has_secret(app: App, known: WrapperConfig, secret: str) -> bool:

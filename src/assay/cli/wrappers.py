@@ -80,6 +80,9 @@ def add(  # noqa: PLR0913 - a wrapper's fields
     tier: Annotated[tuple[str, ...], Parameter(help=f"{TIER_HELP}.")] = (),
     free_quota: Annotated[str | None, Parameter(help=f"{QUOTA_HELP}.")] = None,
     enforce: EnforceOption = None,
+    draft: Annotated[
+        bool, Parameter(negative=(), help="Let it answer nobody until it is activated.")
+    ] = False,
 ) -> int:
     """Create a wrapper; ask for the upstream secret, or read it from standard input."""
     try:
@@ -111,6 +114,7 @@ def add(  # noqa: PLR0913 - a wrapper's fields
         pricing=pricing,
         free_quota=quota,
         enforce=enforce or "enforce",
+        active=not draft,
     )
 
     async def work(app: App) -> int:

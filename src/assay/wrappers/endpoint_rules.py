@@ -101,6 +101,8 @@ class NewEndpoint:
     pricing: tuple["AskedTier", ...] = ()
     free_quota: FreeQuota | None = None
     enforce: Enforce = "enforce"
+    active: bool = True
+    """False for a draft: it is stored and answers nobody."""
     is_earlier_form: bool = False
     """Whether only fields of the earlier form were given: then it may have no target
     (interface.md#the-earlier-wrapper-form)."""

@@ -13,6 +13,8 @@ from assay.accounts.model import Operator, Scope
 from assay.server.route import read, route, service
 from assay.server.schemas import Limit, Offset, PageCursor, cursor_at, offset_of
 from assay.wrappers import schemas as wire
+from assay.wrappers import schemas_import as imports
+from assay.wrappers.openapi_import import import_openapi
 from assay.wrappers.service import Endpoints
 
 router = APIRouter(tags=["Wrappers"])
@@ -72,6 +74,30 @@ async def create_endpoint(request: Request, response: Response) -> wire.WarnedEn
     config = await endpoints.create(_operator(request).id, asked, actor_of(request))
     response.headers["etag"] = wire.tag(config)
     return wire.warned(config, await endpoints.warnings(config))
+
+
+@route(
+    router,
+    "POST",
+    "/operator/endpoints/import",
+    operation="import_endpoints",
+    auth=api_key_or_token(Scope.WRAPPERS),
+    body=imports.EndpointImport,
+    answers=imports.ImportResponse,
+    also=(409,),
+)
+async def import_endpoints(request: Request) -> imports.ImportResponse:
+    """Make a draft of a wrapper for each operation of an OpenAPI document.
+
+    Operations other than GET are imported if they are named. Those of which the account has a
+    wrapper already are left alone, so that a second import changes nothing.
+    """
+    text = await request.body()
+    asked = read(imports.EndpointImport, text).asked(text)
+    endpoints, who = service(request, Endpoints), _operator(request).id
+    async with endpoints.lists.slot(who, is_known=True):
+        results = await import_openapi(endpoints, who, asked, actor_of(request))
+    return imports.imported(results, dry_run=asked.dry_run)
 
 
 @route(

@@ -1,11 +1,11 @@
 """Wrapper configs and their history in requests and responses.
 
-Also describes the calls of wrappers in the OpenAPI document. Source:
-interface.md#wrapper-configuration, #wrapper-body, #wrappers.
+Source: interface.md#wrapper-configuration, #wrapper-body.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,6 @@ from assay.server.schemas import (
     ActorKindName,
     Caip2Text,
     Count,
-    ErrorResponse,
     EvmAddress,
     HeaderName,
     MethodText,
@@ -98,28 +97,11 @@ class FreeQuotaBody(RequestModel):
     """`day` or `month`, of UTC."""
 
 
-class EndpointRequest(RequestModel):
-    """A new wrapper; the earlier, shorter form leaves the rest out."""
+class EndpointTerms(RequestModel):
+    """What a wrapper asks of its callers, and where it forwards."""
 
-    path: PathPattern
-    """Its path: begins with `/`, at most 64 segments; `{name}` and a last `*` match."""
-    method: Annotated[
-        Text, Field(examples=["GET"], json_schema_extra={"maxLength": METHOD_CHARS_MAX})
-    ] = "GET"
-    """The HTTP method that it answers."""
     price_per_call: Price
     """US dollars a call, at most six decimals; 0 is free."""
-    description: (
-        Annotated[
-            Text,
-            Field(
-                examples=["Prices of metals."],
-                json_schema_extra={"maxLength": DESCRIPTION_CHARS_MAX},
-            ),
-        ]
-        | None
-    ) = None
-    """Text for people, printable; absent: empty."""
     rate_limit: (
         Annotated[
             int,
@@ -211,15 +193,16 @@ class EndpointRequest(RequestModel):
     enforce: Literal["enforce", "observe"] = "enforce"
     """`observe`: callers whom trust would refuse pass, and the log says so."""
 
-    def new(self, text: bytes) -> NewEndpoint:
-        """Return what is asked for, as the use case takes it; `text` is the body's text."""
+    active: bool = True
+    """`false` makes a draft: it is stored, answers nobody, and is activated by a change."""
+
+    def terms(self, text: bytes) -> NewEndpoint:
+        """Return what is asked for at a path to be named; `text` is the body's text."""
         exact = exact_number(text, "pricePerCall")
         return NewEndpoint(
-            path=self.path,
+            path="",
             price=self.price_per_call if exact is None else exact,
             target_url=self.target_url,
-            method=self.method.upper(),
-            description=self.description or "",
             rate_limit=self.rate_limit,
             protocol=self.payment_protocol,
             network=self.payment_network,
@@ -243,6 +226,38 @@ class EndpointRequest(RequestModel):
             if self.free_quota is None
             else FreeQuota(self.free_quota.calls, self.free_quota.per),
             enforce=self.enforce,
+            active=self.active,
+        )
+
+
+class EndpointRequest(EndpointTerms):
+    """A new wrapper; the earlier, shorter form leaves the rest out."""
+
+    path: PathPattern
+    """Its path: begins with `/`, at most 64 segments; `{name}` and a last `*` match."""
+    method: Annotated[
+        Text, Field(examples=["GET"], json_schema_extra={"maxLength": METHOD_CHARS_MAX})
+    ] = "GET"
+    """The HTTP method that it answers."""
+    description: (
+        Annotated[
+            Text,
+            Field(
+                examples=["Prices of metals."],
+                json_schema_extra={"maxLength": DESCRIPTION_CHARS_MAX},
+            ),
+        ]
+        | None
+    ) = None
+    """Text for people, printable; absent: empty."""
+
+    def new(self, text: bytes) -> NewEndpoint:
+        """Return what is asked for, as the use case takes it; `text` is the body's text."""
+        return replace(
+            self.terms(text),
+            path=self.path,
+            method=self.method.upper(),
+            description=self.description or "",
             is_earlier_form=self.model_fields_set <= _EARLIER_FORM,
         )
 
@@ -452,53 +467,6 @@ def endpoint(config: WrapperConfig) -> EndpointResponse:
 def warned(config: WrapperConfig, warnings: Sequence[str]) -> WarnedEndpointResponse:
     """Return a wrapper with its warnings as a response."""
     return WarnedEndpointResponse(**endpoint(config).model_dump(), warnings=list(warnings))
-
-
-def operations() -> dict[str, Any]:
-    """Return the OpenAPI operations of wrapper calls: one for each method, all alike."""
-    error = {
-        "application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorResponse.__name__}"}}
-    }
-    refusals = {str(s): {"description": "A refusal.", "content": error} for s in _REFUSALS}
-    text = {"type": "string"}
-    headers = [
-        {"name": name, "in": "header", "required": False, "schema": text, "description": said}
-        for name, said in _CALLER_HEADERS.items()
-    ]
-    places = [
-        {"name": name, "in": "path", "required": True, "schema": text, "description": said}
-        for name, said in (
-            ("operatorId", "The id of the account whose API it is."),
-            ("path", "The wrapper's path; it may hold further slashes."),
-        )
-    ]
-    return {
-        method: {
-            "tags": ["Wrappers"],
-            "operationId": f"wrap_{method}",
-            "summary": f"Call a wrapped API by {method.upper()}",
-            "description": "Payment, trust, rate limit, then the upstream's own answer.",
-            "security": [{}, {"agentAddress": [], "agentSession": []}],
-            "parameters": [*places, *headers],
-            "responses": {
-                "default": {"description": "The upstream's response, with its own status."},
-                **refusals,
-            },
-        }
-        for method in ("get", "post", "put", "patch", "delete")
-    }
-
-
-_REFUSALS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
-"""Source: interface.md#wrapper-errors; conventions.md#wrapper."""
-
-_CALLER_HEADERS = {
-    "x-payment": "An x402 payment, version 1 (or 2).",
-    "payment-signature": "An x402 payment, version 2.",
-    "x-agent-id": "The registered agent that calls.",
-    "x-chain": "The chain of x-agent-id.",
-}
-"""Source: interface.md#wrappers."""
 
 
 class FieldChangeResponse(ResponseModel):

@@ -1,9 +1,11 @@
 """Creates, changes, lists and deactivates wrappers (interface.md#wrapper-body)."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
-from assay.audit.service import TERMINAL, Actor, new_entry
+from assay.audit.service import TERMINAL, Actor, AuditEntry, new_entry
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.fair_queue import LISTS, FairQueue
@@ -49,6 +51,22 @@ ENDPOINTS_MAX = 1000
 KEPT_MAX = 5000
 """Most wrappers of one operator in all: calls and payments refer to stopped ones."""
 
+_KEPT_ENOUGH: Final = f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped"
+_ACTIVE_ENOUGH: Final = f"an account has at most {ENDPOINTS_MAX:,} active wrappers"
+_TWICE: Final = "has the method and path of an earlier one"
+_CHECKED_AT_ONCE: Final = 50
+"""Wrappers that are checked before other work runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateOutcome:
+    """What became of one of many new wrappers: one of the three."""
+
+    created: WrapperConfig | None = None
+    existing: WrapperConfig | None = None
+    """The wrapper that has this method and path already; it stays as it is."""
+    problem: str = ""
+
 
 class Endpoints:
     """An operator's wrappers."""
@@ -84,19 +102,79 @@ class Endpoints:
         """
         self._costs.require()
         _require_none(problems_of(asked, self._rules.of(operator_id)))
-        await self._require_place(operator_id)
+        if asked.active:
+            await self._require_place(operator_id)
         if await self._store.count(operator_id) >= KEPT_MAX:
-            raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
+            raise _too_many(_KEPT_ENOUGH)
         config = self._config(operator_id, new_id(), asked)
-        entry = new_entry(
-            *(self._clock, actor, "endpoint.created", operator_id, config.id),
-            upstream_header=config.auth.header if config.auth else None,
-        )
-        if not await self._store.add(config, route_key(config.method, config.path), entry):
+        entry = self._created(config, actor)
+        key = route_key(config.method, config.path) if config.active else None
+        if not await self._store.add(config, key, entry):
             raise _overlaps()
         self._costs.count(config)
         self.changes += 1
         return config
+
+    async def create_missing(
+        self,
+        operator_id: str,
+        asked: Sequence[NewEndpoint],
+        actor: Actor = TERMINAL,
+        *,
+        dry_run: bool = False,
+    ) -> Sequence[CreateOutcome]:
+        """Create those of the wrappers whose method and path the account has not: all or nothing.
+
+        The outcomes are in the order of `asked`. A dry run stores nothing. Raises `QuotaExceeded`,
+        and `EndpointOverlaps` if others keep changing the account's wrappers meanwhile.
+        """
+        self._costs.require()
+        for _ in range(_TRIES_MAX):
+            known = await self._store.list(operator_id)
+            outcomes = await self._outcomes(operator_id, asked, known)
+            new = [one.created for one in outcomes if one.created]
+            if dry_run or not new:
+                return outcomes
+            entries = [self._created(config, actor) for config in new]
+            if await self._store.add_all(operator_id, known, new, entries):
+                for config in new:
+                    self._costs.count(config)
+                self.changes += 1
+                return outcomes
+        raise EndpointOverlaps("Others are changing these wrappers at the same time: try again.")
+
+    async def _outcomes(
+        self, operator_id: str, asked: Sequence[NewEndpoint], known: Sequence[WrapperConfig]
+    ) -> Sequence[CreateOutcome]:
+        """Return what would become of each new wrapper beside those that are known."""
+        rules, at = self._rules.of(operator_id), by_route(known)
+        places = KEPT_MAX - len(known)
+        active_places = ENDPOINTS_MAX - sum(config.active for config in known)
+        outcomes: list[CreateOutcome] = []
+        seen: set[str] = set()
+        made = 0
+        for number, one in enumerate(asked, 1):
+            key = route_key(one.method, one.path)
+            problems = problems_of(one, rules)
+            if problems:
+                found = "; ".join(f"{field}: {text}" for field, text in problems)
+                outcomes.append(CreateOutcome(problem=found))
+            elif key in seen:
+                outcomes.append(CreateOutcome(problem=_TWICE))
+            elif key in at:
+                outcomes.append(CreateOutcome(existing=at[key]))
+            elif made >= places:
+                outcomes.append(CreateOutcome(problem=_KEPT_ENOUGH))
+            elif one.active and made >= active_places:
+                outcomes.append(CreateOutcome(problem=_ACTIVE_ENOUGH))
+            else:
+                made += 1
+                outcomes.append(CreateOutcome(self._config(operator_id, new_id(), one)))
+            if not problems:
+                seen.add(key)
+            if number % _CHECKED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return outcomes
 
     async def change(
         self,
@@ -235,6 +313,12 @@ class Endpoints:
             return None
         return self._secrets.open(config.auth.sealed_secret, _place(config.id))
 
+    def _created(self, config: WrapperConfig, actor: Actor) -> AuditEntry:
+        return new_entry(
+            *(self._clock, actor, "endpoint.created", config.operator_id, config.id),
+            upstream_header=config.auth.header if config.auth else None,
+        )
+
     async def _find(self, operator_id: str, config_id: str) -> WrapperConfig:
         found = await self._store.find(operator_id, config_id)
         if found is None:
@@ -243,7 +327,7 @@ class Endpoints:
 
     async def _require_place(self, operator_id: str) -> None:
         if await self._store.count(operator_id, is_active=True) >= ENDPOINTS_MAX:
-            raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
+            raise _too_many(_ACTIVE_ENOUGH)
 
     async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
         """Return the wrapper's next revision. Raises `InvalidRequest`."""
@@ -295,7 +379,7 @@ class Endpoints:
             max_body_bytes=asked.max_body_bytes,
             timeout_ms=asked.timeout_ms,
             auth=auth,
-            active=True,
+            active=asked.active,
             created_at=self._clock.now(),
             pass_response_headers=tuple(
                 dict.fromkeys(name.lower() for name in asked.pass_response_headers)
@@ -305,6 +389,16 @@ class Endpoints:
             free_quota=asked.free_quota,
             enforce=asked.enforce,
         )
+
+
+def by_route(configs: Sequence[WrapperConfig]) -> dict[str, WrapperConfig]:
+    """Return configs by method and path: the active one, else the first."""
+    found: dict[str, WrapperConfig] = {}
+    for config in configs:
+        key = route_key(config.method, config.path)
+        if key not in found or config.active:
+            found[key] = config
+    return found
 
 
 def _require_none(problems: Sequence[Found]) -> None:

@@ -142,9 +142,12 @@ class SqlWrapperStore:
         self._database = database
 
     async def add(
-        self, config: WrapperConfig, route_key: str, entry: AuditEntry | None = None
+        self, config: WrapperConfig, route_key: str | None, entry: AuditEntry | None = None
     ) -> bool:
-        """Store; return False if an active config of the operator has the same route key."""
+        """Store; return False if an active config of the operator has the same route key.
+
+        An inactive config has no key.
+        """
         try:
             async with self._database.write() as connection:
                 values = {**values_of(config), "id": config.id, "route_key": route_key}
@@ -152,6 +155,38 @@ class SqlWrapperStore:
                 await _write_revision(connection, config, (), entry)
         except IntegrityError:
             if route_key in await self._keys(config.operator_id):
+                return False
+            raise
+        return True
+
+    async def add_all(
+        self,
+        operator_id: str,
+        known: Sequence[WrapperConfig],
+        new: Sequence[WrapperConfig],
+        entries: Sequence[AuditEntry],
+    ) -> bool:
+        """Store the operator's new configs, each with its entry, in one transaction.
+
+        Returns False, and stores nothing, if the operator's configs are not `known` as they are.
+        """
+        mine = select(wrappers.c.id, wrappers.c.revision).where(
+            wrappers.c.operator_id == operator_id
+        )
+        expected = {(config.id, config.revision) for config in known}
+        try:
+            async with self._database.write() as connection:
+                # Read and added in one order: of two concurrent calls, one sees the other.
+                await self._database.lock(connection, f"wrappers {operator_id}")
+                found = {tuple(row) for row in (await connection.execute(mine)).all()}
+                if found != expected:
+                    return False
+                for at in range(0, len(new), AT_ONCE):
+                    some = slice(at, at + AT_ONCE)
+                    await _write_new(connection, new[some], entries[some])
+        except IntegrityError:
+            keys = {_key_of(config) for config in new} - {None}
+            if keys & {*await self._keys(operator_id)}:
                 return False
             raise
         return True
@@ -229,7 +264,7 @@ class SqlWrapperStore:
         Returns `stale` if it is no longer the revision before, and `overlaps` if another active
         config of the operator has the same route key. Then nothing is changed.
         """
-        key = route_key(config.method, config.path) if config.active else None
+        key = _key_of(config)
         statement = (
             update(wrappers)
             .where(
@@ -379,17 +414,40 @@ async def _write_revision(
         *_revisions_of(config.operator_id, config.id), wrapper_revisions.c.until_us.is_(None)
     )
     await connection.execute(before.values(until_us=at_us))
-    values = {
+    values = _revision_values(config, changes, entry)
+    await connection.execute(insert(wrapper_revisions).values(values))
+    await record(connection, entry)
+
+
+async def _write_new(
+    connection: AsyncConnection, new: Sequence[WrapperConfig], entries: Sequence[AuditEntry]
+) -> None:
+    """Write new configs, their first revisions, and lines of the audit trail."""
+    rows = [{**values_of(one), "id": one.id, "route_key": _key_of(one)} for one in new]
+    pairs = zip(new, entries, strict=True)
+    revisions = [_revision_values(config, (), entry) for config, entry in pairs]
+    await connection.execute(insert(wrappers), rows)
+    await connection.execute(insert(wrapper_revisions), revisions)
+    await record(connection, *entries)
+
+
+def _revision_values(
+    config: WrapperConfig, changes: Sequence[FieldChange], entry: AuditEntry | None
+) -> dict[str, object]:
+    return {
         **values_of(config),
         "wrapper_id": config.id,
-        "at_us": at_us,
+        "at_us": to_us(config.created_at if entry is None else entry.at),
         "actor_kind": "" if entry is None else entry.actor.kind,
         "actor_id": None if entry is None else entry.actor.operator_id,
         "action": "endpoint.created" if entry is None else entry.action,
         "changes": json.dumps(changes),
     }
-    await connection.execute(insert(wrapper_revisions).values(values))
-    await record(connection, entry)
+
+
+def _key_of(config: WrapperConfig) -> str | None:
+    """Return what no other active config of the operator may have; None for an inactive one."""
+    return route_key(config.method, config.path) if config.active else None
 
 
 REMOVE: Final = text(

@@ -35,7 +35,7 @@ _WRITTEN: Final = (
     *("paymentProtocol", "paymentNetwork", "payoutAddress", "trustEnabled", "minScore"),
     *("coldStart", "identityProof", "settle", "maxBodyBytes", "timeoutMs"),
     *("upstreamAuthHeader", "passResponseHeaders", "corsOrigins"),
-    *("pricing", "freeQuota", "enforce"),
+    *("pricing", "freeQuota", "enforce", "active"),
 )
 _KEYS: Final = (*_WRITTEN, _SECRET_FILE)
 _NESTED: Final = ("minTier", "pricePerCall", "rateLimit", "calls", "per")
@@ -96,6 +96,8 @@ def render(configs: Sequence[WrapperConfig]) -> str:
     for config in sorted(configs, key=lambda c: (c.path, c.method)):
         shown = wire.endpoint(config).model_dump(by_alias=True, mode="json")
         entry = {name: shown[name] for name in _WRITTEN if shown[name] not in (None, [], "")}
+        if config.active:
+            del entry["active"]  # so is every entry that does not say otherwise
         if config.pricing:
             entry["pricing"] = [
                 {name: value for name, value in _priced(one).items() if value is not None}
