@@ -51,8 +51,7 @@ ENDPOINTS_MAX = 1000
 KEPT_MAX = 5000
 """Most wrappers of one operator in all: calls and payments refer to stopped ones."""
 
-_KEPT_ENOUGH: Final = f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped"
-_ACTIVE_ENOUGH: Final = f"an account has at most {ENDPOINTS_MAX:,} active wrappers"
+_FULL: Final = f"an account keeps {KEPT_MAX:,} wrappers, of which {ENDPOINTS_MAX:,} may be active"
 _TWICE: Final = "has the method and path of an earlier one"
 _CHECKED_AT_ONCE: Final = 50
 """Wrappers that are checked before other work runs."""
@@ -105,7 +104,7 @@ class Endpoints:
         if asked.active:
             await self._require_place(operator_id)
         if await self._store.count(operator_id) >= KEPT_MAX:
-            raise _too_many(_KEPT_ENOUGH)
+            raise _too_many(f"an account keeps {KEPT_MAX:,} wrappers: change one that is stopped")
         config = self._config(operator_id, new_id(), asked)
         entry = self._created(config, actor)
         key = route_key(config.method, config.path) if config.active else None
@@ -149,29 +148,23 @@ class Endpoints:
         """Return what would become of each new wrapper beside those that are known."""
         rules, at = self._rules.of(operator_id), by_route(known)
         places = KEPT_MAX - len(known)
-        active_places = ENDPOINTS_MAX - sum(config.active for config in known)
+        active_places = min(places, ENDPOINTS_MAX - sum(config.active for config in known))
         outcomes: list[CreateOutcome] = []
         seen: set[str] = set()
         made = 0
         for number, one in enumerate(asked, 1):
             key = route_key(one.method, one.path)
-            problems = problems_of(one, rules)
-            if problems:
-                found = "; ".join(f"{field}: {text}" for field, text in problems)
-                outcomes.append(CreateOutcome(problem=found))
-            elif key in seen:
-                outcomes.append(CreateOutcome(problem=_TWICE))
+            problem = "; ".join(f"{field}: {text}" for field, text in problems_of(one, rules))
+            if problem or key in seen:
+                outcomes.append(CreateOutcome(problem=problem or _TWICE))
             elif key in at:
                 outcomes.append(CreateOutcome(existing=at[key]))
-            elif made >= places:
-                outcomes.append(CreateOutcome(problem=_KEPT_ENOUGH))
-            elif one.active and made >= active_places:
-                outcomes.append(CreateOutcome(problem=_ACTIVE_ENOUGH))
+            elif made >= (active_places if one.active else places):
+                outcomes.append(CreateOutcome(problem=_FULL))
             else:
                 made += 1
                 outcomes.append(CreateOutcome(self._config(operator_id, new_id(), one)))
-            if not problems:
-                seen.add(key)
+            seen |= set() if problem else {key}
             if number % _CHECKED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return outcomes
@@ -327,7 +320,7 @@ class Endpoints:
 
     async def _require_place(self, operator_id: str) -> None:
         if await self._store.count(operator_id, is_active=True) >= ENDPOINTS_MAX:
-            raise _too_many(_ACTIVE_ENOUGH)
+            raise _too_many(f"an account has at most {ENDPOINTS_MAX:,} active wrappers")
 
     async def _changed(self, known: WrapperConfig, change: EndpointChange) -> WrapperConfig:
         """Return the wrapper's next revision. Raises `InvalidRequest`."""
