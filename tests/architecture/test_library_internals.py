@@ -103,6 +103,7 @@ INTERNALS = {
     f"{_SERVER}.capture_signals": "replaced: counts are written down before the process ends",
     f"{_SERVER}.handle_exit": "what a signal does",
     f"{_SERVER}.serve": "runs the server",
+    f"{_SERVER}.servers": "closes what listens before the connections end",
     f"{_SERVER}.should_exit": "ends the server",
     f"{_SERVER}.started": "whether requests are answered",
 }

@@ -10,8 +10,14 @@ import pytest
 
 from assay.cli.worker_link import Link, SupervisorWindow, counting
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import COUNTED_S, Grant, SharedWindow, WindowRequest
-from assay.common.quota_window import KEYS_MAX, LocalWindow
+from assay.common.quota_lease import (
+    COUNTED_S,
+    KEYS_MAX,
+    Grant,
+    LocalWindow,
+    SharedWindow,
+    WindowRequest,
+)
 from assay.net.valkey import ValkeyWindow, _key, state_address
 from tests.support.fakes.clock import FrozenClock
 from tests.support.fakes.window import MemoryWindow

@@ -25,7 +25,6 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from assay.app import App
-from assay.http1.server_protocol import ServerProtocol
 from assay.settings import Settings, bind_address
 
 
@@ -42,12 +41,18 @@ class Server(uvicorn.Server):
     """A server that says when it answers and when it has ended."""
 
     def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, stopping: Stopping | None = None
+        self,
+        config: uvicorn.Config,
+        listener: socket.socket,
+        stopping: Stopping | None = None,
+        leaving: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """Create it; `leaving` lets connections end with their next answer, until all have."""
         super().__init__(config)
         self._listener = listener
         self._ended = asyncio.Event()
         self._stopping = stopping
+        self._leaving = leaving
         self._waiting: asyncio.TimerHandle | None = None
 
     @override
@@ -82,13 +87,10 @@ class Server(uvicorn.Server):
         """
         for server in self.servers:
             server.close()
-        protocol = self.config.http_protocol_class
-        if issubclass(protocol, ServerProtocol):
-            protocol.leave()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_S):
-                while self.server_state.connections:  # noqa: ASYNC110 - uvicorn keeps a set
-                    await asyncio.sleep(0.05)
+        if self._leaving is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self._leaving()
         self.should_exit = True
 
     @contextmanager

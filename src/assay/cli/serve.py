@@ -34,8 +34,7 @@ from assay.cli.ops import (
     serving_ops,
     serving_pages,
 )
-from assay.cli.worker import READY_S, linked
-from assay.cli.worker_link import Answer, Link, SupervisorWindow
+from assay.cli.worker_link import READY_S, Answer, Link, SupervisorWindow, linked
 from assay.cli.workers import Supervisor, require_free
 from assay.common.clock import SystemClock
 from assay.common.errors import ServiceError
@@ -248,9 +247,10 @@ def _send_little_ahead(listening: socket.socket) -> None:
 async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
     """Yield the server once it answers requests; drain and close it at the end."""
     service = build(app)
+    protocol = protocol_for(service)
     config = uvicorn.Config(
         service,
-        http=protocol_for(service),
+        http=protocol,
         ws="none",
         access_log=False,
         log_level="warning",
@@ -262,7 +262,7 @@ async def serving(app: App, listener: socket.socket) -> AsyncGenerator[Server]:
         timeout_graceful_shutdown=DRAIN_S,
     )
     stopping = Stopping(app.readiness.drain, app.settings.unready_s)
-    async with running(Server(config, listener, stopping)) as server:
+    async with running(Server(config, listener, stopping, protocol.leave)) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""Questions and answers between the supervisor of serving processes and each of them.
+"""Questions and answers between the supervisor of serving processes and each of them, the workers.
 
 Both ends of a socket pair ask and answer in JSON, one message a line. A worker's end tells it at
 once if the supervisor is gone, and the reverse.
@@ -7,15 +7,20 @@ once if the supervisor is gone, and the reverse.
 import asyncio
 import hashlib
 import json
+import os
+import signal
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple
 from typing import Any, Final, Self, TypeAlias
 
+from assay.app import App
+from assay.cli.command import complain
+from assay.cli.ops import Server, readiness_shown
 from assay.common.errors import Unavailable
-from assay.common.quota_lease import Grant, WindowRequest
-from assay.common.quota_window import LocalWindow
+from assay.common.quota_lease import Grant, LocalWindow, WindowRequest
+from assay.common.tasks import Tasks
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Bytes of one message: a page of metrics has some 50 KB."""
@@ -29,6 +34,10 @@ Answer: TypeAlias = Callable[[Any], Awaitable[object]]
 
 class LinkLost(Exception):
     """The other process is gone, or could not answer."""
+
+
+class LinkSilent(LinkLost):
+    """The other process is there and did not answer in time."""
 
 
 class Link:
@@ -74,7 +83,7 @@ class Link:
             async with asyncio.timeout(limit_s):
                 return await answered
         except TimeoutError:
-            raise LinkLost(f"no answer within {limit_s:g} s") from None
+            raise LinkSilent(f"no answer within {limit_s:g} s") from None
         finally:
             del self._waiting[number]
 
@@ -147,3 +156,72 @@ def counting(window: LocalWindow) -> Answer:
 def _key(key: str) -> str:
     """Return a key of bounded length: callers choose parts of names."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+READY_S: Final = 60.0
+"""Seconds for which a supervisor may be too busy to hear that a worker serves."""
+
+
+class Orders:
+    """What the supervisor says; until `take`, a worker without a supervisor ends at once."""
+
+    def __init__(self, answers: dict[str, Answer]) -> None:
+        self._answers = answers
+        self._server: Server | None = None
+
+    def take(self, server: Server, app: App) -> None:
+        """Let the supervisor stop this server, and ask about it."""
+        self._server = server
+        if app.settings.ops_bind is not None:
+            from assay.app.metrics import metrics_page  # noqa: PLC0415 - heavy, and seldom set
+
+            page = metrics_page(app)
+
+            async def metrics(_: object) -> str:
+                return (await page.text()).decode()
+
+            self._answers["metrics"] = metrics
+
+        async def readiness(_: object) -> object:
+            return await readiness_shown(app)
+
+        async def alive(_: object) -> bool:
+            return True
+
+        async def stop(_: object) -> None:
+            server.stop()
+
+        async def stop_now(_: object) -> None:
+            server.stop_now()
+
+        async def leave(_: object) -> None:
+            app.log.info("worker leaves", pid=os.getpid())
+            await server.leave()
+
+        self._answers.update({"alive": alive, "readiness": readiness})
+        self._answers.update({"stop": stop, "stop now": stop_now, "leave": leave})
+
+    async def report(self, link: Link) -> None:
+        """Leave the last metrics with the supervisor, which adds up what workers have counted."""
+        if "metrics" in self._answers:
+            link.say("last metrics", await self._answers["metrics"](None))
+
+    async def follow(self, link: Link) -> None:
+        """Take orders; if the supervisor is gone, leave, so that another one can take its place."""
+        await link.run()
+        if self._server is None:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            await self._server.leave()
+
+
+@asynccontextmanager
+async def linked(link: Link, answers: dict[str, Answer]) -> AsyncGenerator[Orders]:
+    """Yield the orders of a supervisor, taken until the block ends."""
+    orders = Orders(answers)
+    tasks = Tasks(lambda _, error: complain(f"the supervisor is not followed: {error!r}"))
+    tasks.spawn("supervisor", orders.follow(link))
+    try:
+        yield orders
+    finally:
+        await tasks.drain(0)

@@ -18,10 +18,10 @@ from typing import Any, Final
 from assay.app.log import Log
 from assay.cli.command import FAILED
 from assay.cli.ops import PATH, READY_PATH, Page, readiness_page
-from assay.cli.worker_link import Answer, Link, LinkLost, counting
+from assay.cli.worker_link import Answer, Link, LinkLost, LinkSilent, counting
 from assay.cli.worker_metrics import MEDIA_TYPE, WorkerMetrics, own_metrics
 from assay.common.clock import SystemClock
-from assay.common.quota_window import LocalWindow
+from assay.common.quota_lease import LocalWindow
 from assay.settings import Settings, bind_address
 
 PAUSE_S: Final = 0.5
@@ -30,6 +30,10 @@ PAUSE_MAX_S: Final = 30.0
 
 ASKED_S: Final = 2.0
 """Seconds that a page waits for the workers. One of metrics waits a second for the database."""
+
+WATCHED_EVERY_S: Final = 5.0
+HUNG_S: Final = 30.0
+"""Seconds without an answer after which a worker is killed."""
 
 STEADY_S: Final = 60.0
 """A worker that has served for so long is started again after `PAUSE_S`."""
@@ -216,11 +220,27 @@ class Supervisor:
     async def _attend(self, worker: Worker) -> None:
         """Answer a worker until it has ended."""
         try:
-            await worker.link.run()
-            await worker.process.wait()
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch(worker))
+                await worker.link.run()
+                await worker.process.wait()
+                watching.cancel()
         finally:
             self._running.discard(worker)
             self._metrics.end(worker.process.pid)
+
+    async def _watch(self, worker: Worker) -> None:
+        """Kill a worker that serves and whose event loop stands still: its callers would hang."""
+        await worker.ready.wait()
+        with suppress(LinkLost, ProcessLookupError):
+            while True:
+                try:
+                    await worker.link.ask("alive", None, HUNG_S)
+                except LinkSilent:
+                    self._log.error("a worker hangs and is killed", pid=worker.process.pid)
+                    worker.process.kill()
+                    return
+                await asyncio.sleep(WATCHED_EVERY_S)
 
     async def _keep(self, place: int) -> None:
         """Start a worker again whenever the place's has ended, until all stop."""

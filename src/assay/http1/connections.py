@@ -129,6 +129,11 @@ class Connections:
         """Return whether the total number of connections has reached its cap."""
         return len(self._admitted) >= self._caps.total
 
+    @property
+    def held(self) -> int:
+        """The connections that are open, beyond the caps as well."""
+        return len(self._admitted) + len(self._provisional)
+
     def release(self, connection: CountedConnection) -> None:
         """Forget a connection that has ended."""
         self._provisional.pop(connection, None)

@@ -102,6 +102,9 @@ _BEGUN_BYTES: Final = 16 * 1024
 """The same if no part of the answer was flowing when the caller left: what a server sends before it
 learns of the disconnect. Source: RFC 6928, ten segments."""
 
+_LEAVING_S: Final = 0.05
+"""Seconds between two looks at the connections of a server that leaves."""
+
 _INT: Final = struct.Struct("i")
 
 
@@ -193,13 +196,16 @@ class ServerProtocol(HttpToolsProtocol, Generic[C]):
         return cast("type[Self]", made)  # The type checker ignores the bases given to `type`.
 
     @classmethod
-    def leave(cls) -> None:
+    async def leave(cls) -> None:
         """Let each connection of this server end with the answer to its next request.
 
         That answer says so, hence no caller sends a request to a connection that is closed under
-        it. Connections without a request stay open for as long as they would otherwise.
+        it. Connections without a request stay open for as long as they would otherwise. Returns
+        once there is no connection.
         """
         cls.is_leaving = True
+        while cls._all_connections.held:  # noqa: ASYNC110 - wanted by nobody else
+            await asyncio.sleep(_LEAVING_S)
 
     # -- fast paths, which a subclass implements ------------------------------------------------
 

@@ -85,9 +85,12 @@ async def test_a_server_that_leaves_ends_each_connection_with_its_next_answer(
     async with asyncio.timeout(10):
         writer.write(request)
         assert b"connection: close" not in (await reader.readuntil(b"\r\n\r\n/a"))
-        protocol.leave()
-        writer.write(request)
-        last = await reader.read()  # to its end
+        async with asyncio.TaskGroup() as group:
+            leaving = group.create_task(protocol.leave())
+            await asyncio.sleep(0)
+            assert not leaving.done()
+            writer.write(request)
+            last = await reader.read()  # to its end
     assert last.count(b"HTTP/1.1 200") == 1
     assert b"\r\nconnection: close\r\n" in last
     writer.close()
