@@ -22,7 +22,7 @@ CHANNEL: Final = "assay.changes"
 ASKED_EVERY_S: Final = 1.0
 """Seconds between two questions to the database; between two doubts while nothing is heard."""
 
-ANSWER_S: Final = 1.0
+ANSWER_S: Final = 2.0
 """Longest wait for an answer. Without one, and then without a new connection, it is away."""
 
 RETRIED_S: Final = 0.25

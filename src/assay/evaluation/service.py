@@ -251,6 +251,10 @@ class Evaluator:
             return SignalUnavailable("it did not answer in time")
         except Unavailable as error:
             return SignalUnavailable(error.message)
+        except ExceptionGroup as failures:  # of the tasks of a visit
+            if failures.split(Unavailable)[1] is not None:
+                raise
+            return SignalUnavailable("a database or a chain did not answer meanwhile")
 
     async def _run(
         self, subject: Subject, deadline_s: float, asked: EvaluationRequest
