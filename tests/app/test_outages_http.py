@@ -166,7 +166,7 @@ async def test_without_announcements_everything_is_read_again_each_second(
     async def deaf(*_asked: object) -> bool:
         return False
 
-    monkeypatch.setattr("assay.db.change_feed.ChangeFeed._is_heard", deaf)
+    monkeypatch.setattr("assay.db.change_feed.ChangeFeed._receives", deaf)
     monkeypatch.setattr("assay.db.change_feed.ASKED_EVERY_S", 0.1)
     async with planes(tmp_path) as plane:
         silent = "DROP TRIGGER announce_api_keys ON api_keys; UPDATE api_keys SET revoked = true"

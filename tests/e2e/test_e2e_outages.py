@@ -129,6 +129,6 @@ async def test_no_free_or_gated_call_fails_while_postgresql_is_away(
     assert calls.refusals == {}
     well = {("free", 200), ("gated", 200), ("gate", 200), ("sold", 402)}
     assert set(before) == set(after) == well
-    # A price is told until the wrappers are due to be read again; nothing is paid meanwhile.
+    # A price is asked for until the wrappers are due to be read again; nothing is paid meanwhile.
     assert set(during) - {("sold", 402)} == {*well - {("sold", 402)}, ("sold", 503)}
     assert calls.waits == {"5"}

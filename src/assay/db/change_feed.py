@@ -2,7 +2,7 @@
 
 On PostgreSQL, triggers announce in the writing transaction what processes remember: accounts, keys,
 wrappers, revoked sessions, evaluations and proofs of personhood (migration 0046). Each process
-hears it within a moment of the commit. If nothing is heard, as through PgBouncer in transaction
+hears it within a moment of the commit. If nothing is received, as through PgBouncer in transaction
 mode, everything is doubted once a second instead.
 
 On SQLite the feed does nothing: what its process changes counts at once anyway.
@@ -20,7 +20,7 @@ from assay.db.engine import Database
 CHANNEL: Final = "assay.changes"
 
 ASKED_EVERY_S: Final = 1.0
-"""Seconds between two questions to the database; between two doubts while nothing is heard."""
+"""Seconds between two questions to the database; between two doubts while nothing is received."""
 
 ANSWER_S: Final = 2.0
 """Longest wait for an answer. Without one, and then without a new connection, it is away."""
@@ -28,8 +28,8 @@ ANSWER_S: Final = 2.0
 RETRIED_S: Final = 0.25
 """Seconds between two tries to connect to a database that is away."""
 
-HEARD_EVERY: Final = 30
-"""Every so many questions it is checked that announcements are heard."""
+CHECKED_EVERY: Final = 30
+"""Every so many questions it is checked that announcements are received."""
 
 _LATE_S: Final = 0.25
 
@@ -56,7 +56,7 @@ class ChangeFeed:
         self._on_change = on_change
         self._on_doubt = on_doubt
         self.is_live = False
-        """Whether announcements are heard."""
+        """Whether announcements are received."""
 
     async def run(self) -> None:
         """Listen until cancelled, and say whether the database answers.
@@ -98,17 +98,17 @@ class ChangeFeed:
 
     async def _follow(self, connection: Any) -> Never:  # noqa: ANN401 - see above
         """Ask once a second, and hear what is announced meanwhile. Raises if it is lost."""
-        lost, heard, own = asyncio.Event(), asyncio.Event(), f"assay_{secrets.token_hex(8)}"
+        lost, received, own = asyncio.Event(), asyncio.Event(), f"assay_{secrets.token_hex(8)}"
         connection.add_termination_listener(lambda _connection: lost.set())
         hear = connection.add_listener
         await _in_time(hear(CHANNEL, lambda _from, _pid, _name, said: self._on_change(said)))
-        await _in_time(hear(own, lambda *_announced: heard.set()))
+        await _in_time(hear(own, lambda *_announced: received.set()))
         self._on_doubt()  # something may have changed before
         for number in count():
-            if number % HEARD_EVERY:
+            if number % CHECKED_EVERY:
                 await _in_time(connection.execute("SELECT 1"))
             else:
-                self.is_live = await self._is_heard(connection, own, heard)
+                self.is_live = await self._receives(connection, own, received)
             if not self.is_live:
                 self._on_doubt()
             await _first(lost.wait(), ASKED_EVERY_S)
@@ -116,12 +116,12 @@ class ChangeFeed:
                 break
         raise ConnectionError("the connection was lost")
 
-    async def _is_heard(self, connection: Any, own: str, heard: asyncio.Event) -> bool:  # noqa: ANN401 - see above
-        """Announce something that only this process listens to; return whether it is heard."""
-        heard.clear()
+    async def _receives(self, connection: Any, own: str, received: asyncio.Event) -> bool:  # noqa: ANN401 - see above
+        """Announce something that only this process listens to; return whether it is received."""
+        received.clear()
         await _in_time(connection.execute(f"NOTIFY {own}"))
-        await _first(heard.wait(), ANSWER_S)
-        return heard.is_set()
+        await _first(received.wait(), ANSWER_S)
+        return received.is_set()
 
 
 async def _in_time(work: Awaitable[T]) -> T:

@@ -218,7 +218,7 @@ class Database:
     def set_away(self, *, is_away: bool) -> None:
         """Say whether the database answers; when it stops answering, running reads fail at once.
 
-        Whoever says that it does not must go on asking it, and say when it does.
+        The caller must go on asking a database that is away, and say when it answers.
         """
         if is_away and not self._is_away:
             now_s = asyncio.get_running_loop().time()
