@@ -164,6 +164,25 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(description="`postgresql://...`; unset: an SQLite file in the data directory."),
     ] = None
+    grace_s: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=86_400,
+            description="Seconds for which routes, API keys, plans and sessions are used after they"
+            " were read while the database does not answer; 0: not at all.",
+        ),
+    ] = 3600
+    agent_grace_s: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=86_400,
+            description="Seconds for which a judged agent's controllers and evaluation are used"
+            " after they were read while its chain or the database does not answer; 0: not at"
+            " all.",
+        ),
+    ] = 3600
     state_url: Annotated[
         SecretStr | None,
         Field(

@@ -63,6 +63,20 @@ async def test_503_without_a_database_and_200_once_it_is_back(
     assert (await service.http.get("/readyz")).status_code == 200
 
 
+async def test_a_database_that_goes_leaves_a_process_ready_as_long_as_it_serves_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start_test_service(tmp_path, grace_s=60) as service:
+        assert (await service.http.get("/readyz")).status_code == 200
+        lose_database(service, monkeypatch)
+        await later(service)
+        assert (await service.http.get("/readyz")).status_code == 200
+        assert (await service.http.get("/operator/health")).json()["degraded"] == ["database"]
+        service.clock.move(60)
+        assert (await service.http.get("/readyz")).status_code == 503
+        assert (await service.http.get("/operator/health")).json()["degraded"] == ["database"]
+
+
 async def test_however_many_ask_the_database_is_asked_once_a_second(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -967,6 +967,36 @@ CREATE TABLE wrappers (
 );
 CREATE UNIQUE INDEX ix_wrappers_route ON public.wrappers USING btree (operator_id, route_key);
 
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_api_keys()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'operator ' || NEW.operator_id); RETURN NULL; END $function$;
+
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_evaluations()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'evaluation ' || NEW.subject_key || ' ' || NEW.id); RETURN NULL; END $function$;
+
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_operators()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'operator ' || NEW.id); RETURN NULL; END $function$;
+
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_personhood()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'personhood ' || NEW.subject_key); RETURN NULL; END $function$;
+
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_state()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'session ' || substr(NEW.key, 17)); RETURN NULL; END $function$;
+
+FUNCTION CREATE OR REPLACE FUNCTION public.announce_wrappers()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$ BEGIN PERFORM pg_notify('assay.changes', 'operator ' || NEW.operator_id); RETURN NULL; END $function$;
+
 FUNCTION CREATE OR REPLACE FUNCTION public.audit_keeps()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -989,6 +1019,18 @@ SEQUENCE visits_seq_seq bigint;
 SEQUENCE webhook_deliveries_seq_seq bigint;
 
 SEQUENCE webhook_events_seq_seq bigint;
+
+TRIGGER CREATE TRIGGER announce_api_keys AFTER UPDATE OF revoked, scopes, expires_us, gate_policies ON public.api_keys FOR EACH ROW WHEN (true) EXECUTE FUNCTION announce_api_keys();
+
+TRIGGER CREATE TRIGGER announce_evaluations AFTER INSERT ON public.evaluations FOR EACH ROW WHEN (true) EXECUTE FUNCTION announce_evaluations();
+
+TRIGGER CREATE TRIGGER announce_operators AFTER UPDATE OF plan, role, fee_rate, suspended_us, deleted_us ON public.operators FOR EACH ROW WHEN (true) EXECUTE FUNCTION announce_operators();
+
+TRIGGER CREATE TRIGGER announce_personhood AFTER INSERT OR UPDATE ON public.personhood FOR EACH ROW WHEN (true) EXECUTE FUNCTION announce_personhood();
+
+TRIGGER CREATE TRIGGER announce_state AFTER INSERT OR UPDATE ON public.state FOR EACH ROW WHEN (((new.key)::text ~~ 'session-revoked:%'::text)) EXECUTE FUNCTION announce_state();
+
+TRIGGER CREATE TRIGGER announce_wrappers AFTER INSERT OR UPDATE ON public.wrappers FOR EACH ROW WHEN (true) EXECUTE FUNCTION announce_wrappers();
 
 TRIGGER CREATE TRIGGER audit_keeps BEFORE UPDATE ON public.audit FOR EACH ROW EXECUTE FUNCTION audit_keeps();
 

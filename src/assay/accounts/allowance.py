@@ -10,6 +10,7 @@ Source: interface.md#overview, #allowance-errors, #limits; conventions.md#signal
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
@@ -27,6 +28,7 @@ from assay.accounts.model import (
 from assay.accounts.store_operators import SqlAllowanceStore
 from assay.common.clock import Clock, iso
 from assay.common.costs import Bearer
+from assay.common.errors import SourceAway
 from assay.common.tasks import finish
 
 INCLUDED: Mapping[Plan, frozenset[Feature]] = MappingProxyType(
@@ -92,12 +94,15 @@ class Allowance:
     async def reserve(self, operator: Operator) -> AllowanceReservation:
         """Count one call; return the reservation, which releases it again.
 
-        Raises `MonthlyLimitExceeded`, for Free accounts only.
+        Raises `MonthlyLimitExceeded`, for Free accounts only. While the store does not answer, an
+        account whose calls of the month were never read begins at none; what it makes is added to
+        them later.
         """
         key = self._key(operator)
         if key not in self._written:
-            used = await self._store.used(*key)
-            self._written.setdefault(key, used)
+            with suppress(SourceAway):
+                used = await self._store.used(*key)
+                self._written.setdefault(key, used)
         return self._reserve(key, operator)
 
     def reserve_cached(self, operator: Operator) -> AllowanceReservation | None:
@@ -135,7 +140,7 @@ class Allowance:
         self._written |= totals
 
     def _reserve(self, key: AllowanceReservation, operator: Operator) -> AllowanceReservation:
-        used = self._written[key] + self._unwritten[key]
+        used = self._written.get(key, 0) + self._unwritten[key]
         if operator.plan is Plan.FREE and used >= self._limit:
             raise self._exceeded(used)
         self._unwritten[key] += 1

@@ -10,7 +10,6 @@ others as often as the limit of guesses allows.
 
 import hashlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +31,7 @@ from assay.accounts.model import (
 )
 from assay.accounts.store_operators import SqlApiKeyStore, SqlOperatorStore
 from assay.audit.service import TERMINAL, Actor, new_entry
-from assay.common.cache import BoundedMap
+from assay.common.cache import BoundedMap, Cache
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, Problem
 from assay.common.ids import new_id
@@ -112,10 +111,11 @@ SHOWN_SECRET_CHARS = 6
 
 REMEMBERED_S = 5.0
 """Seconds for which a valid key is accepted without asking the store. For so long, a key that
-another process revoked, or an old plan, stays in force here. What this process changes counts at
-once."""
+another process revoked, or an old plan, stays in force here, if no change feed says so. What this
+process changes counts at once."""
 
 _REMEMBERED_MAX = 100_000
+_NEEDED = "A valid operator API key is needed."
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET_CHARS = 43
 """ceil(32 * 8 / log2(62))"""
@@ -127,7 +127,6 @@ class ValidKey:
 
     key_id: str
     operator: Operator
-    until_s: float
     scopes: frozenset[Scope]
     expires_at: datetime | None
     gate_policies: str
@@ -137,14 +136,22 @@ class ApiKeys:
     """Issues, revokes and recognises API keys."""
 
     def __init__(
-        self, store: SqlApiKeyStore, operators: SqlOperatorStore, clock: Clock, tags: KeyTags
+        self,
+        store: SqlApiKeyStore,
+        operators: SqlOperatorStore,
+        clock: Clock,
+        tags: KeyTags,
+        grace_s: float = 0.0,
     ) -> None:
+        """While the store does not answer, valid keys are accepted until they are `grace_s` old."""
         self._tags = tags
         self._refused = RefusedKeys(REMEMBERED_S)
         self._store = store
         self._operators = operators
         self._clock = clock
-        self._memory: OrderedDict[bytes, ValidKey] = OrderedDict()
+        self._memory: Cache[ValidKey] = Cache(
+            *(clock, REMEMBERED_S, _REMEMBERED_MAX), grace_s=grace_s, shares_first=False
+        )
         self._last_used: dict[str, datetime] = {}
         self._changes = 0
 
@@ -217,7 +224,8 @@ class ApiKeys:
     ) -> None:
         """Replace the gate's policies of a key, at once here. Raises `ApiKeyNotFound`.
 
-        Other processes go by the former ones for at most `REMEMBERED_S` seconds.
+        Other processes go by the former ones for at most `REMEMBERED_S` seconds, or until the
+        change feed says so.
         """
         entry = new_entry(
             self._clock, actor, "key.gate_policies_set", operator_id, key_id, policies=policies
@@ -270,8 +278,8 @@ class ApiKeys:
 
     def _recall(self, digest: bytes) -> ValidKey | None:
         """Return what is remembered of a key, if that is still in force."""
-        known = self._memory.get(digest)
-        if known is None or known.until_s <= self._clock.monotonic_s():
+        known = self._memory.fresh(digest)
+        if known is None:
             return None
         now = self._clock.now()
         if _is_over(known.expires_at, now):
@@ -285,7 +293,8 @@ class ApiKeys:
         if refused is not None:
             raise type(refused)(str(refused))
         try:
-            known = await self._ask(key, digest)
+            known = await self._memory.ask(digest, lambda: self._ask(key, digest))
+            _require_unexpired(known.expires_at, self._clock.now())  # if the store was not asked
         except (InvalidCredentials, AccountSuspended) as error:
             self._tags.forget(digest)
             if changes == self._changes:
@@ -293,8 +302,6 @@ class ApiKeys:
             raise
         self._tags.remember([digest])
         self._last_used[known.key_id] = self._clock.now()
-        if changes == self._changes:  # the row that was read may have just changed
-            self._remember(digest, known)
         return known
 
     async def _ask(self, key: str, digest: bytes) -> ValidKey:
@@ -303,20 +310,26 @@ class ApiKeys:
         owner = await self._operators.find(found.operator_id) if found else None
         now = self._clock.now()
         if not _shaped(key) or found is None or found.revoked or owner is None:
-            raise InvalidCredentials("A valid operator API key is needed.")
-        if _is_over(found.expires_at, now):
-            raise InvalidCredentials("A valid operator API key is needed.")
+            raise InvalidCredentials(_NEEDED)
+        _require_unexpired(found.expires_at, now)
         require_active(owner)
-        until = self._clock.monotonic_s() + REMEMBERED_S
-        return ValidKey(found.id, owner, until, found.scopes, found.expires_at, found.gate_policies)
+        return ValidKey(found.id, owner, found.scopes, found.expires_at, found.gate_policies)
 
     def forget(self, operator_id: str) -> None:
         """Ask the store again about this operator's keys, plan and role."""
         self._changes += 1
         self._refused.clear()
-        known = [d for d, k in self._memory.items() if k.operator.id == operator_id]
-        for digest in known:
-            del self._memory[digest]
+        self._memory.remove_where(lambda known: known.operator.id == operator_id)
+
+    def doubt(self) -> None:
+        """Ask the store before any key is accepted again, as far as the store answers."""
+        self._changes += 1
+        self._refused.clear()
+        self._memory.doubt()
+
+    def stale_s(self, digest: bytes) -> float | None:
+        """Return the age of a key that is accepted because the store does not answer, or None."""
+        return self._memory.stale_s(digest)
 
     async def flush_last_used(self) -> None:
         """Write when keys were last used. A failure loses nothing; the next call tries again."""
@@ -328,12 +341,6 @@ class ApiKeys:
         except BaseException:
             self._last_used = batch | self._last_used
             raise
-
-    def _remember(self, digest: bytes, known: ValidKey) -> None:
-        self._memory[digest] = known
-        self._memory.move_to_end(digest)
-        while len(self._memory) > _REMEMBERED_MAX:
-            self._memory.popitem(last=False)
 
 
 def base62(data: bytes) -> str:
@@ -354,6 +361,11 @@ def _check(scopes: frozenset[Scope], expires_at: datetime | None, now: datetime)
         problems.append(Problem(("body", "expiresAt"), "must be in the future"))
     if problems:
         raise InvalidRequest("The key cannot be issued like this.", details=problems)
+
+
+def _require_unexpired(expires_at: datetime | None, now: datetime) -> None:
+    if _is_over(expires_at, now):
+        raise InvalidCredentials(_NEEDED)
 
 
 def _is_over(expires_at: datetime | None, now: datetime) -> bool:

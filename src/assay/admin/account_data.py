@@ -111,4 +111,4 @@ class AccountData:
         entry = new_entry(dependencies.clock, actor, "account.deleted", operator_id)
         await dependencies.end.erase(operator_id, now, now - QUOTA_WINDOW, entry)
         dependencies.keys.forget(operator_id)
-        dependencies.endpoints.forget()
+        dependencies.endpoints.forget(operator_id)

@@ -91,7 +91,7 @@ class Admin:
     async def change(self, operator_id: str, change: AccountChange, actor: Actor) -> Operator:
         """Change an account at once. Raises `OperatorNotFound` and `OwnAccount`."""
         operator = await self._needs.operators.change_for_admin(operator_id, change, actor)
-        self._needs.endpoints.forget()  # the wrappers of a suspended account no longer answer
+        self._needs.endpoints.forget(operator_id)  # those of a suspended account stop answering
         return operator
 
     async def audit(

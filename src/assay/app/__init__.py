@@ -101,6 +101,7 @@ from assay.common.keyring import SecretBox, SecretRing
 from assay.common.plugins import load_plugins
 from assay.common.quota_lease import QuotaLease
 from assay.common.tasks import Tasks
+from assay.db.change_feed import ChangeFeed
 from assay.db.engine import Database
 from assay.db.state import SqlSharedState
 from assay.db.store_costs import SqlCostStore
@@ -165,6 +166,7 @@ from assay.webhooks.store_outbox import WebhookOutbox
 from assay.wrappers.fast_calls import FastCalls
 from assay.wrappers.origin import WrapperOrigin
 from assay.wrappers.pipeline import Pipeline
+from assay.wrappers.route_table import Routes
 from assay.wrappers.service import Endpoints
 from assay.wrappers.stages.trust import TrustStage
 
@@ -229,6 +231,7 @@ class App:
     endpoints: Endpoints
     wrappers: Pipeline
     direct: FastCalls
+    routes: Routes
     wrapper_origin: WrapperOrigin
     payments: PaymentService
     settlement: Settlement
@@ -271,6 +274,28 @@ class App:
         await self.conduct_log.flush()
         await self.costs.flush()
         await self.visits.gate_asks.flush()
+
+    def note_change(self, said: str) -> None:
+        """Ask the database again about what another process changed (`db/change_feed.py`)."""
+        kind, _, what = said.partition(" ")
+        match kind:
+            case "operator":
+                self.api_keys.forget(what)
+                self.routes.forget(what)
+            case "session":
+                self.sessions.forget(what)
+            case "evaluation":
+                self.gate.evaluated_elsewhere(*what.split(" ", 1))
+            case "personhood":
+                self.gate.personhood_changed(what)
+            case _:  # a newer version announces more
+                pass
+
+    def doubt(self) -> None:
+        """Ask the database about everything before its next use: a change may not be known."""
+        self.api_keys.doubt()
+        self.routes.doubt()
+        self.sessions.doubt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +364,8 @@ async def assemble(
         tasks.spawn("flush", flush_forever(app.flush, log))
         if serving:
             tasks.spawn("loop lag", app.readiness.lag.measure_forever())
+            feed = ChangeFeed(settings.database, app.database, app.note_change, app.doubt)
+            tasks.spawn("change feed", feed.run())
             await _serve_beside(app, outside, tasks)
         stack.callback(app.request_log.flush)
         stack.push_async_callback(app.costs.close)
@@ -477,7 +504,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
     secrets = secret_rings(settings, clock.now())
     state = SqlSharedState(database, clock)
     operator_store = SqlOperatorStore(database)
-    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock, KeyTags(secrets["jwt"]))
+    tags, grace_s = KeyTags(secrets["jwt"]), settings.grace_s
+    api_keys = ApiKeys(SqlApiKeyStore(database), operator_store, clock, tags, grace_s)
     allowance = Allowance(SqlAllowanceStore(database), clock, upgrade_url=settings.upgrade_address)
     key_agents = SqlKeyAgentStore(database)
     challenges = Challenges(
@@ -487,7 +515,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         settings.address,
         secrets["session"],
     )
-    sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock)
+    sessions = Sessions(HmacSessionTokens(secrets["session"]), state, clock, grace_s)
     event_outbox = WebhookOutbox(MIN_SCORE_DEFAULT, outside.costs)
     subjects = Subjects(outside.readers, outside.costs)
     course_runs = SqlCourseStore(database)
@@ -569,6 +597,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
             clock=clock,
             explain=explainer.explain,
             asks=visited.gate_asks,
+            spawn=tasks.spawn,
+            grace_s=settings.agent_grace_s,
         )
     )
     webhook_store = SqlWebhookStore(database)
@@ -645,7 +675,8 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         on_crowd=CrowdNotice(settings.data_dir, log, clock),
         database=database,
         readiness=ReadinessCheck(
-            *(database, clock, outside.quota_lease, wrapped.settling, outside.rpc.endpoints)
+            *(database, clock, outside.quota_lease, wrapped.settling, outside.rpc.endpoints),
+            grace_s,
         ),
         quota_lease=outside.quota_lease,
         networks=networks,
@@ -712,6 +743,7 @@ def _compose(  # noqa: PLR0913, PLR0915, PLR0917 - everything, in order
         endpoints=wrapped.endpoints,
         wrappers=wrapped.pipeline,
         direct=wrapped.direct,
+        routes=wrapped.routes,
         wrapper_origin=wrapped.origin,
         payments=wrapped.payments,
         settlement=wrapped.settlement,

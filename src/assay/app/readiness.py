@@ -1,7 +1,8 @@
 """Whether this process can serve, for load balancers and operators.
 
-A process is unready if it stops, if its database does not answer, or if its event loop was blocked.
-Everything else that fails leaves it ready and degraded: another process would be no better off.
+A process is unready if it stops, if its database does not answer and what it remembers is too old
+to be used, or if its event loop was blocked. Everything else that fails leaves it ready and
+degraded: another process would be no better off.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class Readiness:
     reasons: tuple[str, ...]
     """Of `draining`, `database` and `loop`; empty if it is ready."""
     degraded: tuple[str, ...]
-    """Of `valkey`, `limits`, `facilitator`, `schema` and `rpc:<network>`."""
+    """Of `database`, `valkey`, `limits`, `facilitator`, `schema` and `rpc:<network>`."""
 
     @property
     def is_ready(self) -> bool:
@@ -79,13 +80,17 @@ class ReadinessCheck:
         quota_lease: QuotaLease | None,
         settling: SettlingWatch,
         endpoints: Mapping[tuple[str, str], RpcEndpoint],
+        grace_s: float = 0.0,
     ) -> None:
+        """`grace_s`: how long it serves from memory after the database has answered last."""
         self._database = database
         self._clock = clock
         self._quota_lease = quota_lease
         self._settling = settling
         self._endpoints = endpoints
         self._flights: SingleFlight[str | None] = SingleFlight()
+        self._grace_s = grace_s
+        self._answered_at_s = float("-inf")
         self._revision: str | None = None
         self._read_at_s = float("-inf")
         self.lag = LoopLag()
@@ -96,13 +101,18 @@ class ReadinessCheck:
         if self._clock.monotonic_s() - self._read_at_s >= CHECKED_S:
             self._revision = await self._flights.run("", self._ask)
             self._read_at_s = self._clock.monotonic_s()
+            if self._revision is not None:
+                self._answered_at_s = self._read_at_s
+        is_lost = self._revision is None
+        is_in_grace = self._clock.monotonic_s() - self._answered_at_s < self._grace_s
         reasons = {
             "draining": self._is_draining,
-            "database": self._revision is None,
+            "database": is_lost and not is_in_grace,
             "loop": self.lag.most_s() > LAG_MAX_S,
         }
         lease, facilitator = self._quota_lease, self._settling.facilitator_seen
         degraded = {
+            "database": is_lost and is_in_grace,
             lease.name if lease else "": lease is not None and lease.is_local,
             "facilitator": facilitator is not None and bool(facilitator.problem),
             "schema": self._revision not in {None, HEAD},

@@ -149,7 +149,7 @@ def build_wrappers(dependencies: WrapperDependencies, stack: AsyncExitStack) -> 
         log.add(call)
         dependencies.conduct.note(call)
 
-    routes = Routes(store, endpoints, egress, clock)
+    routes = Routes(store, endpoints, egress, clock, settings.grace_s)
     steps = Stages(
         routes=routes,
         trust=dependencies.trust_step,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.common.addresses import decode as from_base58
-from assay.common.errors import InvalidRequest, Problem, Unavailable
+from assay.common.errors import InvalidRequest, Problem, SourceAway
 
 Family = Literal["evm", "solana"]
 """Families of chains with a reader in `registries/families`."""
@@ -23,7 +23,7 @@ _GENESIS_CHARS = 32
 CAIPs."""
 
 
-class ChainUnavailable(Unavailable):
+class ChainUnavailable(SourceAway):
     """No endpoint of the chain gave a credible answer."""
 
     code = "chain_unavailable"

@@ -11,6 +11,7 @@
     ├── RequestTimeout        the body did not arrive in time
     ├── TooMany               too often; `retry_after_s` says when to try again
     └── Unavailable           we cannot answer now, and do not guess
+        └── SourceAway        a database or a chain does not answer
 
 A feature subclasses one of these to give its own refusal a `code` of its own. HTTP statuses are
 only in the table of `server/errors.py`. Source: conventions.md#error-envelope.
@@ -117,3 +118,10 @@ class Unavailable(ServiceError):
     """We cannot answer now, and do not guess."""
 
     code: ClassVar[str] = "temporarily_unavailable"
+
+
+class SourceAway(Unavailable):
+    """A database or a chain does not answer: no connection, or too slow.
+
+    It says nothing about what was asked for. What was read before may be used for a stated time.
+    """

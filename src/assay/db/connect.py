@@ -26,6 +26,10 @@ before a checkpoint. Its defaults of 2 MB and 4 MB are too small for an index of
 every page was read and written many times over, 175 us a row instead of 46 (`bench/analytics.py`,
 200,000 rows)."""
 
+NO_CONNECTION = ("08", "53", "57")
+"""SQLSTATE classes of a server that does not serve now: the connection, resources, an operator's
+intervention. Source: https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+
 _WAL_RETRY_S = 0.01
 
 WRITES = "assay_writes"
@@ -178,6 +182,10 @@ def _postgresql(url: str, wait_s: float) -> AsyncEngine:
             raise DatabaseUrlError(
                 "the database URL has a part or an option that cannot be used"
             ) from None
+        except asyncpg.PostgresError as error:
+            if str(error.sqlstate).startswith(NO_CONNECTION):  # it starts, stops, or is full
+                raise ConnectionError(repr(error)) from error
+            raise
 
     engine = create_async_engine(
         "postgresql+asyncpg://",

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from sqlalchemy import Connection, inspect, text
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from assay.common.errors import Unavailable
-from assay.db.connect import WRITES, DatabaseKind, open_engine
+from assay.common.errors import SourceAway, Unavailable
+from assay.db.connect import NO_CONNECTION, WRITES, DatabaseKind, open_engine
 from assay.db.group_commit import GroupCommitWriter
 from assay.db.migration_plan import (
     PlannedMigration,
@@ -26,7 +26,7 @@ from assay.db.migration_plan import (
 )
 from assay.db.sql_transaction import SessionTransaction, Work
 
-HEAD = "0044"
+HEAD = "0045"
 """The newest file in `migrations/versions`; a test checks that the two agree."""
 
 
@@ -78,7 +78,8 @@ class Database:
         self._use_s = use_s
         self._uses, self._idle = 0, asyncio.Event()
         self._idle.set()
-        self._is_closed = False
+        self._is_closed = self._is_away = False
+        self._reads: set[asyncio.Timeout] = set()
         # SQLite itself waits by polling and without order; under load some caller waits too long.
         self._turns: AbstractAsyncContextManager[object] = (
             asyncio.Lock() if kind == "sqlite" else nullcontext()
@@ -103,11 +104,16 @@ class Database:
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """Yield a connection for one statement that reads.
 
-        Raises `Unavailable` when the database cannot be used, and `InvalidRequest` for text that no
-        database can store.
+        Raises `SourceAway` when the database does not answer, `Unavailable` when it cannot be used
+        for another reason, and `InvalidRequest` for text that no database can store.
         """
-        async with self._used(self._use_s), self._reading.connect() as connection:
-            yield connection
+        async with self._used(self._use_s) as limit:
+            self._reads.add(limit)
+            try:
+                async with self._reading.connect() as connection:
+                    yield connection
+            finally:
+                self._reads.discard(limit)
 
     @asynccontextmanager
     async def write(self, use_s: float | None = None) -> AsyncGenerator[AsyncConnection]:
@@ -205,16 +211,33 @@ class Database:
             await asyncio.to_thread(writer.close)
         await self._engine.dispose()
 
+    @property
+    def is_away(self) -> bool:
+        """Return whether the database is known not to answer: every use fails at once."""
+        return self._is_away
+
+    def set_away(self, *, is_away: bool) -> None:
+        """Say whether the database answers; when it stops answering, running reads fail at once.
+
+        The caller must go on asking a database that is away, and say when it answers.
+        """
+        if is_away and not self._is_away:
+            now_s = asyncio.get_running_loop().time()
+            for limit in self._reads:
+                if not limit.expired():
+                    limit.reschedule(now_s)
+        self._is_away = is_away
+
     @asynccontextmanager
-    async def _used(self, limit_s: float) -> AsyncGenerator[None]:
+    async def _used(self, limit_s: float) -> AsyncGenerator[asyncio.Timeout]:
         """Turn the driver's failures into `Unavailable`.
 
         Constraint violations pass to the store.
         """
         self._begin()
         try:
-            async with asyncio.timeout(limit_s):
-                yield
+            async with asyncio.timeout(limit_s) as limit:
+                yield limit
         except IntegrityError:
             raise
         except _FAILURES as error:
@@ -237,6 +260,8 @@ class Database:
     def _begin(self) -> None:
         if self._is_closed:
             raise Unavailable("The database is closed: the service is ending.", retry_after_s=5)
+        if self._is_away:
+            raise SourceAway("The database cannot be used now.", retry_after_s=RETRY_S)
         self._uses += 1
         self._idle.clear()
 
@@ -249,9 +274,23 @@ class Database:
 _FAILURES = (DBAPIError, PoolTimeout, OSError)
 
 
+RETRY_S = 5
+"""Seconds after which a caller may try again: a database that answers again is used at once."""
+
+
 def _translated(error: Exception) -> Unavailable:
-    error_type = DataRefused if _is_about_data(error) else Unavailable
-    return error_type("The database cannot be used now.", detail=repr(error), retry_after_s=5)
+    error_type = SourceAway if _is_about_connection(error) else Unavailable
+    error_type = DataRefused if _is_about_data(error) else error_type
+    return error_type("The database cannot be used now.", detail=repr(error), retry_after_s=RETRY_S)
+
+
+def _is_about_connection(error: Exception) -> bool:
+    """Return whether the database did not answer, and so said nothing about what was asked."""
+    if not isinstance(error, DBAPIError):
+        return True  # no turn in the pool, no connection, or no time left
+    if error.connection_invalidated or isinstance(error, (InterfaceError, OperationalError)):
+        return True
+    return str(getattr(error.orig, "sqlstate", None)).startswith(NO_CONNECTION)
 
 
 def _own_wait_s(use_s: float) -> float:

@@ -15,6 +15,7 @@ from assay.common.cache import SingleFlight
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
 from assay.common.egress_budget import current_use
+from assay.common.errors import Unavailable
 from assay.common.ids import new_id
 from assay.common.json import JsonObject, is_array, is_object
 from assay.common.sliced_work_runner import Slices
@@ -248,6 +249,12 @@ class Evaluator:
                 return await signal.collect(subject, tools)
         except TimeoutError:
             return SignalUnavailable("it did not answer in time")
+        except Unavailable as error:
+            return SignalUnavailable(error.message)
+        except ExceptionGroup as failures:  # of the tasks of a visit
+            if failures.split(Unavailable)[1] is not None:
+                raise
+            return SignalUnavailable("a database or a chain did not answer meanwhile")
 
     async def _run(
         self, subject: Subject, deadline_s: float, asked: EvaluationRequest

@@ -70,6 +70,14 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True)
+class Stale:
+    """What an answer rests on although its source does not answer, and how old that is."""
+
+    what: Literal["key", "controllers", "evaluation"]
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Allow or deny, and its basis."""
 

@@ -20,7 +20,7 @@ from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound
 from assay.gate.decision_token import DecisionTokens
-from assay.gate.model import Decision, GateInput
+from assay.gate.model import Decision, GateInput, Stale
 from assay.gate.schemas import GateRequest, GateResponse, gate
 from assay.gate.service import Gate, GateCaller
 from assay.identity.auth import AGENT_SECURITY, agent_headers, prove_agent
@@ -75,11 +75,16 @@ class Renderer:
         self._answers: OrderedDict[_Key, tuple[Rendered, float]] = OrderedDict()
 
     def render(
-        self, decision: Decision, caller: GateCaller, request: GateInput, number: int | None = None
+        self,
+        decision: Decision,
+        caller: GateCaller,
+        request: GateInput,
+        number: int | None = None,
+        stale: Stale | None = None,
     ) -> Rendered:
         """Return the decision as JSON; `number` is the sequential id of the request."""
-        if not decision.cached:
-            return self._render(decision, caller, number)
+        if not decision.cached or stale is not None:
+            return self._render(decision, caller, number, stale)
         now = self._clock.monotonic_s()
         key = (
             decision.evaluation.id,
@@ -102,12 +107,24 @@ class Renderer:
             self._answers.popitem(last=False)
         return rendered
 
-    def _render(self, decision: Decision, caller: GateCaller, number: int | None) -> Rendered:
+    def _render(
+        self,
+        decision: Decision,
+        caller: GateCaller,
+        number: int | None,
+        stale: Stale | None = None,
+    ) -> Rendered:
         # A domain's key proves no address: the token then names the agent's registered one.
         by_domain = caller.is_by_domain
         address = decision.subject.wallet if by_domain else caller.agent_address
         token = self._tokens.issue(decision, caller.operator.id, address, self._clock.now())
-        shape = gate(decision, token, proven=caller.proven, number=number, by_domain=by_domain)
+        shape = gate(
+            *(decision, token),
+            proven=caller.proven,
+            number=number,
+            by_domain=by_domain,
+            stale=stale,
+        )
         return Rendered(shape.model_dump_json(by_alias=True).encode(), token)
 
 
@@ -134,6 +151,14 @@ class GateHandlerDependencies:
         subject = decision.subject
         if decision.cached and self.writes_every_answer and self.write_back and subject.agent:
             self.write_back.offer(subject.network.slug, subject.agent_id, decision.evaluation.score)
+
+    def stale_of(self, decision: Decision, exchange: RequestContext) -> Stale | None:
+        """Return the oldest part of an answer that could not be read again, or None."""
+        found, digest = self.gate.stale_of(decision), exchange.key_digest
+        key_s = None if digest is None else self.keys.stale_s(digest)
+        if key_s is None or (found is not None and found.age_s >= key_s):
+            return found
+        return Stale("key", key_s)
 
 
 class GateHandler:
@@ -165,7 +190,9 @@ class GateHandler:
             decision = await gatekeeper.check(caller, network, agent_id, request)
         self._needs.write_back_cached(decision)
         number = None if is_address(agent_id) else number_asked(network, agent_id)
-        await answer(send, 200, self._renderer.render(decision, caller, request, number).body)
+        stale = self._needs.stale_of(decision, exchange)
+        rendered = self._renderer.render(decision, caller, request, number, stale)
+        await answer(send, 200, rendered.body)
 
     async def _caller(self, exchange: RequestContext) -> GateCaller:
         """Return the operator by its key, and the agent by session, signature or allowed claim."""

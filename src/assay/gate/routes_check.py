@@ -92,6 +92,10 @@ class GateCheckHandler:
         kind, name = _asked(scope["path"])
         try:
             decision, caller, request = await self._decide(scope, exchange, kind, name)
+            stale = self._needs.stale_of(decision, exchange)
+            if stale is not None:
+                said = f"{stale.what}; age={int(stale.age_s)}"
+                exchange.answer_headers.append((b"x-assay-stale", said.encode()))
             _let_in(decision, kind, name)
         except ServiceError as error:
             exchange.answer_headers.append((b"x-assay-error", error.code.encode()))
@@ -101,7 +105,7 @@ class GateCheckHandler:
                 raise
             await answer(send, 403, envelope(error, exchange.request_id))
             return
-        rendered = self._renderer.render(decision, caller, request)
+        rendered = self._renderer.render(decision, caller, request, stale=stale)
         headers = [
             JSON,
             (b"x-assay-agent", decision.evaluation.subject_key.encode()),

@@ -23,7 +23,7 @@ from assay.evaluation.schemas_grade import (
 )
 from assay.evaluation.scoring import MIN_SCORE_DEFAULT
 from assay.gate.decision import denial, valid_until, was_rechecked
-from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput, GatePolicy
+from assay.gate.model import TTL_MS_DEFAULT, ColdStart, Decision, GateInput, GatePolicy, Stale
 from assay.liveness.schemas import SequentialId
 from assay.registries.schemas import ChainResponse, FileProblemResponse, FileProblems, chain
 from assay.server.schemas import (
@@ -169,6 +169,19 @@ DenialReason = Annotated[
 ]
 
 
+class StaleResponse(ResponseModel):
+    """What an answer rests on although its source does not answer."""
+
+    what: Annotated[
+        Literal["key", "controllers", "evaluation"],
+        Field(
+            description="The oldest such part: the operator's `key` with its plan, the agent's"
+            " `controllers` by its registry, or its `evaluation`."
+        ),
+    ]
+    age_s: Annotated[int, Field(description="Seconds since it was read.", ge=0, examples=[42])]
+
+
 class GateResponse(ResponseModel):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
 
@@ -263,6 +276,14 @@ class GateResponse(ResponseModel):
         ),
     ]
     sequential_id: SequentialId = None
+    stale: Annotated[
+        StaleResponse | None,
+        Field(
+            description="What could not be read again because the database or the chain does not"
+            " answer; absent otherwise.",
+            exclude_if=lambda value: value is None,
+        ),
+    ] = None
 
 
 def gate(
@@ -272,10 +293,11 @@ def gate(
     proven: bool,
     number: int | None = None,
     by_domain: bool = False,
+    stale: Stale | None = None,
 ) -> GateResponse:
     """Return a decision as a response; `number` is the sequential id of the request.
 
-    `by_domain`: the key of the agent's domain proved it.
+    `by_domain`: the key of the agent's domain proved it. `stale`: what it rests on that is old.
     """
     subject = decision.subject
     why: JsonObject = {} if decision.allow else denial(decision)
@@ -313,4 +335,5 @@ def gate(
         expires_at=iso(decision.expires_at),
         decision_token=token,
         sequential_id=number,
+        stale=None if stale is None else StaleResponse(what=stale.what, age_s=int(stale.age_s)),
     )

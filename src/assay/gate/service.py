@@ -4,15 +4,16 @@ Source: interface.md#trust-evaluation.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from math import inf
+from typing import Any, Final, Literal
 
 from assay.accounts.allowance import Allowance, require
 from assay.accounts.model import Feature, Operator
-from assay.chains.model import Network
-from assay.common.cache import BoundedMap, SingleFlight
+from assay.chains.model import ChainUnavailable, Network
+from assay.common.cache import STEP_S, BoundedMap, SingleFlight
 from assay.common.clock import Clock
 from assay.common.egress_budget import (
     EGRESS_BUDGET,
@@ -22,7 +23,7 @@ from assay.common.egress_budget import (
     current_use,
     egress_use,
 )
-from assay.common.errors import InvalidRequest, Problem, ServiceError
+from assay.common.errors import InvalidRequest, NotFound, Problem, ServiceError, SourceAway
 from assay.evaluation.explanations import Explanation
 from assay.evaluation.model import (
     EVALUATION_QUOTA,
@@ -40,7 +41,7 @@ from assay.evaluation.scoring import ScoringPolicy
 from assay.evaluation.service import EVER, Evaluator
 from assay.evaluation.visits import BY_GATE
 from assay.gate.decision import decide, reusable_until
-from assay.gate.model import Decision, GateInput, Reuse
+from assay.gate.model import Decision, GateInput, Reuse, Stale
 from assay.identity.model import AgentProof, DomainProof, require_control
 from assay.registries.model import Subject, subject_key
 from assay.registries.ports import OVER_BUDGET
@@ -49,6 +50,12 @@ from assay.registries.subjects import Subjects, canonical_agent_id
 CONTROLLERS_MAX_AGE_S: Final = 30.0
 """Seconds for which the addresses that speak for an agent are remembered. A sold agent's former
 owner passes for at most this long. The chain reader's own cache has the same bound."""
+
+REFRESHED_S: Final = 15.0
+"""Age from which a call begins to read the agent again behind its answer."""
+
+REFRESHES_AT_ONCE: Final = 4
+"""Agents that are read behind answers at the same time."""
 
 _REMEMBERED_MAX = 50_000
 """Subjects; one with a large registration file counts as several."""
@@ -100,6 +107,11 @@ class GateDependencies:
     """Counts an evaluation by its subject's key, or says that there were enough; None: no quota."""
     asks: GateAsks | None = None
     """Remembers which operators rely on which agents: those are visited before others."""
+    spawn: Callable[[str, Coroutine[Any, Any, None]], object] | None = None
+    """Starts work behind an answer; without it every agent is read in front of one."""
+    grace_s: float = 0.0
+    """Longest use of a judged agent's controllers and evaluation, in seconds since they were read,
+    while the chain or the store does not answer; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +154,23 @@ class _Remembered:
     subject: Subject
     key: str
     """The subject's own key; it may also be remembered by a sequential id."""
+    read_at_s: float
     fresh_until_s: float
     evaluation: Evaluation
     decisions: dict[GateInput, Decision] = field(default_factory=dict[GateInput, Decision])
+    missing: Literal["controllers", "evaluation"] | None = None
+    """What could not be read again when that was last tried."""
+    failed_at_s: float = -inf
+    """When that was."""
+    is_being_read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A subject; `away` is why it could not be read, if it is the one last known."""
+
+    subject: Subject
+    away: SourceAway | None = None
 
 
 class Gate:
@@ -156,6 +182,8 @@ class Gate:
         self._evaluations = 0
         self._flights: SingleFlight[tuple[Evaluation, Reuse | None]] = SingleFlight()
         self._cut: BoundedMap[str, tuple[Evaluation, Reuse]] = BoundedMap(_CUT_REMEMBERED_MAX)
+        self._refreshes = asyncio.Semaphore(REFRESHES_AT_ONCE)
+        self._longest_s = max(CONTROLLERS_MAX_AGE_S, needs.grace_s)
 
     def check_cached(
         self,
@@ -207,10 +235,14 @@ class Gate:
         Raises `AgentNotFound`, `ChainUnavailable`, what `asker.controls` raises, and
         `EvidenceUnavailable`.
         """
-        subject = await self._found(network, agent_id, asker.account)
-        has_control = asker.controls(subject)
-        with egress_use(_use_for(subject, asker.account, has_control=has_control)):
-            return await self._decision_on(subject, request, agent_id)
+        decision = self._assess_behind(network, agent_id, request, asker.account)
+        if decision is not None:
+            asker.controls(decision.subject)
+            return decision
+        found = await self._found(network, agent_id, asker.account)
+        has_control = asker.controls(found.subject)
+        with egress_use(_use_for(found.subject, asker.account, has_control=has_control)):
+            return await self._decision_on(found, request, agent_id)
 
     async def check(
         self,
@@ -233,14 +265,18 @@ class Gate:
         agent_id = canonical_agent_id(network, agent_id)
         self.require_signals(caller.operator, request)
         account = caller.operator.id
-        subject = await self._found(network, agent_id, account)
+        decision = self._assess_behind(network, agent_id, request, account)
+        found = await self._found(network, agent_id, account) if decision is None else None
+        subject = decision.subject if found is None else found.subject
         require_control(caller.agent_address, subject, caller.proof)
         reservation = await needs.allowance.reserve(caller.operator) if metered else None
+        if decision is not None:
+            return self._recorded(caller, decision)
         try:
             # If a bare header is accepted, it is accepted here too: else no gate of that service
             # could ever use the reserved half. The bounds by account and agent still apply.
             with egress_use(_use_for(subject, account, has_control=True)):
-                return self._recorded(caller, await self._decision_on(subject, request, agent_id))
+                return self._recorded(caller, await self._decision_on(found, request, agent_id))
         except BaseException:
             if reservation is not None:
                 needs.allowance.release(reservation)
@@ -260,6 +296,19 @@ class Gate:
             known.evaluation = completed.evaluation
             known.decisions.clear()
 
+    def evaluated_elsewhere(self, subject_key: str, evaluation_id: str) -> None:
+        """Ask the store before the next decision: another process may have stored an evaluation."""
+        known = self._memory.get(subject_key)
+        if known is not None and known.evaluation.id != evaluation_id:
+            self.personhood_changed(subject_key)
+
+    def stale_of(self, decision: Decision) -> Stale | None:
+        """Return what a decision rests on although it could not be read again, or None."""
+        known = self._memory.get(decision.subject.key)
+        if known is None or known.missing is None:
+            return None
+        return Stale(known.missing, self._needs.clock.monotonic_s() - known.read_at_s)
+
     def personhood_changed(self, subject_key: str) -> None:
         """Decide again by what is known now."""
         self._evaluations += 1
@@ -277,24 +326,28 @@ class Gate:
                 details=[Problem(("body", "trustSignals"), message)],
             )
 
-    async def _decision_on(self, subject: Subject, request: GateInput, asked: str) -> Decision:
+    async def _decision_on(self, found: _Found, request: GateInput, asked: str) -> Decision:
         """Return the decision; evaluate now if there is nothing to reuse.
 
         `asked` is the canonical id of the request: the subject's own, or a sequential one.
         """
-        evaluations = self._evaluations
+        evaluations, subject, reuse = self._evaluations, found.subject, None
         if _is_hidden(subject) and current_use().use_class is UseClass.RESERVED:
             subject = await self._needs.subjects.find(subject.network, subject.agent_id)
-        evaluation, reuse = await self._reuse(subject, request), None
+        evaluation, is_known = await self._reuse(subject, request)
         cached = evaluation is not None
         if evaluation is None:
+            if found.away is not None:  # nothing is judged by what the registry said before
+                raise found.away
             evaluation, reuse = await self._shared_evaluation(subject)
         cached = cached or reuse is not None
         known = self._remembered(subject, evaluation)
+        if found.away is not None or is_known:
+            self._mark_stale(known, "evaluation" if found.away is None else "controllers")
         if _is_cut_for_some(reuse):
             rules = self._needs.rules
-            found = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
-            return await self._with_agents(self._explained(found, request))
+            cut = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
+            return await self._with_agents(self._explained(cut, request))
         if not cached or evaluations == self._evaluations:  # otherwise it may be outdated by now
             self._remember(known, subject.key)
             self._remember(known, subject_key(subject.network, asked))
@@ -326,10 +379,93 @@ class Gate:
         why = self._needs.explain(agent_id, collected, decision.score, request.signals)
         return replace(decision, explanation=why)
 
-    async def _found(self, network: Network, agent_id: str, account: str) -> Subject:
-        """Return the subject before control is proven, with the strangers' share only."""
-        with egress_use(EgressUse(account=account)):
-            return await self._needs.subjects.find(network, agent_id)
+    async def _found(self, network: Network, agent_id: str, account: str) -> _Found:
+        """Return the subject before control is proven, with the strangers' share only.
+
+        While its chain does not answer, return it as it was read last, until `grace_s` later.
+        """
+        try:
+            with egress_use(EgressUse(account=account)):
+                return _Found(await self._needs.subjects.find(network, agent_id))
+        except SourceAway as error:
+            known = self._memory.get(subject_key(network, agent_id))
+            if known is None or not self._is_in_grace(known):
+                raise
+            return _Found(known.subject, error)
+
+    def _is_in_grace(self, known: _Remembered) -> bool:
+        return self._needs.clock.monotonic_s() - known.read_at_s < self._needs.grace_s
+
+    def _mark_stale(
+        self, known: _Remembered, missing: Literal["controllers", "evaluation"]
+    ) -> None:
+        """Note that an agent could not be read again: it is as old as what was known before."""
+        before, now_s = self._memory.get(known.key), self._needs.clock.monotonic_s()
+        known.missing, known.failed_at_s = missing, now_s
+        known.read_at_s = now_s if before is None else before.read_at_s
+        known.fresh_until_s = min(now_s + STEP_S, known.read_at_s + self._longest_s)
+
+    def _assess_behind(
+        self, network: Network, agent_id: str, request: GateInput, account: str
+    ) -> Decision | None:
+        """Return a decision from memory whose agent is due, and read the agent again behind it.
+
+        None if it is too old for that. The caller must check control.
+        """
+        needs, key = self._needs, subject_key(network, agent_id)
+        known, now_s = self._memory.get(key), needs.clock.monotonic_s()
+        if known is None or needs.spawn is None or self._memory.get(known.key) is not known:
+            return None
+        decision = known.decisions.get(request)
+        if decision is None or decision.expires_at <= needs.clock.now():
+            return None
+        until_s = known.read_at_s + CONTROLLERS_MAX_AGE_S
+        if now_s < known.failed_at_s + CONTROLLERS_MAX_AGE_S:  # the source is away: no call waits
+            until_s = known.read_at_s + self._longest_s
+        if now_s >= until_s:
+            return None
+        known.fresh_until_s = min(now_s + STEP_S, until_s)
+        if not known.is_being_read:
+            known.is_being_read = True
+            needs.spawn("agent", self._read_again(known, network, agent_id, account))
+        return decision
+
+    async def _read_again(
+        self, known: _Remembered, network: Network, agent_id: str, account: str
+    ) -> None:
+        """Read a remembered agent and its newest evaluation; forget it if it is gone."""
+        evaluations = self._evaluations
+        try:
+            async with self._refreshes:
+                with egress_use(EgressUse(account=account)):
+                    subject = await self._needs.subjects.find(network, agent_id)
+                newest = await self._newest(subject)
+        except SourceAway as error:
+            is_chain = isinstance(error, ChainUnavailable)
+            self._mark_stale(known, "controllers" if is_chain else "evaluation")
+        except NotFound:
+            self._memory.pop(known.key)
+        except ServiceError:
+            pass  # a quota: the next call beyond `CONTROLLERS_MAX_AGE_S` says so
+        else:
+            is_current = self._memory.get(known.key) is known
+            if subject == known.subject and newest == known.evaluation:
+                self._mark_read(known)
+            elif is_current:
+                self._memory.pop(known.key)
+                if newest is not None and evaluations == self._evaluations:
+                    made = self._remembered(subject, newest)
+                    self._remember(made, subject.key)
+                    self._remember(made, subject_key(network, agent_id))
+        finally:
+            known.is_being_read = False
+
+    async def _newest(self, subject: Subject) -> Evaluation | None:
+        """Return the newest evaluation of the store, with what is known now of its human."""
+        newest = await self._needs.store.newest(subject.key, EVER)
+        if newest is None:
+            return None
+        return await self._needs.evaluator.with_personhood(subject, newest)
 
     async def _shared_evaluation(self, subject: Subject) -> tuple[Evaluation, Reuse | None]:
         """Evaluate like `_evaluated`, once for concurrent callers that may share results."""
@@ -387,13 +523,24 @@ class Gate:
         known.decisions[request] = replace(decision, cached=True, sandbox_ran=False)
         return decision
 
-    async def _reuse(self, subject: Subject, request: GateInput) -> Evaluation | None:
-        """Return the newest evaluation if it is still within the requested window."""
+    async def _reuse(self, subject: Subject, request: GateInput) -> tuple[Evaluation | None, bool]:
+        """Return the newest evaluation if it is still within the requested window.
+
+        Also return whether it is the one last known, because the store does not answer.
+        """
         since = self._needs.clock.now() - request.ttl
-        newest = await self._needs.store.newest(subject.key, since)
+        try:
+            newest = await self._needs.store.newest(subject.key, since)
+        except SourceAway:
+            known = self._memory.get(subject.key)
+            if known is None or not self._is_in_grace(known):
+                raise
+            if not self._reusable(known.evaluation, request):
+                raise
+            return known.evaluation, True
         if newest is None or not self._reusable(newest, request):
-            return None
-        return await self._needs.evaluator.with_personhood(subject, newest)
+            return None, False
+        return await self._needs.evaluator.with_personhood(subject, newest), False
 
     def _reusable(self, evaluation: Evaluation, request: GateInput) -> bool:
         if SignalName.SANDBOX in evaluation.unavailable or evaluation.rung is None:
@@ -401,8 +548,15 @@ class Gate:
         return self._needs.clock.now() < reusable_until(evaluation, request)
 
     def _remembered(self, subject: Subject, evaluation: Evaluation) -> _Remembered:
-        fresh_until = self._needs.clock.monotonic_s() + CONTROLLERS_MAX_AGE_S
-        return _Remembered(subject, subject.key, fresh_until, evaluation)
+        known = _Remembered(subject, subject.key, 0.0, 0.0, evaluation)
+        self._mark_read(known)
+        return known
+
+    def _mark_read(self, known: _Remembered) -> None:
+        """Note that an agent has just been read, and when a call reads it again."""
+        fresh_s = CONTROLLERS_MAX_AGE_S if self._needs.spawn is None else REFRESHED_S
+        known.read_at_s, known.missing = self._needs.clock.monotonic_s(), None
+        known.fresh_until_s, known.failed_at_s = known.read_at_s + fresh_s, -inf
 
     def _remember(self, known: _Remembered, key: str) -> None:
         self._memory.put(key, known)

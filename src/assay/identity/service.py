@@ -5,10 +5,10 @@ Sessions: a proven address, for one hour, revocable.
 Source: interface.md#states, #agent-identity; conventions.md#agent-identity.
 """
 
-from collections import OrderedDict
-
+from assay.common.cache import BoundedMap, Cache
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
+from assay.common.errors import Unauthorized
 from assay.common.ids import new_id
 from assay.common.shared_state import SharedState
 from assay.identity.challenge import Challenges
@@ -29,7 +29,8 @@ TOKEN_CHARS_MAX = 500
 
 CONFIRMED_S = 5.0
 """How long a confirmed session is accepted without asking the store: the longest a session revoked
-by another process stays valid here. Revocations by this process apply at once."""
+by another process stays valid here without a change feed. Revocations by this process apply at
+once."""
 
 _CONFIRMED_MAX = 100_000
 
@@ -37,12 +38,17 @@ _CONFIRMED_MAX = 100_000
 class Sessions:
     """Begins, recognises and revokes sessions."""
 
-    def __init__(self, tokens: SessionTokens, state: SharedState, clock: Clock) -> None:
+    def __init__(
+        self, tokens: SessionTokens, state: SharedState, clock: Clock, grace_s: float = 0.0
+    ) -> None:
+        """While the store does not answer, sessions are accepted until they are `grace_s` old."""
         self._tokens = tokens
         self._state = state
         self._clock = clock
-        self._confirmed: OrderedDict[str, tuple[Session, float]] = OrderedDict()
-        self._revocations = 0
+        self._confirmed: Cache[Session] = Cache(
+            *(clock, CONFIRMED_S, _CONFIRMED_MAX), grace_s=grace_s, shares_first=False
+        )
+        self._by_id: BoundedMap[str, str] = BoundedMap(_CONFIRMED_MAX)
 
     def begin(self, address: str, contract: ContractProof | None = None) -> Session:
         """Begin a session of a lower-case address that has just proven itself."""
@@ -53,20 +59,18 @@ class Sessions:
 
     def check_cached(self, address: str, token: str) -> Session | None:
         """Return the session if it was confirmed a moment ago. No I/O."""
-        known = self._confirmed.get(token)
-        if known is None or known[1] <= self._clock.monotonic_s():
+        session = self._confirmed.fresh(token)
+        if session is None or session.expires_at <= self._clock.now():
             return None
-        session = known[0]
-        alive = session.expires_at > self._clock.now()
-        return session if alive and session.agent_address == address else None
+        return session if session.agent_address == address else None
 
     def owner_of(self, token: str) -> str | None:
         """Return the address of an authentic, unexpired, maybe revoked token, or None. No I/O."""
         if len(token) > TOKEN_CHARS_MAX:
             return None
-        known, now = self._confirmed.get(token), self._clock.now()
-        if known is not None and known[0].expires_at > now:
-            return known[0].agent_address
+        known, now = self._confirmed.last(token), self._clock.now()
+        if known is not None and known.expires_at > now:
+            return known.agent_address
         session = self._tokens.read(token, now)
         return None if session is None else session.agent_address
 
@@ -74,33 +78,47 @@ class Sessions:
         """Return the session of this address's valid, unrevoked token, or None."""
         if (known := self.check_cached(address, token)) is not None:
             return known
-        if len(token) > TOKEN_CHARS_MAX:
+        session = self._read(address, token)
+        if session is None:
             return None
-        session = self._tokens.read(token, self._clock.now())
-        if session is None or session.agent_address != address:
+        try:
+            return await self._confirmed.ask(token, lambda: self._confirm(token, session))
+        except _Revoked:
             return None
-        revocations = self._revocations
-        if await self._state.get(_revoked(session.id)) is not None:
-            return None
-        # Otherwise it may be this session that was revoked meanwhile.
-        if revocations == self._revocations:
-            self._confirm(token, session)
-        return session
 
     async def revoke(self, address: str, token: str) -> None:
         """End a session: at once here, and durably for every process."""
-        session = await self.check(address, token)
+        session = self._read(address, token)
         if session is not None:
             left_s = (session.expires_at - self._clock.now()).total_seconds()
             await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
-            self._confirmed.pop(token, None)
-            self._revocations += 1
+            self.forget(session.id)
 
-    def _confirm(self, token: str, session: Session) -> None:
-        self._confirmed[token] = (session, self._clock.monotonic_s() + CONFIRMED_S)
-        self._confirmed.move_to_end(token)
-        while len(self._confirmed) > _CONFIRMED_MAX:
-            self._confirmed.popitem(last=False)
+    def forget(self, session_id: str) -> None:
+        """Ask the store before this session is accepted again: it was revoked."""
+        self._confirmed.remove(self._by_id.pop(session_id))
+
+    def doubt(self) -> None:
+        """Ask the store before any session is accepted again, as far as the store answers."""
+        self._confirmed.doubt()
+
+    def _read(self, address: str, token: str) -> Session | None:
+        """Return the session of this address's authentic, unexpired, maybe revoked token."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return None
+        session = self._tokens.read(token, self._clock.now())
+        return session if session is not None and session.agent_address == address else None
+
+    async def _confirm(self, token: str, session: Session) -> Session:
+        """Return the session. Raises `_Revoked`."""
+        if await self._state.get(_revoked(session.id)) is not None:
+            raise _Revoked("This session was revoked.")
+        self._by_id.put(session.id, token)
+        return session
+
+
+class _Revoked(Unauthorized):
+    """The session was revoked."""
 
 
 def _revoked(session_id: str) -> str:

@@ -114,14 +114,14 @@ class FastCalls:
         exchange = carried.prepared.reserve(sink, call.caller)
         if exchange is None:
             return None
-        limit, lines = route.config.rate_limit, b""
+        limit, lines = route.config.rate_limit, steps.routes.stale_lines
         if limit is not None:
             who = carried.trust.limit_key or caller_by(call.client_address)
             left, reset_s = steps.limit.count(route.config, who)
             if left < 0:
                 exchange.release()
                 return None
-            lines = limit_lines(limit, left, reset_s)
+            lines += limit_lines(limit, left, reset_s)
         return (exchange, lines) if exchange.begin(lines_of(call)) else None
 
     def answer_headers(self, carried: FastPathRequest, head: ResponseHead) -> HeaderPairs:

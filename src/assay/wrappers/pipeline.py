@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from assay.common.addresses import caller_of
 from assay.common.dataclass_copy import changed
-from assay.common.errors import ServiceError
+from assay.common.errors import ServiceError, SourceAway
 from assay.common.http_heads import HeaderPairs
 from assay.common.memory_budget import Reservation
 from assay.http1.model import UpstreamFailed, UpstreamResponse
@@ -50,7 +50,7 @@ from assay.wrappers.model import (
     WrapperResponse,
 )
 from assay.wrappers.receipts import SignedReceipts, facts_of
-from assay.wrappers.route_table import Routes
+from assay.wrappers.route_table import Routes, stale_header
 from assay.wrappers.stages.forward import ForwardStage, read_body, require_size
 from assay.wrappers.stages.limit import LimitStage
 from assay.wrappers.stages.pay import PayStage
@@ -323,6 +323,11 @@ class Pipeline:
         route, path = found
         call_record.config = route.config
         call_record.answer_headers.extend(cors_headers(route.config, incoming))
+        stale_s = self._steps.routes.stale_s(call_record.operator_id)
+        if stale_s is not None:
+            if route.config.price:  # no price is asked that may have changed
+                raise SourceAway("Payments cannot be taken now.", retry_after_s=5)
+            call_record.answer_headers.append(stale_header(stale_s))
         self._steps.forward.rounds.require(incoming.headers)
         if path != incoming.path:
             incoming = call_record.incoming = replace(incoming, path=path)

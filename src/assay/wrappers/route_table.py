@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Final
 
-from assay.common.cache import BoundedMap, SingleFlight
+from assay.common.cache import Cache
 from assay.common.clock import Clock
+from assay.common.errors import SourceAway
 from assay.gate.model import GateInput
 from assay.net.egress.url import EgressPolicy, RefusedUrl, parse_target
 from assay.payments.model import LedgerEntry
@@ -18,8 +18,8 @@ from assay.wrappers.store import SqlWrapperStore
 
 REMEMBERED_S = 5.0
 """Seconds for which an operator's wrappers are used without asking the store. For so long, a
-wrapper that another process deactivated still answers here. What this process changes counts at
-once."""
+wrapper that another process deactivated still answers here, if no change feed says so. What this
+process changes counts at once."""
 
 MISS_BELIEVED_S = 0.5
 """Seconds for which a missing wrapper is not looked up again: another process may just have created
@@ -45,8 +45,6 @@ class _Remembered:
     """None as a route means that it matches and answers nobody: no wider wrapper answers
     instead."""
 
-    until_s: float
-    changes: int
     size: int
     """The size in bytes."""
 
@@ -55,47 +53,73 @@ class Routes:
     """Finds the route of a request."""
 
     def __init__(
-        self, store: SqlWrapperStore, endpoints: Endpoints, egress: EgressPolicy, clock: Clock
+        self,
+        store: SqlWrapperStore,
+        endpoints: Endpoints,
+        egress: EgressPolicy,
+        clock: Clock,
+        grace_s: float = 0.0,
     ) -> None:
+        """While the store does not answer, wrappers are used until they are `grace_s` old."""
         self._store = store
         self._endpoints = endpoints
         self._egress = egress
-        self._clock = clock
-        self._memory: BoundedMap[str, _Remembered] = BoundedMap(
-            REMEMBERED_BYTES, lambda known: known.size
+        self._memory: Cache[_Remembered] = Cache(
+            clock, REMEMBERED_S, REMEMBERED_BYTES, lambda known: known.size, grace_s=grace_s
         )
-        self._flights: SingleFlight[RouteTable[WrapperRoute | None]] = SingleFlight()
+        endpoints.on_change = self.forget
+        self.stale_lines = b""
+        """Lines for the heads of answers, while the store does not answer."""
+
+    def forget(self, operator_id: str) -> None:
+        """Ask the store before this operator's wrappers answer again: some have changed."""
+        self._memory.remove(operator_id)
+
+    def doubt(self) -> None:
+        """Ask the store before any wrapper's next call, as far as the store answers."""
+        self._memory.doubt()
+
+    def stale_s(self, operator_id: str) -> float | None:
+        """Return the age of wrappers that are used because the store does not answer, or None."""
+        return self._memory.stale_s(operator_id)
 
     def find_cached(self, operator_id: str, method: str, path: str) -> RouteMatch | None:
         """Return the route, if the operator's are in memory. No I/O."""
-        table = self._remembered(operator_id)
-        return None if table is None else _found(table, method, path)
+        known = self._memory.fresh(operator_id)
+        return None if known is None else _found(known.table, method, path)
 
     def route_cached(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
         """Return it like `find_cached`, for callers that know the forwarded path."""
-        table = self._remembered(operator_id)
+        known = self._memory.fresh(operator_id)
         try:
-            found = None if table is None else table.match(method, path)
+            found = None if known is None else known.table.match(method, path)
         except BadPath:
             return None
         return None if found is None else found.value
 
     def last_known(self, operator_id: str, method: str, path: str) -> WrapperRoute | None:
         """Return the route as it was when the operator's were last read, however old. No I/O."""
-        known = self._memory.get(operator_id)
+        known = self._memory.last(operator_id)
         found = None if known is None else _found(known.table, method, path)
         return None if found is None else found.route
 
     async def find(self, operator_id: str, method: str, path: str) -> RouteMatch:
         """Return the route, and the path that is forwarded.
 
-        Raises `WrapperNotFound`, also for a path that two readers could read differently.
+        Raises `WrapperNotFound`, also for a path that two readers could read differently, and
+        `SourceAway` for what was not known when the store last answered.
         """
-        found = self.find_cached(operator_id, method, path)
+        known = self._memory.fresh(operator_id)
+        found = None if known is None else _found(known.table, method, path)
         may_exist = len(operator_id) <= OPERATOR_ID_CHARS
-        if found is None and may_exist and self._age_s(operator_id) > MISS_BELIEVED_S:
-            table = await self._flights.run(operator_id, lambda: self._load(operator_id))
-            found = _found(table, method, path)
+        is_old = known is None or self._memory.age_s(operator_id) > MISS_BELIEVED_S
+        if found is None and may_exist and is_old:
+            asked = await self._memory.ask(operator_id, lambda: self._load(operator_id))
+            found = _found(asked.table, method, path)
+            age_s = self._memory.stale_s(operator_id)
+            self.stale_lines = b"" if age_s is None else b"%b: %b\r\n" % stale_header(age_s)
+            if found is None and age_s is not None:
+                raise SourceAway("The wrappers cannot be looked up now.", retry_after_s=5)
         if found is None:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
         return found
@@ -152,36 +176,15 @@ class Routes:
             return config or found.route.config, found
         return config or found.route.config, None
 
-    def _age_s(self, operator_id: str) -> float:
-        """Return how long ago the operator's wrappers were read."""
-        known = self._memory.get(operator_id)
-        if known is None or self._remembered(operator_id) is None:
-            return inf
-        return REMEMBERED_S - (known.until_s - self._clock.monotonic_s())
-
-    def _remembered(self, operator_id: str) -> RouteTable[WrapperRoute | None] | None:
-        known = self._memory.get(operator_id)
-        if (
-            known is None
-            or known.until_s <= self._clock.monotonic_s()
-            or known.changes != self._endpoints.changes
-        ):
-            return None
-        return known.table
-
-    async def _load(self, operator_id: str) -> RouteTable[WrapperRoute | None]:
-        changes = self._endpoints.changes
-        configs, known = await self._store.active(operator_id), self._memory.get(operator_id)
-        until = self._clock.monotonic_s() + REMEMBERED_S
+    async def _load(self, operator_id: str) -> _Remembered:
+        configs, known = await self._store.active(operator_id), self._memory.last(operator_id)
         if known is not None and known.configs == configs:  # building it may take a second
-            configs, table, size = known.configs, known.table, known.size
-        else:
-            table = await RouteTable[WrapperRoute | None].by_turns(
-                RouteRow(c.method, c.path, self._route(c), c.terms) for c in configs
-            )
-            size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
-        self._memory.put(operator_id, _Remembered(configs, table, until, changes, size))
-        return table
+            return known
+        table = await RouteTable[WrapperRoute | None].by_turns(
+            RouteRow(c.method, c.path, self._route(c), c.terms) for c in configs
+        )
+        size = ROW_BYTES + sum(ROW_BYTES + size_of(config) for config in configs)
+        return _Remembered(configs, table, size)
 
     def _route(self, config: WrapperConfig) -> WrapperRoute | None:
         """Return the route; None if it has no target, a closed target, or a lost secret."""
@@ -197,6 +200,11 @@ class Routes:
             header = (config.auth.header.encode("ascii"), secret)
         asked = GateInput(min_score=config.min_score, cold_start=config.cold_start)
         return WrapperRoute(config, target, asked, header)
+
+
+def stale_header(age_s: float) -> tuple[bytes, bytes]:
+    """Return the header of an answer by wrappers that were read so long ago."""
+    return b"x-assay-stale", b"routes; age=%d" % age_s
 
 
 def _found(

@@ -1,7 +1,7 @@
 """Creates, changes, lists and deactivates wrappers (interface.md#wrapper-body)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -89,8 +89,8 @@ class Endpoints:
         """The queue of callers that make a whole list."""
         self._comparing = FairQueue(LISTS[0], 10**6, 10**6, "changes of wrappers")
         """The slots in which a stored wrapper is compared with all others; many may wait."""
-        self.changes = 0
-        """Counts this process's changes, for caches of routes."""
+        self.on_change: Callable[[str], None] = lambda _operator_id: None
+        """Called with the operator whose wrappers this process has changed."""
 
     async def create(
         self, operator_id: str, asked: NewEndpoint, actor: Actor = TERMINAL
@@ -111,7 +111,7 @@ class Endpoints:
         if not await self._store.add(config, key, entry):
             raise _overlaps()
         self._costs.count(config)
-        self.changes += 1
+        self.on_change(operator_id)
         return config
 
     async def create_missing(
@@ -138,7 +138,7 @@ class Endpoints:
             if await self._store.add_all(operator_id, known, new, entries):
                 for config in new:
                     self._costs.count(config)
-                self.changes += 1
+                self.on_change(operator_id)
                 return outcomes
         raise EndpointOverlaps("Others are changing these wrappers at the same time: try again.")
 
@@ -201,7 +201,7 @@ class Endpoints:
                 raise _overlaps()
             if result == "changed":
                 self._costs.count(config, changes)
-                self.changes += 1
+                self.on_change(operator_id)
                 return config
         raise PreconditionFailed("Others are changing this wrapper at the same time: try again.")
 
@@ -282,11 +282,11 @@ class Endpoints:
         entry = new_entry(self._clock, actor, "endpoint.deactivated", operator_id, config_id)
         if not await self._store.deactivate(operator_id, config_id, entry):
             raise _not_found()
-        self.changes += 1
+        self.on_change(operator_id)
 
-    def forget(self) -> None:
-        """Ask the store again, because something that wrappers depend on has changed."""
-        self.changes += 1
+    def forget(self, operator_id: str) -> None:
+        """Ask the store again: something that this operator's wrappers depend on has changed."""
+        self.on_change(operator_id)
 
     async def reseal(self, operator_id: str, actor: Actor = TERMINAL) -> int:
         """Seal secrets again that an older key of the ring sealed; return how many there were."""
@@ -297,7 +297,7 @@ class Endpoints:
             resealed = self._secrets.seal(opened, _place(config_id))
             entry = new_entry(self._clock, actor, "endpoint.resealed", operator_id, config_id)
             await self._store.reseal(operator_id, config_id, secret, resealed, entry)
-        self.changes += 1
+        self.on_change(operator_id)
         return len(old)
 
     def upstream_secret(self, config: WrapperConfig) -> bytes | None:

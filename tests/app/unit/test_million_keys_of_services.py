@@ -102,7 +102,7 @@ def routes() -> Filled:
             del operator_id
             return ()
 
-    endpoints = cast("Any", SimpleNamespace(changes=0))
+    endpoints = cast("Any", SimpleNamespace())
     made = Routes(cast("Any", Store()), endpoints, cast("Any", None), FrozenClock())
 
     async def put(number: int) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from assay.common.cache import SingleFlight
+from assay.common.errors import SourceAway
 from assay.common.json import JsonObject, JsonValue, is_array, is_object
 from assay.evaluation.model import Cap, Evidence, EvidenceUnavailable, SignalName, SignalUnavailable
 from assay.evaluation.ports import SignalDependencies
@@ -103,6 +104,35 @@ async def test_a_signal_that_hangs_is_left_out_at_the_deadline() -> None:
     setup = EvaluatorSetup(Hangs(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 80))
     evaluation = (await asyncio.wait_for(setup.evaluator.evaluate(SUBJECT, 0.05), 5)).evaluation
     assert "in time" in evaluation.unavailable[SignalName.SANDBOX]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+async def test_a_database_that_does_not_answer_makes_a_signal_unavailable(depth: int) -> None:
+    class Asks(FakeSignal):
+        async def collect(
+            self, subject: Subject, needs: SignalDependencies
+        ) -> Evidence | SignalUnavailable:
+            del subject, needs
+            error: Exception = SourceAway("The database cannot be used now.")
+            for _ in range(depth):
+                error = ExceptionGroup("tasks", [error])
+            raise error
+
+    setup = EvaluatorSetup(Asks(SignalName.SANDBOX, 90), FakeSignal(SignalName.REGISTRY_8004, 80))
+    evaluation = (await setup.evaluator.evaluate(SUBJECT, 1)).evaluation
+    assert set(evaluation.unavailable) == {SignalName.SANDBOX}
+
+
+async def test_a_fault_of_our_own_is_not_taken_for_a_database_that_does_not_answer() -> None:
+    class Fails(FakeSignal):
+        async def collect(
+            self, subject: Subject, needs: SignalDependencies
+        ) -> Evidence | SignalUnavailable:
+            del subject, needs
+            raise ExceptionGroup("tasks", [SourceAway("away"), KeyError("a fault")])
+
+    with pytest.raises(ExceptionGroup):
+        await EvaluatorSetup(Fails(SignalName.SANDBOX, 90)).evaluator.evaluate(SUBJECT, 1)
 
 
 async def test_a_cap_reaches_the_grade() -> None:

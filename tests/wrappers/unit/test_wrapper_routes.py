@@ -36,12 +36,12 @@ class Store:
 async def test_wrappers_that_did_not_change_are_not_made_again() -> None:
     """Making a thousand of them with long paths takes a second, of which nobody else has any."""
     clock, store = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC)), Store()
-    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    endpoints = SimpleNamespace(upstream_secret=_no_secret)
     routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
     first = (await routes.find("one", "GET", "/quote")).route
     clock.move(REMEMBERED_S + 1)
     assert (await routes.find("one", "GET", "/quote")).route is first
-    endpoints.changes += 1  # another operator's, perhaps
+    routes.doubt()  # something has changed, of another operator perhaps
     assert (await routes.find("one", "GET", "/quote")).route is first
     store.configs = [replace(FREE, fee_rate=Decimal("0.1"))]
     clock.move(REMEMBERED_S + 1)
@@ -56,7 +56,7 @@ async def test_wrappers_that_did_not_change_are_not_made_again() -> None:
 async def test_of_an_operator_id_too_long_to_exist_nothing_is_asked_or_remembered() -> None:
     """65,536 of 60 kB each would be 4 GB, and a stranger can send them within his limits."""
     store = Store()
-    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    endpoints = SimpleNamespace(upstream_secret=_no_secret)
     clock = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC))
     routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
     longest, longer = "x" * OPERATOR_ID_CHARS, "x" * (OPERATOR_ID_CHARS + 1)
@@ -71,7 +71,7 @@ async def test_of_an_operator_id_too_long_to_exist_nothing_is_asked_or_remembere
 async def test_wrappers_of_many_operators_are_remembered_up_to_so_many_bytes() -> None:
     clock, store = FrozenClock(datetime(2026, 3, 1, tzinfo=UTC)), Store()
     store.configs = [replace(FREE, description="x" * (REMEMBERED_BYTES // 10))]
-    endpoints = SimpleNamespace(changes=0, upstream_secret=_no_secret)
+    endpoints = SimpleNamespace(upstream_secret=_no_secret)
     routes = Routes(cast("Any", store), cast("Any", endpoints), EgressPolicy(), clock)
     operators = [f"op{number}" for number in range(30)]
     for one in operators:
