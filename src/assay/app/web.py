@@ -23,8 +23,13 @@ from assay.caller_behaviour.routes import ScenarioHandler
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
+from assay.evaluation import routes_public as public_agents
 from assay.evaluation import routes_visits as visits
+from assay.evaluation.public_agents import PublicAccess, PublicAgents
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_listing import SqlListedAgents
 from assay.gate import routes_check as gate_check
+from assay.gate.decision import valid_until
 from assay.gate.model import COLD_PER_MINUTE
 from assay.gate.routes import GateHandler, GateHandlerDependencies
 from assay.gate.routes_check import GateCheckHandler
@@ -72,6 +77,7 @@ def framework(app: App) -> FastAPI:
         health.router,
         discovery.router,
         agents.build_router(frozenset(app.settings.open_endpoints)),
+        public_agents.router,
         key_agents.router,
         personhood.router,
         course.router,
@@ -125,6 +131,11 @@ def services(app: App) -> dict[type[object], object]:
         agents.OnDemandEvaluations(
             *(app.evaluator, app.profiles, app.explainer, app.probes),
             settings.sandbox_evaluation_s,
+        ),
+        PublicAccess(settings.public_pages),
+        PublicAgents(
+            (SqlListedAgents(app.database), SqlEvaluationStore(app.database)),
+            *(app.profiles, app.explainer, app.probes, valid_until),
         ),
         course.CourseEntrance.at(settings.address, clock, app.quota_lease),
         key_agents.AttestationPlan(settings.upgrade_address),
