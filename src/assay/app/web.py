@@ -34,6 +34,7 @@ from assay.gate.model import COLD_PER_MINUTE
 from assay.gate.routes import GateHandler, GateHandlerDependencies
 from assay.gate.routes_check import GateCheckHandler
 from assay.key_agents import routes as key_agents
+from assay.pages import routes as pages
 from assay.payments import routes as statement
 from assay.personhood import routes as personhood
 from assay.playground import routes as proxy
@@ -92,6 +93,7 @@ def framework(app: App) -> FastAPI:
         visits.router,
         proxy.router,
         docs.router,
+        pages.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 names their methods.
@@ -140,6 +142,11 @@ def services(app: App) -> dict[type[object], object]:
         course.CourseEntrance.at(settings.address, clock, app.quota_lease),
         key_agents.AttestationPlan(settings.upgrade_address),
         app.readiness,
+        pages.PageFacts(
+            settings.address,
+            discovery.ABOUT,
+            agents.evaluate_now if "trigger-sandbox" in settings.open_endpoints else None,
+        ),
         discovery.PublicFacts(
             *(settings.address, settings.wrap_address),
             *(settings.security_contact, settings.service_agent_ids),

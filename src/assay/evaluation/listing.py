@@ -114,7 +114,8 @@ def listing_of(subject: Subject, collected: Sequence[SignalResult]) -> AgentList
         return None
     file = agent.registration
     declared = () if file is None else file.services[:SERVICES_LISTED]
-    spoken = _spoken(collected) or frozenset(hint_of(one) for one in declared)
+    callable_ones = [one for one in declared if host_in(one.endpoint) is not None]
+    spoken = _spoken(collected) or frozenset(map(hint_of, callable_ones))
     if file is not None and file.x402_support:
         spoken |= {"x402"}
     hosts = (host_in(one.endpoint) for one in declared)

@@ -174,7 +174,7 @@ def checks_of(evaluation: Evaluation, probes: Mapping[str, Probe]) -> tuple[Publ
             severity=one.severity.value,
             outcome=one.finding.outcome,
             note=one.finding.note,
-            asked=_text(rows.get(one.name), "request"),
+            asked=_asked(rows.get(one.name)),
             seen=_text(rows.get(one.name), "bytes"),
             fix=_fix(one.name, one.finding.note, rows) if one.finding.outcome == "fail" else "",
         )
@@ -188,7 +188,14 @@ _GRAVE: Final = {"critical": 0, "major": 1, "minor": 2, "info": 3}
 
 
 def _fix(name: str, note: str, rows: Mapping[str, JsonObject]) -> str:
-    return _text(rows.get(name), "fix") or fix_of(name, note)
+    said = _text(rows.get(name), "fix")
+    return fix_of(name, note) if said.startswith("See ") or not said else said
+
+
+def _asked(row: JsonObject | None) -> str:
+    """Return the request of a finding; one that only repeats the check's name says nothing."""
+    said = _text(row, "request")
+    return "" if said == _text(row, "check") else said
 
 
 def _text(row: JsonObject | None, member: str) -> str:

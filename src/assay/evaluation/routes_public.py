@@ -4,7 +4,7 @@ They read what the stores have: none of them evaluates an agent or makes an outg
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, get_args
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -33,8 +33,20 @@ _SEQ = re.compile(r"seq:([0-9]{1,18})")
 PageLimit = Annotated[int, Query(ge=1, le=100, description="The most rows of a page.")]
 
 
-def query_of(  # noqa: PLR0913, PLR0917 - the parameters of a list
-    request: Request,
+@dataclass(frozen=True, slots=True)
+class ListFilters:
+    """The parameters of a list, as they were sent."""
+
+    q: str
+    tier: str | None
+    chain: str | None
+    protocol: str | None
+    sort: str
+    limit: int
+    cursor: str | None
+
+
+def filters_of(  # noqa: PLR0913, PLR0917 - the parameters of a list
     q: Annotated[
         str,
         Query(
@@ -51,30 +63,39 @@ def query_of(  # noqa: PLR0913, PLR0917 - the parameters of a list
         str | None,
         Query(
             max_length=8,
-            description="Only agents that speak `a2a`, `mcp`, `http`, `x402`, or `grpc`.",
+            description="Only agents that speak `a2a`, `mcp`, `http`, `x402` or `grpc`.",
         ),
     ] = None,
     sort: Annotated[
-        str, Query(pattern="^(score|visited)$", description="`score` or `visited`; highest first.")
+        str,
+        Query(pattern="^(score|visited)?$", description="`score` or `visited`; highest first."),
     ] = "score",
     limit: PageLimit = 50,
     cursor: PageCursor = None,
-) -> AgentQuery:
-    """Return the query that a request asks; an empty parameter counts as absent."""
+) -> ListFilters:
+    """Return the parameters of a list; what they mean is read by `query_of`."""
+    return ListFilters(q, tier, chain, protocol, sort, limit, cursor)
+
+
+FiltersAsked = Annotated[ListFilters, Depends(filters_of)]
+
+
+def query_of(request: Request, asked: ListFilters) -> AgentQuery:
+    """Return the query that parameters ask; an empty one counts as absent.
+
+    Raises `InvalidRequest`.
+    """
     networks = service(request, Networks)
-    order: Sort = "visited" if sort == "visited" else "score"
+    order: Sort = "visited" if asked.sort == "visited" else "score"
     return AgentQuery(
-        search=search_of(q, networks),
-        tier=_one_of("tier", tier, _TIERS),
-        chain=networks.by_slug(chain).slug if chain else None,
-        protocol=_one_of("protocol", protocol, PROTOCOLS),
+        search=search_of(asked.q, networks),
+        tier=_one_of("tier", asked.tier, _TIERS),
+        chain=networks.by_slug(asked.chain).slug if asked.chain else None,
+        protocol=_one_of("protocol", asked.protocol, PROTOCOLS),
         sort=order,
-        after=None if cursor is None else _after(cursor, order),
-        limit=limit,
+        after=None if asked.cursor is None else _after(asked.cursor, order),
+        limit=asked.limit,
     )
-
-
-AgentsAsked = Annotated[AgentQuery, Depends(query_of)]
 
 
 def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> str | None:
@@ -105,12 +126,12 @@ def _after(cursor: str, sort: Sort) -> tuple[int, int]:
     answers=wire.ListedAgentsResponse,
     cached=True,
 )
-async def list_agents(request: Request, query: AgentsAsked) -> Response:
+async def list_agents(request: Request, asked: FiltersAsked) -> Response:
     """List and search the registered agents that this service has evaluated.
 
     Key agents are never listed. Beyond the specification.
     """
-    return _sent(request, await page_of(request, query))
+    return _sent(request, await page_of(request, query_of(request, asked)))
 
 
 async def page_of(request: Request, query: AgentQuery) -> wire.ListedAgentsResponse:
