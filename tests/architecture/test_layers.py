@@ -98,6 +98,7 @@ BORROWED = {
     "admin.store": "accounts, analytics, audit, payments: views of the platform, an end of all",
     "admin.store_retention": "analytics, evaluation, payments, wrappers: removes old rows by turns",
     "analytics.store_analytics": "payments: what is being settled",
+    "pages.routes": "evaluation.routes_public: the same list, report and history",
     "key_agents.store": "reputation: what was spent at other sellers",
 }
 """Stores and routes that use those of other features, with the reason."""

@@ -129,7 +129,7 @@ async def test_200_the_report_adds_up_and_its_hash_can_be_recomputed(
     assert abs(sum(one["points"] for one in shown["parts"]) - shown["score"]) < 0.05
     record = shown["snapshot"]["record"].encode()
     assert shown["snapshot"]["snapshotHash"] == "0x" + hashlib.sha256(record).hexdigest()
-    assert shown["ladder"]["reason"].startswith("Rung 0 (unproven) is proven")
+    assert shown["ladder"]["reason"].startswith("Nothing is proven yet, which")
     assert shown["validUntil"] > shown["evaluatedAt"]
     assert shown["services"] == [{"name": "web", "endpoint": "http://127.0.0.1:9/"}]
 

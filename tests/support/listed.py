@@ -1,5 +1,6 @@
 """Evaluated agents whose registration says what a test wants, written as evaluations write them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -22,16 +23,18 @@ from tests.support.fakes.trust import NETWORK
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-async def put_agents(database: Database, texts: dict[str, str], chain: str = "local") -> None:
-    """An evaluated agent for each id; its text is everything that it says of itself."""
+async def put_agents(
+    database: Database, texts: Mapping[str, Sequence[str]], chain: str = "local"
+) -> None:
+    """An evaluated agent for each id, with its name, its description and its service's address."""
     store = SqlEvaluationStore(database)
     network = replace(NETWORK, slug=chain)
-    for agent_id, text in texts.items():
+    for agent_id, (name, description, endpoint) in texts.items():
         file = RegistrationFile(
-            name=text,
-            image=text,
-            description=text,
-            services=(Service(text, text), Service("web", f"https://{text}.example/")),
+            name=name,
+            image=endpoint,
+            description=description,
+            services=(Service(name, endpoint), Service("web", f"https://{endpoint}.example/")),
         )
         agent = OnchainAgent(network, agent_id, "0x" + "a" * 40, None, "data:,", file, None)
         subject = Subject(network, agent_id, "0x" + "a" * 40, agent)

@@ -4,6 +4,7 @@ Signals of paid plans count in the score, and nothing else is said of them: thei
 to those of the wallet, and what would raise them is left out. Nobody learns who asked.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,6 +32,7 @@ CLUSTERS_SHOWN = 20
 PartName = Literal["start", "behaviour", "reputation", "wallet_and_people", "cap", "ceiling"]
 
 _HIDDEN_CAUSES: Final = frozenset({*(str(name.value) for name in PAID), "personhood_bonus"})
+_CLAUSE: Final = re.compile(r"[;:]\s")
 _VOUCHERS = "vouchers"
 _LISTS_VOUCHERS = "; there are:"
 
@@ -116,18 +118,30 @@ _SHOWN_ALONE: Final[Mapping[SignalName, PartName]] = {
 
 
 def ceiling_reason(score: Score) -> str:
-    """Return in sentences what bounds the score, and what the next rung asks for first."""
+    """Return in sentences what bounds the score, and what the next rung needs first."""
     place = score.place
+    said = [
+        f"{cap.reason.rstrip('.')}: this holds the score at {cap.score:g}." for cap in score.caps
+    ]
     if place.rung == len(RUNGS) - 1:
-        return "The highest rung is proven, so nothing bounds the score."
-    held = "holds the score at" if score.before_ceiling > place.ceiling else "allows a score of"
-    said = f"Rung {place.rung} ({place.name}) is proven, which {held} at most {place.ceiling:g}."
-    said = said.replace("at at most", "at")
-    asked = demands_of(score)
-    if not asked:
-        return said
-    first = asked[0].asks.rstrip(".")
-    return f"{said} Rung {place.rung + 1} ({RUNGS[place.rung + 1]}) asks for more: {first}."
+        return " ".join([*said, "The highest rung is proven, so no rung bounds the score."])
+    proven = (
+        f"Rung {place.rung} ({place.name}) is proven" if place.rung else "Nothing is proven yet"
+    )
+    held = "holds it at" if score.before_ceiling > place.ceiling else "allows at most"
+    said.append(f"{proven}, which {held} {place.ceiling:g}.")
+    missing = [_briefly(one.asks) for one in demands_of(score)]
+    if missing:
+        others = len(missing) - 1
+        more = f", and {others} other demand{'s' if others > 1 else ''}" if others else ""
+        said.append(f"Missing for rung {place.rung + 1}: {missing[0]}{more}.")
+    return " ".join(said)
+
+
+def _briefly(asks: str) -> str:
+    """Return the beginning of a demand, which says what it is about."""
+    first = _CLAUSE.split(asks, maxsplit=1)[0].rstrip(".")
+    return first[:1].lower() + first[1:]
 
 
 def demands_of(score: Score) -> tuple[Demand, ...]:

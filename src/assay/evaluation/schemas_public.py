@@ -128,7 +128,7 @@ class PublicRungResponse(ResponseModel):
     """Whether the rung was held before, and is being looked at again."""
     reason: Annotated[
         str,
-        Field(examples=["Rung 2 (steady) is proven, which allows a score of at most 84."]),
+        Field(examples=["Rung 2 (steady) is proven, which allows at most 84."]),
     ]
     """Why the ceiling is what it is, in sentences."""
     checks: ChecksResponse
