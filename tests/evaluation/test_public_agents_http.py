@@ -186,8 +186,8 @@ async def _json(http: httpx2.AsyncClient, path: str) -> Any:
 def names_paid(shown: Any) -> bool:
     """Whether a member or a slug is one of a paid signal."""
     if isinstance(shown, Mapping):
-        named = {str(shown.get("slug", "")), str(shown.get("name", "")), *shown}
-        paid = {"self", "personhood", "attestation", "personhood_bonus", "handles"}
+        named = {str(shown.get("slug", "")), str(shown.get("name", "")), *(set(shown) - {"wallet"})}
+        paid = {"self", "personhood", "attestation", "personhood_bonus", "handles", "wallet"}
         return bool(named & paid) or any(names_paid(one) for one in shown.values())
     return isinstance(shown, list) and any(names_paid(one) for one in shown)
 

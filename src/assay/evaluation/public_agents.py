@@ -30,6 +30,7 @@ from assay.evaluation.store_listing import SqlListedAgents
 from assay.probing.ports import Probe
 from assay.registries.model import parse_agent_id, subject_key
 
+ENTRIES_REMEMBERED: Final = 5_000
 REPORTS_REMEMBERED: Final = 256
 """Reports kept in memory. An evaluation never changes, so its report does not either."""
 
@@ -64,6 +65,7 @@ class HistoryEntry:
     seq: int
     """Its position in the chain of snapshots."""
     evaluation: Evaluation
+    """Without its evidence."""
     snapshot: Snapshot
     tier_before: str | None
     """None for the first evaluation, or if the one before was removed."""
@@ -88,6 +90,7 @@ class PublicAgents:
         self._probes = probes
         self._valid_until = valid_until
         self._reports = BoundedMap[str, PublicReport](REPORTS_REMEMBERED)
+        self._histories = BoundedMap[str, Sequence[HistoryEntry]](ENTRIES_REMEMBERED, len)
 
     async def page(self, query: AgentQuery) -> Sequence[ListedAgent]:
         """Return a page of the list."""
@@ -116,16 +119,14 @@ class PublicAgents:
     ) -> Sequence[HistoryEntry]:
         """Return evaluations of an agent, newest first, at most `limit`. Raises like `report`."""
         agent = await self._find(network, agent_id)
-        links = await self._evaluations.of_subject(agent.subject_key, before_seq, limit + 1)
-        found: list[HistoryEntry] = []
-        for place, (seq, evaluation, snapshot) in enumerate(links[:limit]):
-            earlier = links[place + 1][1] if place + 1 < len(links) else None
-            why = ("The first evaluation that is kept.",)
-            if earlier is not None:
-                why = changes(earlier, evaluation)
-            tier = None if earlier is None else earlier.grade.tier
-            found.append(HistoryEntry(seq, evaluation, snapshot, tier, why))
-        return found
+        last = await self._evaluations.newest_snapshot(agent.subject_key)
+        name = f"{None if last is None else last.evaluation_id} {before_seq} {limit}"
+        known = self._histories.get(name)
+        if known is None:
+            links = await self._evaluations.of_subject(agent.subject_key, before_seq, limit + 1)
+            known = _entries(links, limit)
+            self._histories.put(name, known)
+        return known
 
     async def _find(self, network: Network, agent_id: str) -> ListedAgent:
         agent_id = parse_agent_id(network, agent_id)
@@ -153,6 +154,23 @@ class PublicAgents:
             improve=() if why is None else improvements_of(why.improve),
             reputation=reputation_of(evaluation),
         )
+
+
+def _entries(
+    links: Sequence[tuple[int, Evaluation, Snapshot]], limit: int
+) -> Sequence[HistoryEntry]:
+    """Return an entry for each link, newest first; each is compared with the one after it."""
+    found: list[HistoryEntry] = []
+    for place, (seq, evaluation, snapshot) in enumerate(links[:limit]):
+        earlier = links[place + 1][1] if place + 1 < len(links) else None
+        why = _FIRST if earlier is None else changes(earlier, evaluation)
+        tier = None if earlier is None else earlier.grade.tier
+        shown = replace(evaluation, collected=(), policy=None)
+        found.append(HistoryEntry(seq, shown, replace(snapshot, record=None), tier, why))
+    return found
+
+
+_FIRST: Final = ("The first evaluation that is kept.",)
 
 
 def _unknown() -> NotEvaluated:

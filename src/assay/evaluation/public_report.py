@@ -18,12 +18,10 @@ from assay.evaluation.demands import RUNGS, Demand
 from assay.evaluation.explanations import Improvement
 from assay.evaluation.listing import ListedAgent
 from assay.evaluation.model import Evaluation, Score, SignalName, SignalResult, Snapshot
+from assay.evaluation.scoring import PRIOR
 from assay.evaluation.signals.registry_8004 import judgement, naive_mean
 from assay.probing.ports import Probe
 from assay.reputation.rules import ReputationValue
-
-PRIOR: Final = 50.0
-"""Where every score starts. Source: docs/grades.md#from-signals-to-a-score."""
 
 PAID: Final = frozenset({SignalName.SELF, SignalName.PERSONHOOD, SignalName.ATTESTATION})
 """Signals of paid plans. Source: docs/grades.md#from-signals-to-a-score."""
@@ -31,7 +29,11 @@ PAID: Final = frozenset({SignalName.SELF, SignalName.PERSONHOOD, SignalName.ATTE
 CLUSTERS_SHOWN = 20
 PartName = Literal["start", "behaviour", "reputation", "wallet_and_people", "cap", "ceiling"]
 
-_HIDDEN_CAUSES: Final = frozenset({*(str(name.value) for name in PAID), "personhood_bonus"})
+_HIDDEN_CAUSES: Final = frozenset(
+    {*(str(name.value) for name in (*PAID, SignalName.WALLET)), "personhood_bonus"}
+)
+"""What the wallet alone is worth would show what the people are worth, by subtraction."""
+
 _CLAUSE: Final = re.compile(r"[;:]\s")
 _VOUCHERS = "vouchers"
 _LISTS_VOUCHERS = "; there are:"
@@ -103,13 +105,16 @@ def parts_of(score: Score) -> tuple[ScorePart, ...]:
     found.append(ScorePart("wallet_and_people", others))
     capped = score.before_ceiling - sum(one.points for one in found)
     reasons = tuple(cap.reason for cap in score.caps)
-    if reasons:
-        found.append(ScorePart("cap", capped, reasons))
+    if reasons or abs(capped) >= _LEAST:
+        found.append(ScorePart("cap", capped, reasons or (_BOUNDED,)))
     held = score.value - score.before_ceiling
     if held < 0:
         found.append(ScorePart("ceiling", held))
     return tuple(replace(one, points=round(one.points, 2) + 0.0) for one in found)
 
+
+_LEAST: Final = 0.01
+_BOUNDED = "A score is between 0 and 100."
 
 _SHOWN_ALONE: Final[Mapping[SignalName, PartName]] = {
     SignalName.SANDBOX: "behaviour",
