@@ -1,4 +1,4 @@
-"""Writes the pages that are generated from code: settings and commands.
+"""Writes the pages that are generated from code: settings and commands; copies what pages show.
 
 ./.venv/bin/python tools/generate_docs.py          writes them
 ./.venv/bin/python tools/generate_docs.py --check  status 1 when one is out of date
@@ -7,6 +7,7 @@
 import contextlib
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from cyclopts import App
@@ -68,7 +69,17 @@ def _shown(value: object) -> str:
     return ",".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
 
 
-PAGES = {"docs/settings.md": settings_page, "docs/commands.md": commands_page}
+def _copy_of(name: str) -> Callable[[], str]:
+    return lambda: (ROOT / "docs" / name).read_text("utf-8")
+
+
+PAGES = {
+    "docs/settings.md": settings_page,
+    "docs/commands.md": commands_page,
+    "src/assay/pages/documents/probes.md": _copy_of("probes.md"),
+    "src/assay/pages/documents/grades.md": _copy_of("grades.md"),
+}
+"""The service shows the last two as pages, so they are part of the package."""
 
 
 def main() -> int:

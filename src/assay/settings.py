@@ -275,6 +275,14 @@ class Settings(BaseSettings):
             " `/.well-known/agent-registration.json`; unset: that file is 404."
         ),
     ] = ()
+    public_pages: Annotated[
+        Literal["on", "unlisted", "off"],
+        Field(
+            description="Public reports, badges and the list of evaluated agents; `unlisted`: no"
+            " list and no search, and search engines are asked to leave the pages out; `off`: none"
+            " of them."
+        ),
+    ] = "on"
     upgrade_url: Annotated[
         str | None,
         Field(description="Address where a Free operator upgrades; default `{public_url}/docs`."),

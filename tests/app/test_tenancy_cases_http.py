@@ -57,6 +57,7 @@ VISITS = "/operator/agent/{agentId}/visits"
 
 OF_EVERYBODY = {
     *("/operator/agent/{agentId}", "/operator/agent/{agentId}/snapshot"),
+    *("/operator/agent/{agentId}/report", "/operator/agent/{agentId}/history"),
     *("/operator/gate/{agentId}", "/operator/proxy/{agentId}", VISITS),
 }
 """Here an agent is the registry's, nobody's own."""

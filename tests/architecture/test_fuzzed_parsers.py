@@ -36,6 +36,7 @@ NOT_FUZZED = {
                 "audit/store.py",
                 "caller_behaviour/store.py",
                 "evaluation/store_evaluations.py",
+                "evaluation/store_listing.py",
             ),
             "webhooks/store_outbox.py",
             *("probing/store_paid_calls.py", "payments/store.py"),

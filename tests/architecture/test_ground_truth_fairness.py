@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 DETECTORS = tuple(
     ROOT / "src/assay" / name for name in ("probing", "evaluation", "caller_behaviour")
 )
-SENTENCES = "attestations|blobs|causes|checks|credentials|demands|explanations|ladder|schedule"
+SENTENCES = (
+    "attestations|blobs|causes|changes|checks|credentials|demands|explanations|ladder|listing"
+    "|public_agents|public_report|schedule"
+)
 NO_DETECTORS = re.compile(
     rf"/clients/|/(?:store|routes|schemas)\w*\.py$|/evaluation/(?:{SENTENCES})\.py$"
 )

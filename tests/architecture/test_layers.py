@@ -98,6 +98,9 @@ BORROWED = {
     "admin.store": "accounts, analytics, audit, payments: views of the platform, an end of all",
     "admin.store_retention": "analytics, evaluation, payments, wrappers: removes old rows by turns",
     "analytics.store_analytics": "payments: what is being settled",
+    "pages.markdown": "evaluation: writes what its public responses hold",
+    "pages.routes": "evaluation: the same list, report and history",
+    "pages.views": "evaluation: draws what its public responses hold",
     "key_agents.store": "reputation: what was spent at other sellers",
 }
 """Stores and routes that use those of other features, with the reason."""

@@ -475,6 +475,54 @@ CREATE TABLE key_agents (
 );
 CREATE INDEX ix_key_agents_verified ON public.key_agents USING btree (verified_us);
 
+CREATE TABLE listed_agent_hosts (
+    host character varying(255) NOT NULL,
+    subject_key character varying(160) NOT NULL,
+    CONSTRAINT listed_agent_hosts_pkey PRIMARY KEY (host, subject_key)
+);
+CREATE INDEX ix_listed_agent_hosts_subject ON public.listed_agent_hosts USING btree (subject_key);
+
+CREATE TABLE listed_agents (
+    id bigint DEFAULT nextval('listed_agents_id_seq'::regclass) NOT NULL,
+    subject_key character varying(160) NOT NULL,
+    chain character varying(64) NOT NULL,
+    agent_id character varying(80) NOT NULL,
+    wallet character varying(64) NOT NULL,
+    owner character varying(64) NOT NULL,
+    name character varying(80) NOT NULL,
+    name_key character varying(80) NOT NULL,
+    description text NOT NULL,
+    services text NOT NULL,
+    protocols integer NOT NULL,
+    score_cents bigint NOT NULL,
+    tier character varying(3) NOT NULL,
+    rung integer,
+    evaluated_us bigint NOT NULL,
+    before_cents bigint,
+    CONSTRAINT listed_agents_pkey PRIMARY KEY (id),
+    CONSTRAINT listed_agents_subject_key_key UNIQUE (subject_key)
+);
+CREATE INDEX ix_listed_agents_agent_id ON public.listed_agents USING btree (agent_id);
+CREATE INDEX ix_listed_agents_chain_evaluated_us ON public.listed_agents USING btree (chain, evaluated_us, id);
+CREATE INDEX ix_listed_agents_chain_score_cents ON public.listed_agents USING btree (chain, score_cents, id);
+CREATE INDEX ix_listed_agents_evaluated_us ON public.listed_agents USING btree (evaluated_us, id);
+CREATE INDEX ix_listed_agents_name_key ON public.listed_agents USING btree (name_key);
+CREATE INDEX ix_listed_agents_owner ON public.listed_agents USING btree (owner);
+CREATE INDEX ix_listed_agents_protocol_0_evaluated_us ON public.listed_agents USING btree (evaluated_us, id) WHERE ((protocols & 1) <> 0);
+CREATE INDEX ix_listed_agents_protocol_0_score_cents ON public.listed_agents USING btree (score_cents, id) WHERE ((protocols & 1) <> 0);
+CREATE INDEX ix_listed_agents_protocol_1_evaluated_us ON public.listed_agents USING btree (evaluated_us, id) WHERE ((protocols & 2) <> 0);
+CREATE INDEX ix_listed_agents_protocol_1_score_cents ON public.listed_agents USING btree (score_cents, id) WHERE ((protocols & 2) <> 0);
+CREATE INDEX ix_listed_agents_protocol_2_evaluated_us ON public.listed_agents USING btree (evaluated_us, id) WHERE ((protocols & 4) <> 0);
+CREATE INDEX ix_listed_agents_protocol_2_score_cents ON public.listed_agents USING btree (score_cents, id) WHERE ((protocols & 4) <> 0);
+CREATE INDEX ix_listed_agents_protocol_3_evaluated_us ON public.listed_agents USING btree (evaluated_us, id) WHERE ((protocols & 8) <> 0);
+CREATE INDEX ix_listed_agents_protocol_3_score_cents ON public.listed_agents USING btree (score_cents, id) WHERE ((protocols & 8) <> 0);
+CREATE INDEX ix_listed_agents_protocol_4_evaluated_us ON public.listed_agents USING btree (evaluated_us, id) WHERE ((protocols & 16) <> 0);
+CREATE INDEX ix_listed_agents_protocol_4_score_cents ON public.listed_agents USING btree (score_cents, id) WHERE ((protocols & 16) <> 0);
+CREATE INDEX ix_listed_agents_score_cents ON public.listed_agents USING btree (score_cents, id);
+CREATE INDEX ix_listed_agents_tier_evaluated_us ON public.listed_agents USING btree (tier, evaluated_us, id);
+CREATE INDEX ix_listed_agents_tier_score_cents ON public.listed_agents USING btree (tier, score_cents, id);
+CREATE INDEX ix_listed_agents_wallet ON public.listed_agents USING btree (wallet);
+
 CREATE TABLE login_origins (
     operator_id character varying(36) NOT NULL,
     origin character varying(64) NOT NULL,
@@ -1011,6 +1059,8 @@ SEQUENCE course_calls_seq_seq bigint;
 SEQUENCE earlier_keys_id_seq integer;
 
 SEQUENCE egress_usage_seq_seq bigint;
+
+SEQUENCE listed_agents_id_seq bigint;
 
 SEQUENCE snapshots_seq_seq bigint;
 

@@ -523,6 +523,75 @@ CREATE TABLE key_agents (
 
 CREATE INDEX ix_key_agents_verified ON key_agents (verified_us);
 
+CREATE TABLE listed_agent_hosts (
+	host VARCHAR(255) NOT NULL,
+	subject_key VARCHAR(160) NOT NULL,
+	PRIMARY KEY (host, subject_key)
+);
+
+CREATE INDEX ix_listed_agent_hosts_subject ON listed_agent_hosts (subject_key);
+
+CREATE TABLE listed_agents (
+	id INTEGER NOT NULL,
+	subject_key VARCHAR(160) NOT NULL,
+	chain VARCHAR(64) NOT NULL,
+	agent_id VARCHAR(80) NOT NULL,
+	wallet VARCHAR(64) NOT NULL,
+	owner VARCHAR(64) NOT NULL,
+	name VARCHAR(80) NOT NULL,
+	name_key VARCHAR(80) NOT NULL,
+	description TEXT NOT NULL,
+	services TEXT NOT NULL,
+	protocols INTEGER NOT NULL,
+	score_cents BIGINT NOT NULL,
+	tier VARCHAR(3) NOT NULL,
+	rung INTEGER,
+	evaluated_us BIGINT NOT NULL,
+	before_cents BIGINT,
+	PRIMARY KEY (id),
+	UNIQUE (subject_key)
+);
+
+CREATE INDEX ix_listed_agents_agent_id ON listed_agents (agent_id);
+
+CREATE INDEX ix_listed_agents_chain_evaluated_us ON listed_agents (chain, evaluated_us, id);
+
+CREATE INDEX ix_listed_agents_chain_score_cents ON listed_agents (chain, score_cents, id);
+
+CREATE INDEX ix_listed_agents_evaluated_us ON listed_agents (evaluated_us, id);
+
+CREATE INDEX ix_listed_agents_name_key ON listed_agents (name_key);
+
+CREATE INDEX ix_listed_agents_owner ON listed_agents (owner);
+
+CREATE INDEX ix_listed_agents_protocol_0_evaluated_us ON listed_agents (evaluated_us, id) WHERE protocols & 1 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_0_score_cents ON listed_agents (score_cents, id) WHERE protocols & 1 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_1_evaluated_us ON listed_agents (evaluated_us, id) WHERE protocols & 2 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_1_score_cents ON listed_agents (score_cents, id) WHERE protocols & 2 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_2_evaluated_us ON listed_agents (evaluated_us, id) WHERE protocols & 4 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_2_score_cents ON listed_agents (score_cents, id) WHERE protocols & 4 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_3_evaluated_us ON listed_agents (evaluated_us, id) WHERE protocols & 8 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_3_score_cents ON listed_agents (score_cents, id) WHERE protocols & 8 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_4_evaluated_us ON listed_agents (evaluated_us, id) WHERE protocols & 16 <> 0;
+
+CREATE INDEX ix_listed_agents_protocol_4_score_cents ON listed_agents (score_cents, id) WHERE protocols & 16 <> 0;
+
+CREATE INDEX ix_listed_agents_score_cents ON listed_agents (score_cents, id);
+
+CREATE INDEX ix_listed_agents_tier_evaluated_us ON listed_agents (tier, evaluated_us, id);
+
+CREATE INDEX ix_listed_agents_tier_score_cents ON listed_agents (tier, score_cents, id);
+
+CREATE INDEX ix_listed_agents_wallet ON listed_agents (wallet);
+
 CREATE TABLE login_origins (
 	operator_id VARCHAR(36) NOT NULL,
 	origin VARCHAR(64) NOT NULL,

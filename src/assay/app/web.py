@@ -23,12 +23,18 @@ from assay.caller_behaviour.routes import ScenarioHandler
 from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound, Problem, ServiceError
 from assay.evaluation import routes as agents
+from assay.evaluation import routes_public as public_agents
 from assay.evaluation import routes_visits as visits
+from assay.evaluation.public_agents import PublicAccess, PublicAgents
+from assay.evaluation.store_evaluations import SqlEvaluationStore
+from assay.evaluation.store_listing import SqlListedAgents
 from assay.gate import routes_check as gate_check
+from assay.gate.decision import valid_until
 from assay.gate.model import COLD_PER_MINUTE
 from assay.gate.routes import GateHandler, GateHandlerDependencies
 from assay.gate.routes_check import GateCheckHandler
 from assay.key_agents import routes as key_agents
+from assay.pages import routes as pages
 from assay.payments import routes as statement
 from assay.personhood import routes as personhood
 from assay.playground import routes as proxy
@@ -72,6 +78,7 @@ def framework(app: App) -> FastAPI:
         health.router,
         discovery.router,
         agents.build_router(frozenset(app.settings.open_endpoints)),
+        public_agents.router,
         key_agents.router,
         personhood.router,
         course.router,
@@ -86,6 +93,7 @@ def framework(app: App) -> FastAPI:
         visits.router,
         proxy.router,
         docs.router,
+        pages.router,
     )
     made = FastAPI(
         # The routes themselves: an included router hides them, and a 405 names their methods.
@@ -126,9 +134,19 @@ def services(app: App) -> dict[type[object], object]:
             *(app.evaluator, app.profiles, app.explainer, app.probes),
             settings.sandbox_evaluation_s,
         ),
+        PublicAccess(settings.public_pages),
+        PublicAgents(
+            (SqlListedAgents(app.database), SqlEvaluationStore(app.database)),
+            *(app.profiles, app.explainer, app.probes, valid_until),
+        ),
         course.CourseEntrance.at(settings.address, clock, app.quota_lease),
         key_agents.AttestationPlan(settings.upgrade_address),
         app.readiness,
+        pages.PageFacts(
+            settings.address,
+            discovery.ABOUT,
+            agents.evaluate_now if "trigger-sandbox" in settings.open_endpoints else None,
+        ),
         discovery.PublicFacts(
             *(settings.address, settings.wrap_address),
             *(settings.security_contact, settings.service_agent_ids),

@@ -26,7 +26,7 @@ from assay.db.migration_plan import (
 )
 from assay.db.sql_transaction import SessionTransaction, Work
 
-HEAD = "0045"
+HEAD = "0046"
 """The newest file in `migrations/versions`; a test checks that the two agree."""
 
 

@@ -13,6 +13,7 @@ from assay.common.clock import Clock
 from assay.common.json import JsonObject
 from assay.common.sliced_work_runner import Slices
 from assay.control.identity import Control
+from assay.evaluation.listing import AgentListing
 from assay.evaluation.model import (
     Attestation,
     Evaluation,
@@ -120,9 +121,13 @@ class EvaluationStore(Protocol):
     """Stores evaluations with all their evidence, and the chain of snapshots."""
 
     async def add(
-        self, evaluation: Evaluation, snapshot: Snapshot, visit: VisitRecord | None = None
+        self,
+        evaluation: Evaluation,
+        snapshot: Snapshot,
+        visit: VisitRecord | None = None,
+        listing: AgentListing | None = None,
     ) -> Snapshot:
-        """Store them in one transaction, with the visit the evaluation rests on.
+        """Store them in one transaction, with the visit the evaluation rests on, and its listing.
 
         The store sets `previous_hash` to the `snapshot_hash` of the subject's newest snapshot, so
         that two concurrent writers still make one chain; returns what was stored.

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request
 
 from assay.accounts.auth import api_key, public_within
 from assay.accounts.model import Scope
-from assay.chains.model import is_address, parse_wallet
+from assay.chains.model import Network, is_address, parse_wallet
 from assay.common.clock import Clock
 from assay.common.costs import Cost, CostLedger
 from assay.common.errors import InvalidRequest, Problem, TooMany
@@ -240,8 +240,7 @@ def _declare_sandbox(router: APIRouter, auth: AuthOf) -> None:
         request: Request, agent_id: AgentId, network: OnNetwork
     ) -> wire.SandboxResponse:
         """Evaluate the agent now; answers within 25 seconds."""
-        subject = await service(request, Subjects).find(network, agent_id)
-        await service(request, EvaluationLimits).admit(request, subject)
+        subject = await _admitted(request, network, agent_id)
         running = service(request, OnDemandEvaluations).evaluate(subject)
         if subject.agent is None or network.family != "solana":
             return await running
@@ -271,6 +270,18 @@ def _declare_sandbox(router: APIRouter, auth: AuthOf) -> None:
         return await service(request, OnDemandEvaluations).evaluate(subject)
 
     _ = (trigger_sandbox, trigger_sandbox_key)
+
+
+async def evaluate_now(request: Request, network: Network, agent_id: str) -> None:
+    """Evaluate an agent as the open operation does, within its limits, for a page that shows it."""
+    subject = await _admitted(request, network, agent_id)
+    await service(request, OnDemandEvaluations).evaluate(subject)
+
+
+async def _admitted(request: Request, network: Network, agent_id: str) -> Subject:
+    subject = await service(request, Subjects).find(network, agent_id)
+    await service(request, EvaluationLimits).admit(request, subject)
+    return subject
 
 
 def _declare_liveness(router: APIRouter, auth: AuthOf) -> None:

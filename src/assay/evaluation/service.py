@@ -22,6 +22,7 @@ from assay.common.sliced_work_runner import Slices
 from assay.control.identity import Control
 from assay.evaluation.accumulation import AccumulatedEvidence, VisitHistory, seen_by, waits_for
 from assay.evaluation.demands import LadderPolicy
+from assay.evaluation.listing import listing_of
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Evaluation,
@@ -351,7 +352,8 @@ class Evaluator:
             needs.costs.charge(Cost.ROWS, _ROWS)
             needs.costs.charge(Cost.DISK_BYTES, _COPIES * len(data))
         taken = replace(made.snapshot, encrypted_data_uri=await needs.blobs.store(data))
-        snapshot = await needs.store.add(evaluation, taken, visit)
+        listing = listing_of(subject, evaluation.collected)
+        snapshot = await needs.store.add(evaluation, taken, visit, listing)
         completed = EvaluationCompleted(evaluation, snapshot)
         for listener in needs.listeners:
             listener(completed)

@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import RowMapping, delete, insert, select, text
+from sqlalchemy import RowMapping, Select, delete, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from assay.common.json import JsonObject, is_array, is_object
@@ -26,6 +26,7 @@ from assay.control.ports import FOLLOWS_US
 from assay.control.similarity import bands
 from assay.db.engine import USE_S, Database, from_us, to_us
 from assay.db.schema.everything import evaluations, open_findings, removed_snapshots, snapshots
+from assay.evaluation.listing import AgentListing
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
@@ -38,6 +39,7 @@ from assay.evaluation.model import (
     SignalScore,
     Snapshot,
 )
+from assay.evaluation.store_listing import put_listing
 from assay.evaluation.store_visits import add_visit
 from assay.evaluation.visits import VisitRecord
 
@@ -202,7 +204,11 @@ class SqlEvaluationStore:
         self._control = control
 
     async def add(
-        self, evaluation: Evaluation, snapshot: Snapshot, visit: VisitRecord | None = None
+        self,
+        evaluation: Evaluation,
+        snapshot: Snapshot,
+        visit: VisitRecord | None = None,
+        listing: AgentListing | None = None,
     ) -> Snapshot:
         async with self._database.write() as connection:
             await self._database.lock(connection, evaluation.subject_key)
@@ -213,6 +219,8 @@ class SqlEvaluationStore:
             await connection.execute(insert(snapshots).values(_snapshot_row(stored)))
             if visit is not None:
                 await add_visit(connection, visit)
+            if listing is not None:
+                await put_listing(connection, evaluation, listing)
             if self._on_stored is not None:
                 before = await _tier_before(connection, last)
                 drift = () if visit is None else visit.silent_changes
@@ -235,6 +243,16 @@ class SqlEvaluationStore:
             row = (await connection.execute(statement)).mappings().one_or_none()
         return None if row is None else _evaluation(row)
 
+    async def of_subject(
+        self, subject_key: str, before_seq: int | None, limit: int
+    ) -> Sequence[tuple[int, Evaluation, Snapshot]]:
+        """Return a subject's evaluations, newest first, each with its position in the chain."""
+        chain = snapshots.c
+        older = select(snapshots).where(chain.subject_key == subject_key)
+        if before_seq is not None:
+            older = older.where(chain.seq < before_seq)
+        return await self._links(older.order_by(chain.seq.desc()).limit(limit))
+
     async def newest_snapshot(self, subject_key: str) -> Snapshot | None:
         async with self._database.read() as connection:
             row = await _last(connection, subject_key)
@@ -244,9 +262,14 @@ class SqlEvaluationStore:
         newer = (
             select(snapshots).where(snapshots.c.seq > after).order_by(snapshots.c.seq).limit(limit)
         )
+        return await self._links(newer)
+
+    async def _links(
+        self, wanted: Select[tuple[Any, ...]]
+    ) -> Sequence[tuple[int, Evaluation, Snapshot]]:
         # Old rows may be removed meanwhile.
         async with self._database.snapshot(USE_S) as connection:
-            links = (await connection.execute(newer)).mappings().all()
+            links = (await connection.execute(wanted)).mappings().all()
             ids = [link["evaluation_id"] for link in links]
             found = await connection.execute(select(evaluations).where(evaluations.c.id.in_(ids)))
             by_id = {row["id"]: _evaluation(row) for row in found.mappings()}

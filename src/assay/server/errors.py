@@ -43,6 +43,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "trust_denied": 403,
         "not_found": 404,
         "agent_not_found": 404,
+        "agent_not_evaluated": 404,
         "snapshot_not_found": 404,
         "course_step_not_found": 404,
         "key_not_found": 404,

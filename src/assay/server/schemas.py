@@ -186,21 +186,21 @@ def part_of(whole: Sequence[T], limit: int, offset: int, cursor: str | None) -> 
 def cursor_at(offset: int, shown: int, total: int) -> str | None:
     """Return the cursor of the next page in a list that is paged by offset."""
     place = offset + shown
-    return _encoded(f"at:{place}") if shown and place < min(total, OFFSET_MAX + 1) else None
+    return encode_cursor(f"at:{place}") if shown and place < min(total, OFFSET_MAX + 1) else None
 
 
 def cursor_after(last_id: str | None) -> str | None:
     """Return the cursor of the page after a row in a list that is paged by id."""
-    return None if last_id is None else _encoded(f"after:{last_id}")
+    return None if last_id is None else encode_cursor(f"after:{last_id}")
 
 
 def offset_of(cursor: str | None, offset: int) -> int:
     """Return where the page begins. Raises `InvalidRequest` for a cursor of another list."""
     if cursor is None:
         return offset
-    found = _AT.fullmatch(_decoded(cursor))
+    found = _AT.fullmatch(decode_cursor(cursor))
     if found is None or int(found[1]) > OFFSET_MAX:
-        raise _unknown()
+        raise unknown_cursor()
     return int(found[1])
 
 
@@ -208,25 +208,28 @@ def before_of(cursor: str | None, before: str | None) -> str | None:
     """Return the id of the row before the page. Raises `InvalidRequest`."""
     if cursor is None:
         return before
-    found = _AFTER.fullmatch(_decoded(cursor))
+    found = _AFTER.fullmatch(decode_cursor(cursor))
     if found is None:
-        raise _unknown()
+        raise unknown_cursor()
     return found[1]
 
 
-def _encoded(place: str) -> str:
+def encode_cursor(place: str) -> str:
+    """Return an opaque cursor for a place in a list."""
     return base64.urlsafe_b64encode(place.encode()).rstrip(b"=").decode()
 
 
-def _decoded(cursor: str) -> str:
+def decode_cursor(cursor: str) -> str:
+    """Return the place that a cursor names. Raises `InvalidRequest`."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         return base64.b64decode(padded, b"-_", validate=True).decode("ascii")
     except (binascii.Error, ValueError):
-        raise _unknown() from None
+        raise unknown_cursor() from None
 
 
-def _unknown() -> InvalidRequest:
+def unknown_cursor() -> InvalidRequest:
+    """Return the refusal of a cursor of another list."""
     problem = Problem(("query", "cursor"), "is not a cursor of this list")
     return InvalidRequest("The request is not valid; `details` says where.", details=[problem])
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from assay.chains.model import Account, Network
 from assay.common.errors import ServiceError
 from assay.common.json import JsonObject
+from assay.evaluation.listing import AgentListing
 from assay.evaluation.model import (
     FIRST_PREVIOUS_HASH,
     Cap,
@@ -152,8 +153,13 @@ class MemoryEvaluations:
         self.visits: list[VisitRecord] = []
 
     async def add(
-        self, evaluation: Evaluation, snapshot: Snapshot, visit: VisitRecord | None = None
+        self,
+        evaluation: Evaluation,
+        snapshot: Snapshot,
+        visit: VisitRecord | None = None,
+        listing: AgentListing | None = None,
     ) -> Snapshot:
+        del listing
         self.visits += [] if visit is None else [visit]
         last = await self.newest_snapshot(evaluation.subject_key)
         previous = last.snapshot_hash if last else FIRST_PREVIOUS_HASH

@@ -236,3 +236,62 @@ service_credentials = Table(
     Index("ix_service_credentials_owner", "owner"),
     Index("ix_service_credentials_used", "used_us", "created_us"),
 )
+
+listed_agents = Table(
+    "listed_agents",
+    METADATA,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("subject_key", String(160), nullable=False, unique=True),
+    Column("chain", String(64), nullable=False),
+    Column("agent_id", String(80), nullable=False),
+    Column("wallet", String(64), nullable=False),
+    # What the agent says of itself: empty for agents last evaluated before there was a list.
+    Column("owner", String(64), nullable=False),
+    Column("name", String(80), nullable=False),
+    # Compared by code points, so that an index finds how names begin.
+    Column(
+        "name_key",
+        String(80).with_variant(String(80, collation="C"), "postgresql"),
+        nullable=False,
+    ),
+    Column("description", Text, nullable=False),
+    # JSON: pairs of name and address. `protocols` is a sum of powers of two.
+    Column("services", Text, nullable=False),
+    Column("protocols", Integer, nullable=False),
+    # The newest evaluation, and the score of the one before it.
+    Column("score_cents", BigInteger, nullable=False),
+    Column("tier", String(3), nullable=False),
+    Column("rung", Integer),
+    Column("evaluated_us", BigInteger, nullable=False),
+    Column("before_cents", BigInteger),
+    Index("ix_listed_agents_score_cents", "score_cents", "id"),
+    Index("ix_listed_agents_chain_score_cents", "chain", "score_cents", "id"),
+    Index("ix_listed_agents_tier_score_cents", "tier", "score_cents", "id"),
+    Index("ix_listed_agents_evaluated_us", "evaluated_us", "id"),
+    Index("ix_listed_agents_chain_evaluated_us", "chain", "evaluated_us", "id"),
+    Index("ix_listed_agents_tier_evaluated_us", "tier", "evaluated_us", "id"),
+    *(
+        Index(
+            f"ix_listed_agents_protocol_{place}_{column}",
+            *(column, "id"),
+            sqlite_where=text(f"protocols & {1 << place} <> 0"),
+            postgresql_where=text(f"protocols & {1 << place} <> 0"),
+        )
+        for column in ("score_cents", "evaluated_us")
+        for place in range(5)
+    ),
+    Index("ix_listed_agents_agent_id", "agent_id"),
+    Index("ix_listed_agents_wallet", "wallet"),
+    Index("ix_listed_agents_owner", "owner"),
+    Index("ix_listed_agents_name_key", "name_key"),
+)
+"""Registered agents with their newest grade, for lists and searches; key agents are not in it."""
+
+listed_agent_hosts = Table(
+    "listed_agent_hosts",
+    METADATA,
+    Column("host", String(255), primary_key=True),
+    Column("subject_key", String(160), primary_key=True),
+    Index("ix_listed_agent_hosts_subject", "subject_key"),
+)
+"""The hosts of the services that listed agents declare."""

@@ -1,0 +1,1 @@
+"""Pages for people: grades, reports, badges, and how grades work. Without scripts."""
