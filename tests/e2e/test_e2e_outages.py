@@ -29,7 +29,9 @@ PAUSE_S = 0.1
 class Calls:
     """Callers that go on whatever happens, and what they were answered."""
 
-    def __init__(self, http: httpx2.AsyncClient, kinds: dict[str, tuple[str, dict[str, str]]]):
+    def __init__(
+        self, http: httpx2.AsyncClient, kinds: dict[str, tuple[str, dict[str, str]]]
+    ) -> None:
         self._http, self._kinds = http, kinds
         self.answers: Counter[tuple[str, int]] = Counter()
         self.waits: set[str] = set()
@@ -42,13 +44,13 @@ class Calls:
         answer = await self._http.request(method, url, headers=headers)
         if answer.status_code == 503:
             self.waits.add(answer.headers.get("retry-after", "none"))
-        if answer.status_code >= 400 and kind != "sold":  # noqa: PLR2004
+        if answer.status_code >= 400 and kind != "sold":
             self.refusals[kind, answer.text] += 1
         return answer.status_code
 
     async def forever(self) -> None:
         while True:
-            kind = random.choice([*self._kinds])  # noqa: S311 - no secret
+            kind = random.choice([*self._kinds])
             self.answers[kind, await self.ask(kind)] += 1
             await asyncio.sleep(PAUSE_S)
 

@@ -9,7 +9,7 @@ PIECE = 65_536
 
 
 class FaultProxy:
-    """Forwards every byte, as far as it is told to."""
+    """Forwards every byte, as far as no fault is set."""
 
     def __init__(self, port: int) -> None:
         self._behind = port

@@ -63,20 +63,24 @@ async def _played(steps: Sequence[Step], grace_s: float) -> None:
         try:
             value = await cache.get("k", source.load)
         except SourceAway:
-            age_s = None if known is None else now_s - known[1]
-            assert age_s is None or age_s >= max(TTL_S, grace_s)
+            assert known is None or now_s - known[1] >= max(TTL_S, grace_s)
         except NotFound:
             known = None
         else:
-            if value > before:
-                known = (value, now_s)
-            assert known is not None
-            assert value == known[0]
-            age_s = now_s - known[1]
-            assert age_s <= max(TTL_S, grace_s + STEP_S)
-            if state == "doubt":
-                assert value > before
-            assert cache.stale_s("k") in {None, age_s}
+            known = (value, now_s) if value > before else known
+            require(cache, known, value, now_s, grace_s)
+            assert state != "doubt" or value > before
+
+
+def require(
+    cache: Cache[int], known: tuple[int, float] | None, value: int, now_s: float, grace_s: float
+) -> None:
+    """What was given is what was read last, and no older than may be."""
+    assert known is not None
+    assert value == known[0]
+    age_s = now_s - known[1]
+    assert age_s <= max(TTL_S, grace_s + STEP_S)
+    assert cache.stale_s("k") in {None, age_s}
 
 
 async def test_a_source_that_hangs_delays_one_call_for_a_moment_and_then_none() -> None:
