@@ -32,7 +32,7 @@ Answer: TypeAlias = Callable[[Any], Awaitable[object]]
 """Answers a question of one name with something that JSON can hold."""
 
 
-class LinkLost(Exception):
+class LinkLost(RuntimeError):
     """The other process is gone, or could not answer."""
 
 

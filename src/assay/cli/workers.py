@@ -84,6 +84,9 @@ class Supervision:
     """The worker of each place, from 1."""
 
 
+_ROLL_ENDED: Final = "the rolling restart has ended: a new worker did not start, the others go on"
+
+
 class Supervisor:
     """Runs as many workers as the settings say until it is asked to stop."""
 
@@ -187,17 +190,21 @@ class Supervisor:
         return found
 
     async def _start(self) -> Worker:
-        """Start a worker; it may end at any time."""
+        """Start a worker; it may end at any time. Raises `OSError`."""
         own, other = socket.socketpair()
         with other:
             listening, end = self._listener.fileno(), other.fileno()
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "assay", "serve", *self._arguments),
-                *("--worker-of", f"{listening},{end},{self._settings.ops_bind or ''}"),
-                pass_fds=(listening, end),
-                stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C of a terminal would reach it twice
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-P", "-m", "assay", "serve", *self._arguments),
+                    *("--worker-of", f"{listening},{end},{self._settings.ops_bind or ''}"),
+                    pass_fds=(listening, end),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C of a terminal would reach it twice
+                )
+            except OSError:
+                own.close()
+                raise
         is_ready = asyncio.Event()
         answers: dict[str, Answer] = {"count": counting(self._window)}
         worker = Worker(process, await Link.open(own, answers), is_ready)
@@ -216,6 +223,14 @@ class Supervisor:
         if self._is_stopping.is_set():
             worker.stop(now=False)
         return worker
+
+    async def _try_start(self) -> Worker | None:
+        """Start a worker; return None if the system has no room for one now."""
+        try:
+            return await self._start()
+        except OSError as error:
+            self._log.error("a worker could not be started", error=str(error))
+            return None
 
     async def _attend(self, worker: Worker) -> None:
         """Answer a worker until it has ended."""
@@ -263,7 +278,7 @@ class Supervisor:
             if self._is_stopping.is_set():
                 return
             if self.state.serving[place] is worker:
-                self.state.serving[place] = await self._start()
+                self.state.serving[place] = await self._try_start() or worker
 
     async def _pause(self, pause_s: float) -> None:
         with suppress(TimeoutError):
@@ -281,12 +296,10 @@ class Supervisor:
         for place in range(1, self._settings.workers + 1):
             if self._is_stopping.is_set():
                 return
-            new = await self._start()
-            if not await new.settled():
-                self._log.error(
-                    "the rolling restart has ended: a new worker did not start, the others go on",
-                    status=new.process.returncode,
-                )
+            new = await self._try_start()
+            if new is None or not await new.settled():
+                if not self._is_stopping.is_set():
+                    self._log.error(_ROLL_ENDED, status=new and new.process.returncode)
                 return
             old, self.state.serving[place] = self.state.serving[place], new
             old.link.say("leave")
