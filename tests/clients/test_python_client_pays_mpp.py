@@ -1,8 +1,10 @@
 """The Python client pays over MPP: what it declines, and that it pays a call once."""
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +26,7 @@ from assay_client import (
     Retries,
 )
 from tests.support.fake_seller import OFFER, FakeSeller, selling
+from tests.support.quiet_server import QuietHandler, serving
 from tests.support.tempo import KEY, MAINNET, MODERATO, PATH_USD, PAYER, Tempo
 from tests.support.tempo_shop import CENT, SELLER, TempoShop, opened
 
@@ -155,6 +158,47 @@ def test_without_a_node_nothing_is_signed_and_its_address_is_not_shown() -> None
             bought(seller, payer())
         assert (seller.calls, raised.value.sent) == (1, False)
         assert "hidden" not in str(raised.value)
+
+
+@contextmanager
+def tempo_node(**answers: int) -> Iterator[str]:
+    """A node that answers so; every other method with zero."""
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            found = hex(answers.get(asked["method"], 0))
+            body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with serving(Handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("answers", "sent"),
+    [
+        ({"eth_chainId": MODERATO, "eth_gasPrice": 10**10}, 1),
+        ({"eth_chainId": MODERATO, "eth_gasPrice": 10**11 + 1}, 0),
+        ({"eth_chainId": MODERATO, "eth_gasPrice": 10**30}, 0),
+        ({"eth_chainId": MAINNET, "eth_gasPrice": 10**10}, 0),
+    ],
+)
+def test_a_node_does_not_decide_what_is_paid(answers: dict[str, int], sent: int) -> None:
+    """Nothing is sent for a high fee of the network, nor on another chain than the seller's."""
+    seller = FakeSeller()
+    seller.challenge = challenge(ASKED)
+    with tempo_node(**answers) as url, selling(seller):
+        by = Payer.from_key(KEY, tempo_rpc_urls={NETWORK: url})
+        if sent:
+            assert bought(seller, by).status == 200
+        else:
+            with pytest.raises(ConnectionFailed, match="nothing was sent"):
+                bought(seller, by)
+        assert len(seller.payments) == sent
 
 
 def test_without_the_library_of_mpp_x402_is_paid_and_the_error_names_the_extra(

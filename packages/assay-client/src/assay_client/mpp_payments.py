@@ -5,7 +5,9 @@ the library is handed the checked members alone. Nothing here sends a payment.
 """
 
 import asyncio
+import base64
 import importlib
+import json
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +35,11 @@ _NEXT = re.compile(r",\s*(?=payment\s+[a-z]+=)", re.IGNORECASE)
 _MISSING = "pympp is not installed: pip install 'assay-client[mpp]'"
 _OFFERS_MAX = 20
 _SPLITS_MAX = 10
+FEE_MAX: Final = 100_000
+"""Most that the network may take beside the price, in base units: 0.10 USD. The node says what gas
+costs, and a wrong one must not decide what is paid."""
+
+_ATTO_PER_BASE_UNIT = 10**12
 _SIGN_S = 20.0
 """Longest wait for the node that says what gas costs."""
 
@@ -85,13 +92,31 @@ def sign_tempo(offer: TempoOffer, private_key: str, rpc_url: str | None) -> str:
 
     try:
         with ThreadPoolExecutor(1) as thread:  # the caller's thread may run a loop already
-            return thread.submit(asyncio.run, sign()).result()
+            made = thread.submit(asyncio.run, sign()).result()
+        fee = _fee(made)
     except ImportError:
         raise MissingExtra(_MISSING) from None
     except Exception as error:  # noqa: BLE001 - of the library, its HTTP client, JSON, the loop
         kind = type(error).__name__  # the message may have the node's address and its key
         message = f"The payment could not be signed, and nothing was sent: {kind}."
         raise ConnectionFailed(message, sent=False) from None
+    if fee > FEE_MAX:
+        message = "The node of Tempo asks for too high a fee of the network; nothing was sent."
+        raise ConnectionFailed(message, sent=False)
+    return made
+
+
+def _fee(authorization: str) -> int:
+    """Return the most that the network may take for a signed transaction, in base units.
+
+    Source: docs/reference/mpp.md#credential; pytempo, the order of a transaction's fields.
+    """
+    text = authorization.partition(" ")[2]
+    made = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    transaction = bytes.fromhex(made["payload"]["signature"].removeprefix("0x"))
+    fields: Any = _library("rlp").decode(transaction[1:])
+    price, gas = (int.from_bytes(fields[place], "big") for place in (2, 3))
+    return -(-price * gas // _ATTO_PER_BASE_UNIT)
 
 
 def _checked(challenge: Any, networks: tuple[str, ...]) -> TempoOffer | None:
