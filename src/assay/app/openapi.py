@@ -66,6 +66,7 @@ SECURITY_SCHEMES = {
 TAGS = (
     ("Health and discovery", "Whether the service is up, and where to find what."),
     ("Trust", "Profiles, evaluations and the gate."),
+    ("Public reports", "Grades of registered agents, for anybody to read."),
     ("Key agents", "Agents without an on-chain identity prove an address by signing."),
     ("Conduct", "The obstacle course: how an agent behaves as a caller."),
     ("Personhood", "A human proves to stand behind an agent."),

@@ -55,7 +55,7 @@ def _of_behaviour(before: Evaluation, after: Evaluation) -> Iterator[str]:
         yield f"A critical finding: {cap.reason}"
     elif cap is None and cap_before is not None:
         yield "No critical finding is open any more."
-    checks = {} if earlier is None else earlier.weighed.checks
+    checks: Mapping[str, str] = {} if earlier is None else earlier.weighed.checks
     said = list(_of_checks(checks, now.weighed.checks))
     yield from said
     if earlier is None:

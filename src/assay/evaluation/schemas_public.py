@@ -237,8 +237,14 @@ class PublicReportResponse(ResponseModel):
     tier: TierName
     score: ScoreValue
     """0 to 100."""
-    score_low: ScoreLow | None
-    score_high: ScoreHigh | None
+    score_low: Annotated[
+        ScoreLow | None,
+        Field(description="The score had every check that was not made failed; null as `ladder`."),
+    ]
+    score_high: Annotated[
+        ScoreHigh | None,
+        Field(description="The score had every check that was not made passed; null as `ladder`."),
+    ]
     risk_level: RiskLevelName
     route: RouteName
     """The route that the tier leads to."""

@@ -44,19 +44,28 @@ def environment() -> Environment:
         "brief": views.brief,
         "figure": views.figure,
     }
-    made.globals |= {
+    return made
+
+
+@lru_cache(maxsize=1)
+def _constants() -> Mapping[str, object]:
+    return {
         "TONES": views.TONES,
         "WORDS": views.WORDS,
         "RUNG_NAMES": views.RUNG_NAMES,
         "RUNG_MEANS": views.RUNG_MEANS,
         "style": style_name(),
     }
-    return made
 
 
 def render(template: str, values: Mapping[str, object]) -> bytes:
     """Return a template filled with values; a missing one raises."""
-    return environment().get_template(template).render(values).encode("utf-8", "replace")
+    return (
+        environment()
+        .get_template(template)
+        .render({**_constants(), **values})
+        .encode("utf-8", "replace")
+    )
 
 
 @lru_cache(maxsize=1)

@@ -301,14 +301,14 @@ async def _answered(
 def _refusal(
     request: Request, template: str, values: Mapping[str, object], error: ServiceError
 ) -> Response:
-    body = render(template, _common(request) | values)
+    body = render(template, {**_common(request), **values})
     headers = {name.decode(): value.decode() for name, value in error_headers(error)}
     headers |= _headers(request) | {"cache-control": "no-store"}
     return Response(body, status_of(error), headers, HTML)
 
 
 def _page(request: Request, template: str, values: Mapping[str, object]) -> Response:
-    return _sent(request, render(template, _common(request) | values), HTML)
+    return _sent(request, render(template, {**_common(request), **values}), HTML)
 
 
 def _common(request: Request) -> dict[str, object]:
