@@ -364,7 +364,7 @@ async def test_another_process_refuses_a_suspended_account_within_the_time_said(
 
         assert (await seen(one), await seen(other)) == ((200, 200), (200, 200))
         await one.app.operators.suspend_for_admin("op@example.com", suspended=True)
-        one.app.endpoints.forget()
+        one.app.endpoints.forget(me["id"])
         assert await seen(one) == (403, 404)
         dashboard = await other.http.get("/operator/me", headers=token)
         refused(dashboard, 403, "account_suspended")  # a token is asked of the store every time
