@@ -175,6 +175,7 @@ async def test_keys_of_before_there_were_scopes_keep_what_they_could_do(tmp_path
                 *("webhook_events", "service_credentials", "paid_calls", "chain_proofs"),
                 *("attested_people", "removed_snapshots"),
                 *("tier_quotes", "free_calls", "observed_totals"),
+                *("listed_agents", "listed_agent_hosts"),
             ):
                 await connection.exec_driver_sql(f"DROP TABLE {table}")
             for index in (

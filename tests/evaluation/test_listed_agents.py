@@ -19,13 +19,17 @@ from assay.evaluation.listing import (
     AgentQuery,
     AgentSearch,
     host_in,
+    listing_of,
+    name_key,
     one_line,
     search_of,
 )
 from assay.evaluation.model import Evaluation, Grade
 from assay.evaluation.store_evaluations import SqlEvaluationStore
 from assay.evaluation.store_listing import NAMES_MAX, SqlListedAgents
+from assay.registries.model import OnchainAgent, RegistrationFile, Service, Subject
 from tests.evaluation.test_stores_evaluations import NOW, evaluation, snapshot
+from tests.support.fakes.trust import NETWORK
 
 SAYS = AgentListing(
     owner="0x" + "b" * 40,
@@ -168,3 +172,21 @@ def test_any_text_is_a_search_and_any_address_has_one_host_or_none(text: str) ->
     search_of(text, Networks.built_in())
     host = host_in(text)
     assert host is None or (host.isascii() and host == host.lower())
+
+
+addresses = st.text(max_size=80) | st.from_regex(r"[a-z]{0,5}:?/{0,3}[\[\]@:.a-z0-9%/#?-]{0,30}")
+
+
+@given(st.text(max_size=200), addresses)
+def test_whatever_a_registration_says_it_can_be_listed_and_stored(name: str, address: str) -> None:
+    file = RegistrationFile(
+        name=name, description=name, services=(Service(name, address), Service("MCP", address))
+    )
+    agent = OnchainAgent(NETWORK, "7", "0x" + "a" * 40, None, "data:,", file, None)
+    found = listing_of(Subject(NETWORK, "7", "0x" + "a" * 40, agent), ())
+    assert found is not None
+    assert len(name_key(found.name)) <= NAME_CHARS
+    for text in (found.name, found.description, *(part for one in found.services for part in one)):
+        text.encode()
+        assert "\x00" not in text
+    assert found.protocols == () or found.hosts

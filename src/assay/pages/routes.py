@@ -224,7 +224,7 @@ async def badge_of(request: Request, chain: Chain, agent_id: AgentPath) -> Respo
     except (NotEvaluated, InvalidRequest):
         pass
     body = render("badge.svg", {"badge": badge(tier, until, now)})
-    headers = {"content-security-policy": BADGE_POLICY, "access-control-allow-origin": "*"}
+    headers = {"content-security-policy": BADGE_POLICY}
     return public_document(request, body, SVG, headers, max_age_s=300)
 
 
