@@ -8,7 +8,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter
 
 from assay.common.clock import iso
-from assay.common.json import JsonObject
 from assay.evaluation.model import SignalName
 from assay.evaluation.schemas_grade import (
     AgentHintResponse,
@@ -297,10 +296,9 @@ def gate(
 ) -> GateResponse:
     """Return a decision as a response; `number` is the sequential id of the request.
 
-    `by_domain`: the key of the agent's domain proved it. `stale`: what it rests on that is old.
+    `by_domain`: the key of the agent's domain proved it.
     """
-    subject = decision.subject
-    why: JsonObject = {} if decision.allow else denial(decision)
+    subject, why = decision.subject, {} if decision.allow else denial(decision)
     return GateResponse(
         allow=decision.allow,
         tier=decision.grade.tier,
@@ -335,5 +333,5 @@ def gate(
         expires_at=iso(decision.expires_at),
         decision_token=token,
         sequential_id=number,
-        stale=None if stale is None else StaleResponse(what=stale.what, age_s=int(stale.age_s)),
+        stale=stale and StaleResponse(what=stale.what, age_s=int(stale.age_s)),
     )
