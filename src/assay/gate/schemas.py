@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter
 
 from assay.common.clock import iso
+from assay.common.json import JsonObject
 from assay.evaluation.model import SignalName
 from assay.evaluation.schemas_grade import (
     AgentHintResponse,
@@ -180,6 +181,11 @@ class StaleResponse(ResponseModel):
     ]
     age_s: Annotated[int, Field(description="Seconds since it was read.", ge=0, examples=[42])]
 
+    @classmethod
+    def of(cls, stale: Stale) -> Self:
+        """Return it as part of a response."""
+        return cls(what=stale.what, age_s=int(stale.age_s))
+
 
 class GateResponse(ResponseModel):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
@@ -292,13 +298,13 @@ def gate(
     proven: bool,
     number: int | None = None,
     by_domain: bool = False,
-    stale: Stale | None = None,
 ) -> GateResponse:
     """Return a decision as a response; `number` is the sequential id of the request.
 
     `by_domain`: the key of the agent's domain proved it.
     """
-    subject, why = decision.subject, {} if decision.allow else denial(decision)
+    subject = decision.subject
+    why: JsonObject = {} if decision.allow else denial(decision)
     return GateResponse(
         allow=decision.allow,
         tier=decision.grade.tier,
@@ -333,5 +339,4 @@ def gate(
         expires_at=iso(decision.expires_at),
         decision_token=token,
         sequential_id=number,
-        stale=stale and StaleResponse(what=stale.what, age_s=int(stale.age_s)),
     )
