@@ -99,10 +99,19 @@ class ChangeFeed:
     async def _follow(self, connection: Any) -> Never:  # noqa: ANN401 - see above
         """Ask once a second, and hear what is announced meanwhile. Raises if it is lost."""
         lost, received, own = asyncio.Event(), asyncio.Event(), f"assay_{secrets.token_hex(8)}"
-        connection.add_termination_listener(lambda _connection: lost.set())
-        hear = connection.add_listener
-        await _in_time(hear(CHANNEL, lambda _from, _pid, _name, said: self._on_change(said)))
-        await _in_time(hear(own, lambda *_announced: received.set()))
+
+        def lose(_connection: object) -> None:
+            lost.set()
+
+        def receive(_connection: object, _pid: int, _channel: str, _said: str) -> None:
+            received.set()
+
+        def change(_connection: object, _pid: int, _channel: str, said: str) -> None:
+            self._on_change(said)
+
+        connection.add_termination_listener(lose)
+        await _in_time(connection.add_listener(CHANNEL, change))
+        await _in_time(connection.add_listener(own, receive))
         self._on_doubt()  # something may have changed before
         for number in count():
             if number % CHECKED_EVERY:

@@ -183,7 +183,8 @@ def _postgresql(url: str, wait_s: float) -> AsyncEngine:
                 "the database URL has a part or an option that cannot be used"
             ) from None
         except asyncpg.PostgresError as error:
-            if str(error.sqlstate).startswith(NO_CONNECTION):  # it starts, stops, or is full
+            if str(getattr(error, "sqlstate", None)).startswith(NO_CONNECTION):
+                # It starts or stops, or is full.
                 raise ConnectionError(repr(error)) from error
             raise
 

@@ -21,7 +21,7 @@ from assay.common.clock import Clock
 from assay.common.errors import InvalidRequest, MethodNotAllowed, NotFound
 from assay.gate.decision_token import DecisionTokens
 from assay.gate.model import Decision, GateInput, Stale
-from assay.gate.schemas import GateRequest, GateResponse, gate
+from assay.gate.schemas import GateRequest, GateResponse, StaleResponse, gate
 from assay.gate.service import Gate, GateCaller
 from assay.identity.auth import AGENT_SECURITY, agent_headers, prove_agent
 from assay.identity.service import AgentIdentity, agent_address
@@ -123,8 +123,9 @@ class Renderer:
             proven=caller.proven,
             number=number,
             by_domain=by_domain,
-            stale=stale,
         )
+        if stale is not None:
+            shape = shape.model_copy(update={"stale": StaleResponse.of(stale)})
         return Rendered(shape.model_dump_json(by_alias=True).encode(), token)
 
 

@@ -181,6 +181,11 @@ class StaleResponse(ResponseModel):
     ]
     age_s: Annotated[int, Field(description="Seconds since it was read.", ge=0, examples=[42])]
 
+    @classmethod
+    def of(cls, stale: Stale) -> Self:
+        """Return it as part of a response."""
+        return cls(what=stale.what, age_s=int(stale.age_s))
+
 
 class GateResponse(ResponseModel):
     """A gate decision; `allow` is exactly `meetsThreshold`."""
@@ -293,11 +298,10 @@ def gate(
     proven: bool,
     number: int | None = None,
     by_domain: bool = False,
-    stale: Stale | None = None,
 ) -> GateResponse:
     """Return a decision as a response; `number` is the sequential id of the request.
 
-    `by_domain`: the key of the agent's domain proved it. `stale`: what it rests on that is old.
+    `by_domain`: the key of the agent's domain proved it.
     """
     subject = decision.subject
     why: JsonObject = {} if decision.allow else denial(decision)
@@ -335,5 +339,4 @@ def gate(
         expires_at=iso(decision.expires_at),
         decision_token=token,
         sequential_id=number,
-        stale=None if stale is None else StaleResponse(what=stale.what, age_s=int(stale.age_s)),
     )

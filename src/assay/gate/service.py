@@ -266,12 +266,15 @@ class Gate:
         self.require_signals(caller.operator, request)
         account = caller.operator.id
         decision = self._assess_behind(network, agent_id, request, account)
-        found = await self._found(network, agent_id, account) if decision is None else None
-        subject = decision.subject if found is None else found.subject
+        if decision is not None:
+            require_control(caller.agent_address, decision.subject, caller.proof)
+            if metered:
+                await needs.allowance.reserve(caller.operator)
+            return self._recorded(caller, decision)
+        found = await self._found(network, agent_id, account)
+        subject = found.subject
         require_control(caller.agent_address, subject, caller.proof)
         reservation = await needs.allowance.reserve(caller.operator) if metered else None
-        if decision is not None:
-            return self._recorded(caller, decision)
         try:
             # If a bare header is accepted, it is accepted here too: else no gate of that service
             # could ever use the reserved half. The bounds by account and agent still apply.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.common.cache import PATIENCE_S, STEP_S, Cache
+from assay.common.cache import STEP_S, Cache
 from assay.common.errors import NotFound, SourceAway
 from tests.support.eventually import never
 from tests.support.fakes.clock import FrozenClock
@@ -83,15 +83,12 @@ def require(
     assert cache.stale_s("k") in {None, age_s}
 
 
-async def test_a_source_that_hangs_delays_one_call_for_a_moment_and_then_none() -> None:
+async def test_a_source_that_hangs_delays_one_call_and_then_none() -> None:
     clock = FrozenClock()
     cache: Cache[int] = Cache(clock, TTL_S, grace_s=GRACE_S)
     assert await cache.get("k", Source().load) == 1
     clock.move(TTL_S)
-    loop = asyncio.get_running_loop()
-    begun_s = loop.time()
     assert await cache.get("k", never) == 1
-    assert loop.time() - begun_s >= PATIENCE_S
     assert cache.fresh("k") == 1
     assert cache.stale_s("k") == TTL_S
     cache.remove("k")
