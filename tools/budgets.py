@@ -28,8 +28,8 @@ class Budget:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    "files": Budget(270, 460),
-    "code lines": Budget(30_000, 80_500),
+    "files": Budget(270, 480),
+    "code lines": Budget(30_000, 83_500),
     f"functions over {FUNCTION_LINES} lines": Budget(0, 1),
     f"files over {FILE_LINES} lines": Budget(0, 3),
     "protocols": Budget(30, 96),
