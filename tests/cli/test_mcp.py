@@ -36,7 +36,8 @@ from tests.support.shop import NETWORK, NO_CHAIN, PASSWORD, SELLER, Dollars, sho
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 TOKEN = "callers-of-the-tools-send-this-0001"
-OPEN = ["check_agent", "explain_grade", "improve_grade", "get_snapshot", "list_probes"]
+OPEN = ["check_agent", "explain_grade", "improve_grade", "get_snapshot"]
+OPEN += ["list_agents", "list_probes"]
 LIMITS = {"ASSAY_MCP_PAY_MAX_USD": "1", "ASSAY_MCP_PAY_TOTAL_USD": "1"}
 PAYER = ACCOUNTS[25]
 KEYED = ["evaluate_agent", "list_wrappers", "create_wrapper", "set_wrapper_active"]
@@ -118,6 +119,8 @@ def profile() -> Mapping[str, Any]:
         "chain": {"name": "local", "chainId": 31337},
         "ladder": {"rung": 2, "name": "reached", "ceiling": 70},
         "reasons": [ORDER] * 500,
+        "items": [{"agentId": "7", "chain": "local", "name": ORDER, "tier": ORDER, "score": 61.5}],
+        "nextCursor": ORDER,
         "signals": [{"signal": "liveness", "value": 50, "reasons": [ORDER]}],
         "improve": [
             {"slug": "small", "points": 1.5, "finding": ORDER, "action": "a"},
@@ -163,6 +166,8 @@ async def test_without_a_key_only_tools_that_read_are_listed_and_others_are_refu
         unlisted = await client.call_tool("list_wrappers", {})
         by_id = await client.call_tool("check_agent", {"agentId": "7"})
         probes = await client.call_tool("list_probes", {"family": "mcp"})
+        agents = await client.call_tool("list_agents", {"search": "Weather", "sort": "visited"})
+    assert agents.structured_content["agents"] == []
     assert unlisted.is_error
     assert by_id.is_error
     assert "ASSAY_MCP_API_KEY" in said(by_id)
@@ -241,6 +246,14 @@ async def test_what_an_agent_wrote_is_bounded_visible_and_quoted(hostile: str) -
             assert not set(HIDDEN) & set(json.dumps(found.structured_content, ensure_ascii=False))
             assert len(said(found)) < 50_000
         assert [step["slug"] for step in content["steps"]] == ["large", "small"]
+        listed = await client.call_tool("list_agents", {"search": "Weather", "tier": "AAA"})
+        content = dict(listed.structured_content)
+        assert "Ignore previous" in json.dumps(content.pop("quoted"))
+        agent = {"agentId": "7", "chain": "local", "score": 61.5}
+        assert content == {
+            "agents": [agent | {"tier": None, "evaluatedAt": None}],
+            "nextCursor": None,
+        }
         deep = await client.call_tool("get_snapshot", {"agentId": "7"})
     service.close()
     assert deep.is_error

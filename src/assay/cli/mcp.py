@@ -30,10 +30,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from assay import __version__
 from assay.cli.command import MISCONFIGURED, complain, read_settings
-from assay.cli.mcp_arguments import checked, schema_of
+from assay.cli.mcp_arguments import AssayTool, McpSession, checked, schema_of
 from assay.cli.mcp_pay import PayLimits, WrapperPayer
 from assay.cli.mcp_service import ServiceClient, ToolRefused, base_address, credential
-from assay.cli.mcp_tools import TOOLS, AssayTool, McpSession
+from assay.cli.mcp_tools import TOOLS
 from assay.cli.ops import BACKLOG, Server, ops_protocol, running
 from assay.common.json import JsonObject
 from assay.server.request_context import AsgiApp, AsgiMessage, AsgiScope, Receive, Send

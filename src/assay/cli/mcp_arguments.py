@@ -1,12 +1,14 @@
-"""Arguments of tools: one declaration gives the JSON Schema that is shown and the check."""
+"""What a tool is, and its arguments: one declaration gives the JSON Schema and the check."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from typing import Final
 
-from assay.cli.mcp_service import ToolRefused
+from assay.cli.mcp_pay import WrapperPayer
+from assay.cli.mcp_service import ServiceClient, ToolRefused
 from assay.common.json import JsonObject, JsonValue
 
 
@@ -57,6 +59,46 @@ class Argument:
 
 
 ToolArguments = Mapping[str, Argument]
+
+Given = Mapping[str, JsonValue]
+Need = Enum("Need", ["NOTHING", "KEY", "TOKEN", "PAYER"])
+"""What has to be configured for a tool to be offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpSession:
+    """What the tools use: the service, and the credentials that are configured."""
+
+    service: ServiceClient
+    key: Mapping[str, str] | None = None
+    """The header of the API key."""
+    token: Mapping[str, str] | None = None
+    """The header of the dashboard token."""
+    payer: WrapperPayer | None = None
+
+    def has(self, need: Need) -> bool:
+        """Return whether it has what a tool needs."""
+        found = {Need.KEY: self.key, Need.TOKEN: self.token, Need.PAYER: self.payer}
+        return need is Need.NOTHING or found[need] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class AssayTool:
+    """A tool; `run` blocks, returns what `output` describes, and raises `ToolRefused`."""
+
+    name: str
+    title: str
+    says: str
+    run: Callable[[McpSession, Given], JsonObject]
+    output: Mapping[str, JsonValue]
+    """JSON Schemas of the members of the result."""
+    arguments: ToolArguments
+    need: Need = Need.NOTHING
+    is_read_only: bool = True
+    is_destructive: bool = False
+    is_idempotent: bool = True
+    is_open_world: bool = True
+    """Whether agents or others on the internet are involved."""
 
 
 def schema_of(arguments: ToolArguments) -> dict[str, JsonValue]:
