@@ -11,6 +11,7 @@ import httpx2
 
 from assay.chains.model import ChainUnavailable
 from assay.registries.model import RegistrationFile, Service
+from tests.support.listed import put_agents
 from tests.support.live_service import (
     OWNER_KEY,
     STRANGER_KEY,
@@ -82,9 +83,7 @@ async def test_200_an_agent_is_found_by_id_wallet_caip_name_url_and_beginning(
 
 async def test_200_filters_sort_and_pages_show_each_agent_once(service: TestService) -> None:
     ids = [str(number) for number in range(20, 31)]
-    for number in ids:
-        service.chain.agents[number] = replace(service.chain.agents["7"], agent_id=number)
-    await evaluated(service, *ids)
+    await put_agents(service.app.database, dict.fromkeys(ids, ("Name", "Words", "a")))
     for sort in ("score", "visited"):
         seen: list[str] = []
         query: dict[str, Any] = {"limit": 4, "sort": sort}
