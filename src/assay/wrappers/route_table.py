@@ -125,13 +125,14 @@ class Routes:
         return found
 
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
-        """Return the operator's active wrappers as they are remembered, in no certain order."""
+        """Return the operator's active wrappers as they are remembered, in no certain order.
+
+        Raises `SourceAway` if they are not known and the store does not answer.
+        """
         if len(operator_id) > OPERATOR_ID_CHARS:
             return ()
-        if self._remembered(operator_id) is None:
-            await self._flights.run(operator_id, lambda: self._load(operator_id))
-        known = self._memory.get(operator_id)
-        return () if known is None else known.configs
+        known = await self._memory.get(operator_id, lambda: self._load(operator_id))
+        return known.configs
 
     async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
         """Return the active config of a path from the store, whether it can be called or not."""
