@@ -24,6 +24,8 @@ api_key = "{address}"
 api_key = "{session}"
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", 502, 503]
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, "5xx"]
 """
 
 LOGGED_OUT_BY = (
