@@ -27,6 +27,7 @@ from assay.app.secrets import rotate_secret, secret_rings
 from assay.db.backup import CopyFailed, _without_password
 from assay.evaluation.blobs import cid_v1_raw
 from assay.settings import Settings
+from tests.support.cases import first_then_slow
 from tests.support.databases import lent_postgresql, migrated_sqlite
 from tests.support.fakes.clock import FrozenClock
 from tests.support.postgres import postgres
@@ -160,13 +161,19 @@ def test_rows_that_are_only_in_the_write_ahead_log_are_in_the_backup(tmp_path: P
 
 @pytest.mark.parametrize(
     ("harm", "sentence"),
-    [
-        ("DELETE FROM operators WHERE id = '9'", "operators differs: 39 rows, 40 in the backup"),
-        ("UPDATE operators SET name = 'x' WHERE id = '9'", "operators differs: 40 rows, 40 in"),
-        ("UPDATE operators SET suspended_us = 0 WHERE id = '9'", "operators differs: 40 rows"),
-        ("DROP TABLE webhook_deliveries", "the table webhook_deliveries is missing"),
-        ("DELETE FROM alembic_version", "alembic_version differs: 0 rows, 1 in the backup"),
-    ],
+    first_then_slow(
+        [
+            (
+                "DELETE FROM operators WHERE id = '9'",
+                "operators differs: 39 rows, 40 in the backup",
+            ),
+            ("UPDATE operators SET name = 'x' WHERE id = '9'", "operators differs: 40 rows, 40 in"),
+            ("UPDATE operators SET suspended_us = 0 WHERE id = '9'", "operators differs: 40 rows"),
+            ("DROP TABLE webhook_deliveries", "the table webhook_deliveries is missing"),
+            ("DELETE FROM alembic_version", "alembic_version differs: 0 rows, 1 in the backup"),
+        ],
+        2,
+    ),
 )
 def test_what_is_missing_or_changed_is_named(
     on_sqlite: Installation, tmp_path: Path, harm: str, sentence: str
@@ -203,8 +210,8 @@ def test_a_damaged_snapshot_is_counted_and_left_out(
     assert (summary.blocks, summary.damaged) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["settling.key", "sell.json"])
-@pytest.mark.parametrize("with_secrets", [True, False])
+@pytest.mark.parametrize("name", first_then_slow(["settling.key", "sell.json"]))
+@pytest.mark.parametrize("with_secrets", first_then_slow([True, False]))
 def test_a_key_file_that_is_missing_or_another_is_named(
     on_sqlite: Installation, tmp_path: Path, name: str, *, with_secrets: bool
 ) -> None:
