@@ -26,8 +26,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 EXPOSURE_MAX = 1.5
 """Of `systemd-analyze security`: from 0, which is best, to 10."""
 
-OPTIONAL = ("assay_facilitator_", "assay_write_back_", "assay_payments_pending_oldest_seconds")
-"""Absent in this deployment: it has no facilitator, no keypair of Solana and no pending payment."""
+OPTIONAL = (
+    *("assay_facilitator_", "assay_write_back_", "assay_payments_pending_oldest_seconds"),
+    "assay_worker",
+)
+"""Absent in this deployment: it has no facilitator, no keypair of Solana, no pending payment, and
+one process on each node."""
 
 
 @pytest.fixture(scope="module")
