@@ -156,6 +156,9 @@ async def test_403_another_sites_page_starts_no_evaluation(service: TestService)
     for site in ("cross-site", "same-site"):
         headers = {**BROWSER, "sec-fetch-site": site}
         assert (await service.http.post(REPORT, headers=headers)).status_code == 403
+    for origin in ("null", "http://evil.example"):  # a browser over http
+        headers = {**BROWSER, "origin": origin}
+        assert (await service.http.post(REPORT, headers=headers)).status_code == 403
     await html(service, REPORT, 404)
 
 
@@ -216,6 +219,9 @@ async def test_404_unlisted_pages_have_no_list_and_off_has_no_page(tmp_path: Pat
             assert '<meta name="robots" content="noindex">' in answer.text
             assert 'role="search"' not in answer.text
         assert "Agent 7" not in await html(service, "/")
+        for path in ("/badge/local/7.svg", "/operator/agent/7/report?chain=local"):
+            answer = await service.http.get(path)
+            assert (answer.status_code, answer.headers["x-robots-tag"]) == (200, "noindex")
     async with start_test_service(tmp_path / "b", public_pages="off") as service:
         await evaluated(service, "7")
         for path in (*PAGES, "/badge/local/7.svg"):

@@ -215,9 +215,11 @@ class ApiKeys:
     async def revoke(self, operator_id: str, key_id: str, actor: Actor = TERMINAL) -> None:
         """Revoke a key at once. Raises `ApiKeyNotFound`."""
         entry = new_entry(self._clock, actor, "key.revoked", operator_id, key_id)
-        if not await self._store.revoke(operator_id, key_id, entry):
-            raise ApiKeyNotFound("You have no API key of this id.")
-        self.forget(operator_id)
+        try:
+            if not await self._store.revoke(operator_id, key_id, entry):
+                raise ApiKeyNotFound("You have no API key of this id.")
+        finally:  # it may be revoked even if the store's answer is lost
+            self.forget(operator_id)
 
     async def set_gate_policies(
         self, operator_id: str, key_id: str, policies: str, actor: Actor

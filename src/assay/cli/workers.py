@@ -20,6 +20,7 @@ from assay.cli.command import FAILED
 from assay.cli.ops import PATH, READY_PATH, Page, readiness_page
 from assay.cli.worker_link import Answer, Link, LinkLost, LinkSilent, counting
 from assay.cli.worker_metrics import MEDIA_TYPE, WorkerMetrics, own_metrics
+from assay.common.cache import SingleFlight
 from assay.common.clock import SystemClock
 from assay.common.quota_lease import LocalWindow
 from assay.settings import Settings, bind_address
@@ -103,6 +104,8 @@ class Supervisor:
         self._window = LocalWindow(self._clock)
         self._running: set[Worker] = set()
         self._metrics = WorkerMetrics()
+        self._pages: SingleFlight[tuple[HTTPStatus, str, bytes]] = SingleFlight()
+        self._replacing = asyncio.Lock()
         self._is_stopping = asyncio.Event()
         self._is_asked_to_roll = asyncio.Event()
 
@@ -148,7 +151,13 @@ class Supervisor:
         return {PATH: self._metrics_page, READY_PATH: self._readiness_page}
 
     async def _metrics_page(self) -> tuple[HTTPStatus, str, bytes]:
-        found = await self._asked("metrics")
+        """Return one page; scrapes at the same time share it, as adding pages up delays limits."""
+        return await self._pages.run("", self._added_up)
+
+    async def _added_up(self) -> tuple[HTTPStatus, str, bytes]:
+        answers = await self._asked("metrics")
+        # What one that has ended meanwhile counted is in the sums already.
+        found = {one: said for one, said in answers.items() if one.process.returncode is None}
         own = own_metrics(
             self._settings.workers,
             sum(worker.is_serving for worker in self.state.serving.values()),
@@ -277,8 +286,9 @@ class Supervisor:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
             if self._is_stopping.is_set():
                 return
-            if self.state.serving[place] is worker:
-                self.state.serving[place] = await self._try_start() or worker
+            async with self._replacing:
+                if self.state.serving[place] is worker:
+                    self.state.serving[place] = await self._try_start() or worker
 
     async def _pause(self, pause_s: float) -> None:
         with suppress(TimeoutError):
@@ -296,13 +306,17 @@ class Supervisor:
         for place in range(1, self._settings.workers + 1):
             if self._is_stopping.is_set():
                 return
-            new = await self._try_start()
-            if new is None or not await new.settled():
-                if not self._is_stopping.is_set():
-                    self._log.error(_ROLL_ENDED, status=new and new.process.returncode)
-                return
-            old, self.state.serving[place] = self.state.serving[place], new
-            old.link.say("leave")
+            async with self._replacing:
+                new = await self._try_start()
+                if new is None or not await new.settled():
+                    if not self._is_stopping.is_set():
+                        self._log.error(_ROLL_ENDED, status=new and new.process.returncode)
+                    return
+                old, self.state.serving[place] = self.state.serving[place], new
+            if old.is_serving:
+                old.link.say("leave")
+            elif old.process.returncode is None:  # it takes no orders yet, and has no calls
+                old.process.terminate()
             await old.process.wait()
             self.state.replaced += 1
         self._log.info("every worker was replaced", workers=self._settings.workers)

@@ -14,6 +14,9 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Final, Never, TypeVar, cast
 
+from sqlalchemy import text
+
+from assay.common.errors import Unavailable
 from assay.db.connect import NO_CONNECTION
 from assay.db.engine import Database
 
@@ -117,7 +120,7 @@ class ChangeFeed:
             if number % CHECKED_EVERY:
                 await _in_time(connection.execute("SELECT 1"))
             else:
-                self.is_live = await self._receives(connection, own, received)
+                self.is_live = await self._receives(own, received)
             if not self.is_live:
                 self._on_doubt()
             await _first(lost.wait(), ASKED_EVERY_S)
@@ -125,10 +128,17 @@ class ChangeFeed:
                 break
         raise ConnectionError("the connection was lost")
 
-    async def _receives(self, connection: Any, own: str, received: asyncio.Event) -> bool:  # noqa: ANN401 - see above
+    async def _announce(self, channel: str) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(text(f"NOTIFY {channel}"))
+
+    async def _receives(self, own: str, received: asyncio.Event) -> bool:
         """Announce something that only this process listens to; return whether it is received."""
         received.clear()
-        await _in_time(connection.execute(f"NOTIFY {own}"))
+        try:  # by another connection: behind a pooler its own would come back without `LISTEN`
+            await _in_time(self._announce(own))
+        except (Unavailable, TimeoutError):
+            return False
         await _first(received.wait(), ANSWER_S)
         return received.is_set()
 

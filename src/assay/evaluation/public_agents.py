@@ -47,6 +47,11 @@ class PublicAccess:
 
     mode: Literal["on", "unlisted", "off"]
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return what answers about agents say to search engines."""
+        return {} if self.mode == "on" else {"x-robots-tag": "noindex"}
+
     def require_reports(self) -> None:
         """Raise `NotFound` if no reports are published."""
         if self.mode == "off":

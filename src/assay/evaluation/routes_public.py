@@ -205,4 +205,5 @@ async def history_of(
 
 def _sent(request: Request, shown: ResponseModel) -> Response:
     body = shown.model_dump_json().encode()
-    return public_document(request, body, "application/json", max_age_s=MAX_AGE_S)
+    headers = service(request, PublicAccess).headers
+    return public_document(request, body, "application/json", headers, max_age_s=MAX_AGE_S)

@@ -392,7 +392,9 @@ class Gate:
                 return _Found(await self._needs.subjects.find(network, agent_id))
         except SourceAway as error:
             known = self._memory.get(subject_key(network, agent_id))
-            if known is None or not self._is_in_grace(known):
+            if known is None or self._memory.get(known.key) is not known:
+                raise  # under its number it may be as it was before a sale
+            if not self._is_in_grace(known):
                 raise
             return _Found(known.subject, error)
 
@@ -405,7 +407,8 @@ class Gate:
         """Note that an agent could not be read again: it is as old as what was known before."""
         before, now_s = self._memory.get(known.key), self._needs.clock.monotonic_s()
         known.missing, known.failed_at_s = missing, now_s
-        known.read_at_s = now_s if before is None else before.read_at_s
+        was_read = now_s if missing == "evaluation" else -inf
+        known.read_at_s = was_read if before is None else before.read_at_s
         known.fresh_until_s = min(now_s + STEP_S, known.read_at_s + self._longest_s)
 
     def _assess_behind(

@@ -91,8 +91,10 @@ class Sessions:
         session = self._read(address, token)
         if session is not None:
             left_s = (session.expires_at - self._clock.now()).total_seconds()
-            await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
-            self.forget(session.id)
+            try:
+                await self._state.put(_revoked(session.id), "1", max(1.0, left_s + 60))
+            finally:  # it may be revoked even if the store's answer is lost
+                self.forget(session.id)
 
     def forget(self, session_id: str) -> None:
         """Ask the store before this session is accepted again: it was revoked."""

@@ -104,12 +104,14 @@ class HmacSessionTokens:
         if contract is not None:
             parts.append(("*" if contract.is_home else "") + ",".join(contract.chains))
         said = "|".join(parts).encode()
-        return base64.urlsafe_b64encode(said + self._keys.mac(said)).rstrip(b"=").decode()
+        return _text_of(said + self._keys.mac(said))
 
     def read(self, token: str, now: datetime) -> Session | None:
         try:
             data = _unpadded(token)
         except (binascii.Error, ValueError):
+            return None
+        if _text_of(data) != token:  # another spelling would outlive the revocation of this one
             return None
         said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
         if len(mac) != _MAC_BYTES or not self._keys.is_mac(said, mac):
@@ -118,6 +120,10 @@ class HmacSessionTokens:
         expires = datetime.fromtimestamp(int(expires_ms) / 1000, UTC)
         contract = _contract_of(chains[0]) if chains else None
         return Session(session_id, address, expires, token, contract) if now < expires else None
+
+
+def _text_of(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _unpadded(text: str) -> bytes:

@@ -44,7 +44,8 @@ def report(found: PublicReportResponse, past: AgentHistoryResponse, address: str
 def _report(found: PublicReportResponse, past: AgentHistoryResponse, address: str) -> Iterator[str]:
     yield f"# {plain(found.name or 'Agent ' + found.agent_id)}: {found.tier}"
     yield ""
-    yield f"Score {found.score:.1f} of 100. {'' if found.ladder is None else found.ladder.reason}"
+    bound = "" if found.ladder is None else plain(found.ladder.reason)
+    yield f"Score {found.score:.1f} of 100. {bound}"
     yield ""
     yield f"- Agent {plain(found.agent_id)} on {found.chain}, registry {plain(found.registry)}"
     yield f"- Evaluated {minute(found.evaluated_at)}, valid until {minute(found.valid_until)}"

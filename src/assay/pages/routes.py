@@ -17,6 +17,7 @@ from assay.chains.model import Network
 from assay.chains.networks import Networks
 from assay.common.clock import Clock
 from assay.common.errors import Forbidden, InvalidRequest, NotFound, ServiceError
+from assay.common.http_heads import origin_of
 from assay.evaluation.listing import PROTOCOLS, AgentQuery, AgentSearch
 from assay.evaluation.public_agents import NotEvaluated, PublicAccess, PublicAgents
 from assay.evaluation.routes_public import (
@@ -201,7 +202,7 @@ async def evaluate(request: Request, chain: Chain, agent_id: AgentPath) -> Respo
         facts = service(request, PageFacts)
         if facts.trigger is None:
             raise NotFound("This installation evaluates agents for its operators only.")
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if _is_of_another_site(request, facts):
             raise Forbidden("Another site's page cannot start an evaluation here.")
         network = _network(request, chain)
         await facts.trigger(request, network, agent_id)
@@ -209,6 +210,14 @@ async def evaluate(request: Request, chain: Chain, agent_id: AgentPath) -> Respo
         return RedirectResponse(where, 303, {"content-type": HTML})
 
     return await _answered(request, shown)
+
+
+def _is_of_another_site(request: Request, facts: PageFacts) -> bool:
+    """Return whether a browser says so; over http it sends no `Sec-Fetch-Site`, but `Origin`."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        return site not in {"none", "same-origin"}
+    return origin is not None and origin != origin_of(facts.address)
 
 
 @router.get("/badge/{chain}/{agent_id}.svg")
@@ -224,7 +233,7 @@ async def badge_of(request: Request, chain: Chain, agent_id: AgentPath) -> Respo
     except (NotEvaluated, InvalidRequest):
         pass
     body = render("badge.svg", {"badge": badge(tier, until, now)})
-    headers = {"content-security-policy": BADGE_POLICY}
+    headers = {"content-security-policy": BADGE_POLICY, **access.headers}
     return public_document(request, body, SVG, headers, max_age_s=300)
 
 
@@ -332,7 +341,5 @@ def _sent(request: Request, body: bytes, media_type: str) -> Response:
 
 
 def _headers(request: Request) -> dict[str, str]:
-    headers = {"vary": "accept", "content-security-policy": POLICY}
-    if service(request, PublicAccess).mode != "on":
-        headers["x-robots-tag"] = "noindex"
-    return headers
+    access = service(request, PublicAccess)
+    return {"vary": "accept", "content-security-policy": POLICY, **access.headers}

@@ -119,7 +119,7 @@ class Routes:
             age_s = self._memory.stale_s(operator_id)
             self.stale_lines = b"" if age_s is None else b"%b: %b\r\n" % stale_header(age_s)
             if found is None and age_s is not None:
-                raise SourceAway("The wrappers cannot be looked up now.", retry_after_s=5)
+                raise _unknown_now()
         if found is None:
             raise WrapperNotFound("No active wrapper answers this operator, path and method.")
         return found
@@ -127,11 +127,13 @@ class Routes:
     async def active(self, operator_id: str) -> Sequence[WrapperConfig]:
         """Return the operator's active wrappers as they are remembered, in no certain order.
 
-        Raises `SourceAway` if they are not known and the store does not answer.
+        Raises `SourceAway` if the store does not answer: prices may have changed.
         """
         if len(operator_id) > OPERATOR_ID_CHARS:
             return ()
         known = await self._memory.get(operator_id, lambda: self._load(operator_id))
+        if self._memory.stale_s(operator_id) is not None:
+            raise _unknown_now()
         return known.configs
 
     async def registered(self, operator_id: str, method: str, path: str) -> WrapperConfig | None:
@@ -201,6 +203,10 @@ class Routes:
             header = (config.auth.header.encode("ascii"), secret)
         asked = GateInput(min_score=config.min_score, cold_start=config.cold_start)
         return WrapperRoute(config, target, asked, header)
+
+
+def _unknown_now() -> SourceAway:
+    return SourceAway("The wrappers cannot be looked up now.", retry_after_s=5)
 
 
 def stale_header(age_s: float) -> tuple[bytes, bytes]:

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import secrets
+import string
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,6 +25,7 @@ from assay.accounts.ports import HashClient
 from assay.accounts.second_factor import TotpFactor
 from assay.chains.evm.signing import Eip191Signatures, address_of_key, sign_message
 from assay.common.errors import TooMany, Unavailable
+from assay.common.ids import new_id
 from assay.common.keyring import MacKeys, SecretBox
 from assay.gate.decision_token import Es256DecisionSigner, ed25519_kids
 from assay.identity.tokens import HmacSessionTokens, JwtLoginTokens
@@ -95,6 +97,18 @@ def test_a_session_token_holds_for_its_address_and_time() -> None:
     assert (session.id, session.agent_address, session.expires_at) == ("id-1", ADDRESS, expires)
     assert tokens.read(token, expires) is None
     assert HmacSessionTokens(("t" * 40,)).read(token, clock.now()) is None
+
+
+def test_a_session_has_one_spelling() -> None:
+    """Another one would stay known where the session was revoked."""
+    clock = FrozenClock()
+    tokens, expires = HmacSessionTokens((SECRET,)), clock.now() + timedelta(hours=1)
+    for _ in range(50):
+        token = tokens.issue(new_id(), f"0x{secrets.token_hex(20)}", expires)
+        others = {token.replace("-", "+"), token.replace("_", "/"), token + "="}
+        others |= {token[:-1] + last for last in string.ascii_letters + string.digits + "-_"}
+        for other in others - {token}:
+            assert tokens.read(other, clock.now()) is None
 
 
 @given(st.data())

@@ -141,3 +141,31 @@ def test_every_path_that_is_imported_is_one_that_a_wrapper_may_have() -> None:
             else:
                 kept += 1
     assert kept > 20
+
+
+def test_references_are_followed_only_so_often() -> None:
+    """A small document could have each path resolve the same long chains again and again."""
+    chain = {f"p{n}": {"$ref": f"#/a/p{n + 1}", "name": "x", "in": "query"} for n in range(8)}
+    chain["p8"] = {"name": "x", "in": "query"}
+    lists = {"parameters": [{"$ref": "#/a/p0"}] * 200}
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://a.example.com"}],
+        "a": chain,
+        "i": lists | {"get": lists},
+        "paths": {f"/p{n}": {"$ref": "#/i"} for n in range(2000)},
+    }
+    with pytest.raises(BadDocument) as refused:
+        operations_of(document, (), has_target=False)
+    assert "more references" in str(refused.value.extras)
+
+
+def test_a_server_is_no_longer_than_an_address_may_be() -> None:
+    variables = {"a": {"default": "x" * 2048}}
+    document: Any = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://x.example/" + "{a}" * 20, "variables": variables}],
+        "paths": {"/p": {"get": {}}},
+    }
+    (one,) = operations_of(document, (), has_target=False)
+    assert (one.server, one.problem) == ("", "has a server whose address is too long")
