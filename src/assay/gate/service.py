@@ -352,8 +352,8 @@ class Gate:
             cut = decide(subject, evaluation, request, rules, cached=True, reuse=reuse)
             return await self._with_agents(self._explained(cut, request))
         if not cached or evaluations == self._evaluations:  # otherwise it may be outdated by now
-            self._remember(known, subject.key)
-            self._remember(known, subject_key(subject.network, asked))
+            self._memory.put(subject.key, known)
+            self._memory.put(subject_key(subject.network, asked), known)
         decision = await self._with_agents(self._decide(known, request, cached=cached, reuse=reuse))
         if decision.did_you_mean and request in known.decisions:
             kept = known.decisions[request]
@@ -407,8 +407,7 @@ class Gate:
         """Note that an agent could not be read again: it is as old as what was known before."""
         before, now_s = self._memory.get(known.key), self._needs.clock.monotonic_s()
         known.missing, known.failed_at_s = missing, now_s
-        was_read = now_s if missing == "evaluation" else -inf
-        known.read_at_s = was_read if before is None else before.read_at_s
+        known.read_at_s = before.read_at_s if before else now_s if missing == "evaluation" else -inf
         known.fresh_until_s = min(now_s + STEP_S, known.read_at_s + self._longest_s)
 
     def _assess_behind(
@@ -461,8 +460,8 @@ class Gate:
                 self._memory.pop(known.key)
                 if newest is not None and evaluations == self._evaluations:
                     made = self._remembered(subject, newest)
-                    self._remember(made, subject.key)
-                    self._remember(made, subject_key(network, agent_id))
+                    self._memory.put(subject.key, made)
+                    self._memory.put(subject_key(network, agent_id), made)
         finally:
             known.is_being_read = False
 
@@ -563,9 +562,6 @@ class Gate:
         fresh_s = CONTROLLERS_MAX_AGE_S if self._needs.spawn is None else REFRESHED_S
         known.read_at_s, known.missing = self._needs.clock.monotonic_s(), None
         known.fresh_until_s, known.failed_at_s = known.read_at_s + fresh_s, -inf
-
-    def _remember(self, known: _Remembered, key: str) -> None:
-        self._memory.put(key, known)
 
 
 def _use_for(subject: Subject, account: str, *, has_control: bool) -> EgressUse:
