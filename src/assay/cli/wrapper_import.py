@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,9 +15,9 @@ from assay.cli.command import (
     complain,
     explain,
     problems_in,
-    secret_from_input,
     with_app,
 )
+from assay.cli.wrappers import price_of, upstream_secret
 from assay.common.errors import InvalidRequest, ServiceError
 from assay.wrappers.endpoint_rules import NewEndpoint
 from assay.wrappers.openapi_import import ImportedOperation, OpenApiImport, import_openapi
@@ -57,7 +56,7 @@ def import_document(  # noqa: PLR0913 - a wrapper's fields
         text = _read(file)
         terms = NewEndpoint(
             path="",
-            price=Decimal(price),
+            price=price_of(price),
             target_url=target,
             rate_limit=rate_limit,
             protocol=protocol,
@@ -67,14 +66,14 @@ def import_document(  # noqa: PLR0913 - a wrapper's fields
             min_score=min_score,
             auth_type="none" if auth_header is None else "header",
             auth_header=auth_header,
-            auth_secret=auth_header and secret_from_input("Value of the upstream header: "),
+            auth_secret=auth_header and upstream_secret(),
             active=activate,
         )
-    except InvalidOperation:
-        complain(f"the price {price!r} is not a number")
-        return FAILED
     except (OSError, UnicodeDecodeError) as error:
         complain(f"{file}: {error.strerror if isinstance(error, OSError) else 'is not UTF-8'}")
+        return FAILED
+    except ValueError as error:
+        complain(str(error))
         return FAILED
     return _carry_out(email, OpenApiImport(text, terms, operation, dry_run, FILE))
 

@@ -86,12 +86,12 @@ def add(  # noqa: PLR0913 - a wrapper's fields
 ) -> int:
     """Create a wrapper; ask for the upstream secret, or read it from standard input."""
     try:
-        amount, pricing = _price(price), tuple(map(_tier_terms, tier))
+        amount, pricing = price_of(price), tuple(map(_tier_terms, tier))
         quota = None if free_quota is None else _quota(free_quota)
     except ValueError as error:
         complain(str(error))
         return FAILED
-    secret = None if auth_header is None else _secret()
+    secret = None if auth_header is None else upstream_secret()
     asked = NewEndpoint(
         path=path,
         target_url=target_url,
@@ -215,7 +215,7 @@ def edit(  # noqa: PLR0913 - a wrapper's fields
         complain(str(error))
         return FAILED
     if auth_secret or auth_header is not None:
-        given["auth_secret"] = _secret()
+        given["auth_secret"] = upstream_secret()
     return _change(wrapper_id, EndpointChange(given, active))
 
 
@@ -225,7 +225,7 @@ def _terms(
     """Return what is changed of the terms. Raises `ValueError`."""
     found: dict[str, object] = {}
     if price is not None:
-        found["price"] = _price(price)
+        found["price"] = price_of(price)
     if tier is not None:
         found["pricing"] = tuple(map(_tier_terms, tier))
     if free_quota is not None:
@@ -233,7 +233,8 @@ def _terms(
     return found
 
 
-def _price(text: str) -> Decimal:
+def price_of(text: str) -> Decimal:
+    """Return the price of an argument, in USD. Raises `ValueError`."""
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -246,7 +247,7 @@ def _tier_terms(text: str) -> AskedTier:
     tier = _TIERS.get(found[1]) if found else None
     if found is None or tier is None:
         raise ValueError(f"--tier {text!r} is not a tier and its price, such as A=0.002/600")
-    return AskedTier(tier, _price(found[2]), int(found[3]) if found[3] else None)
+    return AskedTier(tier, price_of(found[2]), int(found[3]) if found[3] else None)
 
 
 def _quota(text: str) -> FreeQuota:
@@ -358,7 +359,8 @@ def reseal() -> int:
     return with_app(work)
 
 
-def _secret() -> str:
+def upstream_secret() -> str:
+    """Ask for the value of the header for the upstream, or read it from standard input."""
     return secret_from_input("Value of the upstream header: ")
 
 
